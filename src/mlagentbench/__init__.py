@@ -1,0 +1,1 @@
+"""MLAgentBench: a benchmark of language agents doing machine-learning experimentation."""

@@ -1,0 +1,94 @@
+"""Every error this package raises on purpose.
+
+    MLAgentBenchError
+    ├── UsageError                 what was asked for cannot be done as asked; exit status 2
+    │   ├── TaskError              a task is unknown, or its folder breaks the rules
+    │   ├── AgentError             an agent is unknown, or refuses its options
+    │   ├── ModelUnavailable       a model is unknown, or lacks its key or package
+    │   ├── SandboxUnavailable     this machine cannot give the isolation asked for
+    │   └── RunNotFound            a path holds no run
+    ├── ActionError                an action could not be done; told to the agent as its observation
+    ├── ResponseFormatError        a reply holds no action; told to the agent's model, which may try again
+    ├── InvalidSubmission          what the agent left cannot be scored; the reason is for a person to act on
+    ├── LimitReached               a limit of the run; ends it, and its last snapshot is graded
+    ├── FormatFailure              too many replies in a row held no action; ends the run
+    └── InfrastructureError        neither the agent's fault nor the user's; never counted against the agent
+        ├── ModelFailed            a model's provider failed for good
+        │   └── ScriptFailed       a scripted model ran out, or its prompt was not the expected one
+        └── StorageFailed          a record could not be written: a full or read-only disk
+
+Anything else that escapes is a bug of this package, or of an agent's or a grader's own code.
+"""
+
+
+class MLAgentBenchError(Exception):
+    """The root of the tree. The message is one line that says what is wrong and what to do."""
+
+
+class UsageError(MLAgentBenchError):
+    """What was asked for cannot be done as asked."""
+
+
+class TaskError(UsageError):
+    """A task is unknown, or its folder breaks the rules."""
+
+
+class AgentError(UsageError):
+    """An agent is unknown, or refuses its options."""
+
+
+class ModelUnavailable(UsageError):
+    """A model is unknown, or lacks its key or package."""
+
+
+class SandboxUnavailable(UsageError):
+    """This machine cannot give the isolation asked for."""
+
+
+class RunNotFound(UsageError):
+    """A path holds no run."""
+
+
+class ActionError(MLAgentBenchError):
+    """An action could not be done. The message becomes the agent's observation."""
+
+
+class ResponseFormatError(MLAgentBenchError):
+    """A reply holds no complete action. The message tells the model what to mend."""
+
+
+class InvalidSubmission(MLAgentBenchError):
+    """What the agent left cannot be scored. The message says why."""
+
+
+class LimitReached(MLAgentBenchError):
+    """A limit of the run was reached.
+
+    Args:
+        ended: the `records.Ended` value that the run ends with, for example `"limit_steps"`.
+        message: the limit, in words.
+    """
+
+    def __init__(self, ended: str, message: str) -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
+class FormatFailure(MLAgentBenchError):
+    """Too many replies in a row held no action."""
+
+
+class InfrastructureError(MLAgentBenchError):
+    """Neither the agent's fault nor the user's. A run that ends so is not counted against the agent."""
+
+
+class ModelFailed(InfrastructureError):
+    """A model's provider failed for good, after its retries."""
+
+
+class ScriptFailed(ModelFailed):
+    """A scripted model ran out of replies, or was asked something its file did not expect."""
+
+
+class StorageFailed(InfrastructureError):
+    """A record could not be written. What had been written before stays."""

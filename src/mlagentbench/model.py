@@ -1,0 +1,187 @@
+"""What this package asks of a language model, and the scripted one that needs none.
+
+Covered: the `Model` protocol, a `Reply`, the file format of scripted replies. Not covered: providers, retries, rate limits, caching and
+prices, which are Inspect's (see `engine/`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import yaml
+from pydantic import ConfigDict, ValidationError
+
+from mlagentbench.errors import ScriptFailed, UsageError
+from mlagentbench.records import Record, Role, Usage
+
+EXCERPT = 300
+"""Characters of a prompt that an error message quotes."""
+
+
+class GenerateOptions(NamedTuple):
+    """How to sample a reply. None leaves a setting to the provider."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+class Reply(NamedTuple):
+    """One reply of a model."""
+
+    text: str
+    usage: Usage
+    model: str
+    truncated: bool = False
+    """True when the token limit cut it short."""
+
+
+class Model(Protocol):
+    """Anything that answers a prompt."""
+
+    @property
+    def name(self) -> str:
+        """As a user would write it, for example `openai/gpt-4o`."""
+        ...
+
+    async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
+        """Answer a prompt.
+
+        Raises:
+            ModelFailed: the provider failed for good.
+            LimitReached: the prompt is longer than the model can read (`limit_context`).
+        """
+        ...
+
+
+class ScriptedReply(Record):
+    """One reply of a script, and what must hold of the prompt before it is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reply: str
+    role: Role = "agent"
+    expect: tuple[str, ...] = ()
+    """Texts that the prompt must contain."""
+    usage: Usage | None = None
+    """The tokens to report; by default a quarter of the characters."""
+
+
+class Script:
+    """Replies in the order they will be given, one queue a role.
+
+    The file is YAML (a list) or JSONL (a line each) of mappings with the keys of `ScriptedReply`; `expect` may be one text or a list.
+
+        - expect: train.py
+          reply: |
+            Thought: Look around first.
+            Action: List Files
+            Action Input: {"dir_path": "."}
+        - role: editor
+          reply: print("the edited script")
+    """
+
+    def __init__(self, replies: Iterable[ScriptedReply], source: str = "script") -> None:
+        self.source = source
+        self._queues: dict[Role, list[ScriptedReply]] = {}
+        for reply in replies:
+            self._queues.setdefault(reply.role, []).append(reply)
+
+    @classmethod
+    def load(cls, path: Path) -> Script:
+        """Read a script's file.
+
+        Raises:
+            UsageError: the file is missing, or is not a list of replies.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read the scripted replies in {path}: {error}") from None
+        try:
+            if path.suffix == ".jsonl":
+                items = [json.loads(line) for line in text.splitlines() if line.strip()]
+            else:
+                items = yaml.safe_load(text)
+            if not isinstance(items, list) or not items:
+                raise ValueError("it must be a list of replies, at least one")
+            return cls([_reply(number, item) for number, item in enumerate(items, start=1)], source=str(path))
+        except (ValueError, yaml.YAMLError) as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(f"{path} is no file of scripted replies: {reason}") from None
+
+    def reply(self, role: Role, position: int, prompt: str) -> Reply:
+        """The reply at a position (from 0) of a role's queue.
+
+        Raises:
+            ScriptFailed: there is none, or the prompt lacks what the reply expects.
+        """
+        queue = self._queues.get(role, [])
+        if position >= len(queue):
+            raise ScriptFailed(
+                f"{self.source} has {len(queue)} replies for the role {role!r} and was asked for one more; add a reply, or end with Final Answer"
+            )
+        scripted = queue[position]
+        for text in scripted.expect:
+            if text not in prompt:
+                raise ScriptFailed(
+                    f"{self.source}: reply {position + 1} of the role {role!r} expects {text!r} in the prompt, which ends …{prompt[-EXCERPT:]!r}"
+                )
+        usage = scripted.usage or Usage(input_tokens=len(prompt) // 4, output_tokens=len(scripted.reply) // 4)
+        return Reply(scripted.reply, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}")
+
+
+class ScriptedModel:
+    """A `Model` that gives a script's replies for one role, in order."""
+
+    def __init__(self, script: Script, role: Role = "agent", position: int = 0) -> None:
+        self.script = script
+        self.role = role
+        self.position = position
+        """How many replies have been given."""
+
+    @property
+    def name(self) -> str:
+        """`scripted/` and the file."""
+        return f"scripted/{self.script.source}"
+
+    async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
+        """Give the next reply; a stop sequence cuts it as a provider would."""
+        reply = self.script.reply(self.role, self.position, prompt)
+        self.position += 1
+        text = reply.text
+        for stop in options.stop:
+            text = text.split(stop, 1)[0]
+        return reply._replace(text=text)
+
+
+class Models(NamedTuple):
+    """The models of a run, by role."""
+
+    agent: Model
+    fast: Model
+    editor: Model
+
+    @classmethod
+    def scripted(cls, script: Script) -> Models:
+        """All three roles from one script."""
+        return cls(ScriptedModel(script, "agent"), ScriptedModel(script, "fast"), ScriptedModel(script, "editor"))
+
+    def names(self) -> Mapping[Role, str]:
+        """The models' names by role."""
+        return {"agent": self.agent.name, "fast": self.fast.name, "editor": self.editor.name}
+
+
+def _reply(number: int, item: object) -> ScriptedReply:
+    if not isinstance(item, dict):
+        raise ValueError(f"reply {number} is not a mapping with the key 'reply'")
+    if isinstance(item.get("expect"), str):
+        item = {**item, "expect": (item["expect"],)}
+    try:
+        return ScriptedReply.model_validate(item)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"reply {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

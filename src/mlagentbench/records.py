@@ -1,0 +1,221 @@
+"""The records a run is made of, as they lie on disk.
+
+All are frozen and refuse unknown fields. Times are seconds: `started` counts from the epoch (UTC), every duration comes from a monotonic
+clock. A reader meets `schema_version` in a run's `run.json` and `result.json`; the version changes when a field changes its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+SCHEMA_VERSION = 1
+
+Role = Literal["agent", "fast", "editor"]
+"""Whom a model speaks as: the agent, the cheap reader of long texts, or the editor of scripts."""
+
+Direction = Literal["maximize", "minimize"]
+
+Ended = Literal[
+    "final_answer",
+    "limit_steps",
+    "limit_time",
+    "limit_tokens",
+    "limit_cost",
+    "limit_context",
+    "format_failure",
+    "agent_error",
+    "infrastructure",
+    "cancelled",
+]
+"""How a run ended. `infrastructure` and `cancelled` are never held against the agent."""
+
+Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
+"""What its submission was worth."""
+
+Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "near_zero_baseline", "paper_baseline"]
+
+StepStatus = Literal["ok", "error", "limit_time", "limit_memory", "limit_output", "limit_disk", "limit_processes"]
+"""How an action went: done, refused or failed (`error`), or ended by a limit on scripts."""
+
+
+class Record(BaseModel):
+    """A frozen record that refuses unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class Usage(Record):
+    """Tokens as the provider counted them, and what they cost.
+
+    `cost` is in US dollars, and None where any part of it is unknown.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    calls: int = 0
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, prompt and completion."""
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @staticmethod
+    def total(parts: Iterable[Usage]) -> Usage:
+        """The sum; its cost is known only where the cost of every part with a call is."""
+        parts = [part for part in parts if part.calls]
+        costs = [part.cost for part in parts if part.cost is not None]
+        return Usage(
+            input_tokens=sum(part.input_tokens for part in parts),
+            output_tokens=sum(part.output_tokens for part in parts),
+            cache_read_tokens=sum(part.cache_read_tokens for part in parts),
+            cache_write_tokens=sum(part.cache_write_tokens for part in parts),
+            calls=sum(part.calls for part in parts),
+            cost=sum(costs) if parts and len(costs) == len(parts) else None,
+        )
+
+
+class Action(Record):
+    """One action of an agent: its name as the paper has it (`Execute Script`), and its arguments."""
+
+    name: str
+    arguments: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+
+class ModelCall(Record):
+    """One question to a model and what came back, kept beside the step it was made for."""
+
+    role: Role
+    model: str
+    purpose: str
+    """Who asked: `agent`, or the name of the action."""
+    prompt: str
+    reply: str
+    usage: Usage
+    seconds: float
+    rejected: str | None = None
+    """For a reply of the agent that held no action: what its model was told to mend."""
+
+
+class Step(Record):
+    """One action, and what came of it."""
+
+    number: int
+    """From 1."""
+    entries: Mapping[str, str] = Field(default_factory=dict)
+    """What the agent thought before it acted, by the names of its entries."""
+    action: Action
+    observation: str
+    status: StepStatus = "ok"
+    counted: bool = True
+    """False for an agent's own bookkeeping, which no step limit counts."""
+    started: float
+    seconds: float
+    """The whole step: from the end of the step before to this observation."""
+    model_seconds: float = 0.0
+    script_seconds: float = 0.0
+    usage: Usage = Usage()
+    malformed: int = 0
+    """Replies before this one that held no action."""
+    memory: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """What the agent wants handed back when the run is continued from here."""
+    details: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """What the action tells beside its observation, such as a script's exit status."""
+
+
+class Baseline(Record):
+    """The starter's own score, and where it comes from."""
+
+    value: float
+    """The mean of `values`."""
+    values: tuple[float, ...] = ()
+    source: Literal["side_by_side", "measured", "paper"]
+
+    @property
+    def spread(self) -> float | None:
+        """Half the range of the values, in the metric's unit; None with fewer than two."""
+        return (max(self.values) - min(self.values)) / 2 if len(self.values) > 1 else None
+
+
+class Score(Record):
+    """What a grader found. `baseline` is set where the grader measured the starter side by side, in the same minute on the same machine."""
+
+    value: float
+    baseline: Baseline | None = None
+    details: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+
+class StepScore(Record):
+    """The submission as it stood after a step: its score, or why it has none."""
+
+    step: int
+    """0 is the starter, untouched."""
+    value: float | None = None
+    improvement: float | None = None
+    reason: str | None = None
+
+
+class Outcome(Record):
+    """How a run ended and what its submission was worth. Statistics and retries go by this."""
+
+    ended: Ended
+    verdict: Verdict
+    flags: tuple[Flag, ...] = ()
+    reason: str | None = None
+    """What went wrong, in one line, where something did."""
+
+
+class RunInfo(Record):
+    """What a run was asked to do, and where: everything known before its first step."""
+
+    schema_version: int = SCHEMA_VERSION
+    run: str
+    """The run's name, unique in its log directory."""
+    task: str
+    variant: Literal["mini", "full"]
+    agent: str
+    agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    models: Mapping[Role, str]
+    description: str
+    """What the agent was told."""
+    metric: str
+    unit: str
+    direction: Direction
+    isolation: str
+    limits: Mapping[str, JsonValue]
+    started: float
+    versions: Mapping[str, str]
+    hardware: Mapping[str, JsonValue]
+    parent: str | None = None
+
+
+class Result(Record):
+    """How a run came out: `result.json` of its directory, written last."""
+
+    schema_version: int = SCHEMA_VERSION
+    run: str
+    outcome: Outcome
+    final_answer: str | None = None
+    score: Score | None = None
+    baseline: Baseline | None = None
+    improvement: float | None = None
+    """Relative to the baseline, positive for better: 0.5 is half as good again, or half the time."""
+    success: bool = False
+    step_scores: tuple[StepScore, ...] = ()
+    steps: int
+    seconds: float
+    """From the first question to the last observation; grading is not in it."""
+    model_seconds: float = 0.0
+    script_seconds: float = 0.0
+    grading_seconds: float = 0.0
+    usage: Mapping[Role, Usage] = Field(default_factory=dict)
+
+    @property
+    def total_usage(self) -> Usage:
+        """All roles together."""
+        return Usage.total(self.usage.values())

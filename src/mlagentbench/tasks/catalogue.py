@@ -1,0 +1,115 @@
+"""Finding tasks: the built-in ones, those of other packages, and folders named on the command line.
+
+A task is a folder with a `task.toml`. Built-in ones lie beside this file; a package adds its own by the entry point group
+`mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds folders from anywhere.
+Nothing of a task is imported until it is prepared or graded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from mlagentbench.errors import TaskError
+from mlagentbench.tasks.spec import TaskSpec, read_spec
+
+ENTRY_POINT_GROUP = "mlagentbench.tasks"
+BUILT_IN = Path(__file__).parent
+
+
+class Task(NamedTuple):
+    """A task: its facts, and the folder that holds the rest."""
+
+    spec: TaskSpec
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The name it is run by."""
+        return self.spec.id
+
+    @property
+    def starter(self) -> Path:
+        """The folder of what the agent finds."""
+        return self.folder / "starter"
+
+    @property
+    def problem(self) -> str:
+        """What the agent is told."""
+        return (self.folder / "problem.md").read_text(encoding="utf-8")
+
+    def module(self, name: str) -> ModuleType | None:
+        """Import `<name>.py` of the task's folder; None where the folder has none."""
+        path = self.folder / f"{name}.py"
+        if not path.is_file():
+            return None
+        if self.folder.parent == BUILT_IN:
+            return importlib.import_module(f"mlagentbench.tasks.{self.folder.name}.{name}")
+        # A folder named on the command line is no package: its modules get names that cannot meet another task's.
+        qualified = f"mlagentbench_task_{self.id.replace('-', '_')}_{name}"
+        spec = importlib.util.spec_from_file_location(qualified, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[qualified] = module
+        spec.loader.exec_module(module)
+        return module
+
+
+def load_task(folder: Path) -> Task:
+    """Read one task's folder.
+
+    Raises:
+        TaskError: the folder lacks a part, or its `task.toml` breaks the rules.
+    """
+    folder = folder.resolve()
+    task = Task(read_spec(folder / "task.toml"), folder)
+    for part in ("problem.md", "starter", "grade.py"):
+        if not (folder / part).exists():
+            raise TaskError(f"{folder} is no complete task: it has no {part}")
+    return task
+
+
+def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
+    """All tasks by id, sorted. A folder of `task_paths` may be one task, or hold several.
+
+    Raises:
+        TaskError: a folder holds no task, or two tasks have one id.
+    """
+    folders = list(_task_folders(BUILT_IN))
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+        origin = entry_point.load().__file__
+        folders += _task_folders(Path(origin).parent)
+    for path in task_paths:
+        found = [path] if (path / "task.toml").exists() else list(_task_folders(path))
+        if not found:
+            raise TaskError(f"{path} holds no task: neither it nor a folder in it has a task.toml")
+        folders += found
+    tasks: dict[str, Task] = {}
+    for folder in folders:
+        task = load_task(folder)
+        if task.id in tasks and tasks[task.id].folder != task.folder:
+            raise TaskError(f"two tasks are called {task.id!r}: {tasks[task.id].folder} and {task.folder}; rename one")
+        tasks[task.id] = task
+    return dict(sorted(tasks.items()))
+
+
+def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
+    """One task by id.
+
+    Raises:
+        TaskError: there is none; the message lists what there is.
+    """
+    tasks = find_tasks(task_paths)
+    if task_id not in tasks:
+        raise TaskError(f"there is no task {task_id!r}; there are: {', '.join(tasks)} (--task-path adds folders)")
+    return tasks[task_id]
+
+
+def _task_folders(parent: Path) -> Iterable[Path]:
+    return sorted(path.parent for path in parent.glob("*/task.toml"))

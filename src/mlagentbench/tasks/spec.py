@@ -1,0 +1,128 @@
+"""`task.toml`, read and checked: what a task is, apart from how it behaves.
+
+Unknown keys are errors that name the key and the file, so that a misspelt limit is never silently the default.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from mlagentbench.errors import TaskError
+from mlagentbench.records import Direction, Record
+
+Variant = Literal["mini", "full"]
+Glob = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Metric(Record):
+    """What a score is."""
+
+    name: str
+    direction: Direction
+    unit: str = ""
+
+    def improvement(self, value: float, baseline: float) -> float | None:
+        """The relative improvement of a score over the baseline's, positive for better; None where the baseline is 0.
+
+        The paper's measure (arXiv 2310.03302, section 3): the change in the metric's direction over the baseline's size.
+        """
+        if baseline == 0:
+            return None
+        change = value - baseline if self.direction == "maximize" else baseline - value
+        return change / abs(baseline)
+
+
+class Submission(Record):
+    """What a run leaves to be graded."""
+
+    mode: Literal["file", "checkpoint", "code"]
+    files: tuple[Glob, ...]
+    """Globs, relative to the workspace, of what the grader is given. Nothing else reaches it."""
+    required: tuple[str, ...]
+    """Paths without which there is no submission at all."""
+
+
+class Limits(Record):
+    """What a run of the task may use, unless its user says otherwise."""
+
+    steps: int = Field(default=50, gt=0)
+    time: float = Field(default=5 * 3600, gt=0)
+    """Seconds of the whole run."""
+    script_time: float = Field(default=3600, gt=0)
+    """Seconds of one script."""
+    memory_mb: int = Field(default=8192, gt=0)
+    processes: int = Field(default=512, gt=0)
+    file_mb: int = Field(default=4096, gt=0)
+    workspace_mb: int = Field(default=16384, gt=0)
+    grading_time: float = Field(default=600, gt=0)
+    """Seconds of one grading, in a process of its own."""
+    grading_memory_mb: int = Field(default=8192, gt=0)
+
+
+class PaperFacts(Record):
+    """What the paper reports of the task (arXiv 2310.03302)."""
+
+    baseline: float | None = None
+    success: Mapping[str, float] = Field(default_factory=dict)
+    """Percent of runs by model, its Table 3."""
+    improvement: Mapping[str, float] = Field(default_factory=dict)
+    """Average percent by model, its Table 4."""
+
+
+class DataSource(Record):
+    """Where the full variant's data comes from."""
+
+    url: str
+    licence: str
+    size_mb: int
+    checksums: Mapping[str, str] = Field(default_factory=dict)
+    """SHA-256 by file name."""
+
+
+class TaskSpec(Record):
+    """A task's frozen facts."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+    title: str
+    category: str
+    modality: str
+    published: datetime.date
+    metric: Metric
+    submission: Submission
+    read_only: tuple[Glob, ...] = ()
+    """Top-level names of data that neither the agent nor its scripts may change."""
+    network: bool = False
+    extras: tuple[str, ...] = ()
+    """Extras of this package that the task needs, as in `pip install mlagentbench[vision]`."""
+    limits: Limits = Limits()
+    data: DataSource | None = None
+    paper: PaperFacts | None = None
+    answers_public: bool = False
+
+
+def read_spec(path: Path) -> TaskSpec:
+    """Read a `task.toml`.
+
+    Raises:
+        TaskError: it is missing, is no TOML, lacks a key, or has one that means nothing.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TaskError(f"{path.parent} is no task: it has no {path.name}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise TaskError(f"{path}: {error}") from None
+    try:
+        return TaskSpec.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            raise TaskError(f"{path}: unknown key {key!r}; remove it, or see the keys in docs/architecture.md") from None
+        raise TaskError(f"{path}: {key}: {first['msg']}") from None
