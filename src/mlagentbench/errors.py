@@ -15,6 +15,7 @@
     └── InfrastructureError        neither the agent's fault nor the user's; never counted against the agent
         ├── ModelFailed            a model's provider failed for good
         │   └── ScriptFailed       a scripted model ran out, or its prompt was not the expected one
+        ├── GradingError           a grader failed on its own account, or hit its limits
         └── StorageFailed          a record could not be written: a full or read-only disk
 
 Anything else that escapes is a bug of this package, or of an agent's or a grader's own code.
@@ -88,6 +89,10 @@ class ModelFailed(InfrastructureError):
 
 class ScriptFailed(ModelFailed):
     """A scripted model ran out of replies, or was asked something its file did not expect."""
+
+
+class GradingError(InfrastructureError):
+    """A grader failed on its own account, or hit its limits. The submission may be right; nothing is known of it."""
 
 
 class StorageFailed(InfrastructureError):
