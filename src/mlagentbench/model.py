@@ -19,6 +19,8 @@ from mlagentbench.records import Record, Role, Usage
 
 EXCERPT = 300
 """Characters of a prompt that an error message quotes."""
+SCRIPTS = Path(__file__).parent / "scripted"
+"""Scripts that come with this package."""
 
 
 class GenerateOptions(NamedTuple):
@@ -102,10 +104,8 @@ class Script:
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read the scripted replies in {path}: {error}") from None
         try:
-            if path.suffix == ".jsonl":
-                items = [json.loads(line) for line in text.splitlines() if line.strip()]
-            else:
-                items = yaml.safe_load(text)
+            lines = [line for line in text.split("\n") if line.strip()]
+            items = [json.loads(line) for line in lines] if path.suffix == ".jsonl" else yaml.safe_load(text)
             if not isinstance(items, list) or not items:
                 raise ValueError("it must be a list of replies, at least one")
             return cls([_reply(number, item) for number, item in enumerate(items, start=1)], source=str(path))
@@ -113,25 +113,38 @@ class Script:
             reason = " ".join(str(error).split())
             raise UsageError(f"{path} is no file of scripted replies: {reason}") from None
 
-    def reply(self, role: Role, position: int, prompt: str) -> Reply:
-        """The reply at a position (from 0) of a role's queue.
+    @classmethod
+    def named(cls, name: str) -> Script:
+        """The script of a model `scripted/<name>`: a file, or one that comes with this package (`demo`).
+
+        Raises:
+            UsageError: there is none, or it is not a list of replies.
+        """
+        built_in = SCRIPTS / f"{name}.yaml"
+        script = cls.load(built_in if not Path(name).exists() and built_in.is_file() else Path(name))
+        script.source = name
+        return script
+
+    def reply(self, role: Role, position: int, prompt: str, stop: tuple[str, ...] = ()) -> Reply:
+        """The reply at a position (from 0) of a role's queue, cut at a stop sequence as a provider would.
 
         Raises:
             ScriptFailed: there is none, or the prompt lacks what the reply expects.
         """
         queue = self._queues.get(role, [])
         if position >= len(queue):
-            raise ScriptFailed(
-                f"{self.source} has {len(queue)} replies for the role {role!r} and was asked for one more; add a reply, or end with Final Answer"
-            )
+            had = f"{self.source} has {len(queue)} replies for the role {role!r} and was asked for one more"
+            raise ScriptFailed(f"{had}; add a reply, or end with Final Answer")
         scripted = queue[position]
         for text in scripted.expect:
             if text not in prompt:
-                raise ScriptFailed(
-                    f"{self.source}: reply {position + 1} of the role {role!r} expects {text!r} in the prompt, which ends …{prompt[-EXCERPT:]!r}"
-                )
+                expected = f"{self.source}: reply {position + 1} of the role {role!r} expects {text!r} in the prompt"
+                raise ScriptFailed(f"{expected}, which ends …{prompt[-EXCERPT:]!r}")
         usage = scripted.usage or Usage(input_tokens=len(prompt) // 4, output_tokens=len(scripted.reply) // 4)
-        return Reply(scripted.reply, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}")
+        text = scripted.reply
+        for sequence in stop:
+            text = text.split(sequence, 1)[0]
+        return Reply(text, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}")
 
 
 class ScriptedModel:
@@ -149,13 +162,10 @@ class ScriptedModel:
         return f"scripted/{self.script.source}"
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
-        """Give the next reply; a stop sequence cuts it as a provider would."""
-        reply = self.script.reply(self.role, self.position, prompt)
+        """Give the next reply."""
+        reply = self.script.reply(self.role, self.position, prompt, options.stop)
         self.position += 1
-        text = reply.text
-        for stop in options.stop:
-            text = text.split(stop, 1)[0]
-        return reply._replace(text=text)
+        return reply
 
 
 class Models(NamedTuple):

@@ -11,8 +11,8 @@
         result.json            how it came out (`Result`), written last
         lock                   held by the process that works on the run
 
-A step is published with link(2): whole or not at all, and the first writer wins. What is being written when a machine dies is lost; what was
-published before is not, since each file is flushed to disk before it gets its name.
+A step is published with link(2): whole or not at all, and the first writer wins. What is being written when a machine dies is lost; what
+was published before is not, since each file is flushed to disk before it gets its name.
 """
 
 from __future__ import annotations

@@ -1,0 +1,158 @@
+"""What an action is: one typed function, from which its prompt text, its argument check and its tool are all made.
+
+    @action("List Files", returns="The observation will be the names in that folder.")
+    async def list_files(context: ActionContext, dir_path: Annotated[str, "a folder, such as ."]) -> str:
+        # the docstring here is the description that agents read
+        return ", ".join(context.workspace.list(dir_path))
+
+An action gives its observation as text, or as an `Observation` that says more. What it cannot do it raises as `ActionError`, whose message
+is the observation.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, Protocol, get_args, get_origin, get_type_hints
+
+from pydantic import JsonValue
+
+from mlagentbench.errors import ActionError
+from mlagentbench.model import GenerateOptions, Reply
+from mlagentbench.records import Role, StepStatus
+from mlagentbench.sandbox.base import Execution
+from mlagentbench.workspace.paths import Workspace
+
+
+class Observation(NamedTuple):
+    """What an action tells the agent, and what it tells the record."""
+
+    text: str
+    status: StepStatus = "ok"
+    details: Mapping[str, JsonValue] = {}
+    """`changed` names a file the action wrote, so that it can be undone; `final_answer` ends the run."""
+    script_seconds: float = 0.0
+
+
+class ActionContext(Protocol):
+    """What an action may use. The environment provides it; nothing else is in reach of an action."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The agent's files."""
+        ...
+
+    async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
+        """Ask a model; the call is counted and kept beside the step."""
+        ...
+
+    async def run_script(self, command: Sequence[str]) -> Execution:
+        """Run a command in the sandbox, within the run's limits; `python` is the task's interpreter."""
+        ...
+
+    def last_change(self, path: str) -> bytes | None:
+        """The content of a file before the last change that an action made to it and that is not yet undone; None where there was no file.
+
+        Raises:
+            ActionError: no action has changed the file, or every change is undone.
+        """
+        ...
+
+
+class Parameter(NamedTuple):
+    """One argument of an action."""
+
+    description: str
+    type: type[str] | type[int] | type[float] | type[bool] = str
+    default: JsonValue = None
+    required: bool = True
+
+
+Perform = Callable[..., Awaitable[str | Observation]]
+
+
+@dataclass(frozen=True)
+class ActionDefinition:
+    """An action as agents are offered it."""
+
+    name: str
+    """As the paper writes it: `Edit Script (AI)`."""
+    description: str
+    returns: str
+    parameters: Mapping[str, Parameter]
+    perform: Perform
+    hidden: bool = False
+    """True for actions that prompts do not mention by default; they stay callable."""
+
+    @property
+    def tool_name(self) -> str:
+        """In snake case, as tools are called: `edit_script_ai`."""
+        return "_".join(self.name.replace("(", " ").replace(")", " ").lower().split())
+
+    @property
+    def usage(self) -> str:
+        """An example of its arguments, as JSON."""
+        return json.dumps({name: f"[{parameter.description}]" for name, parameter in self.parameters.items()})
+
+    def check(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """The arguments, complete and of the right types.
+
+        Raises:
+            ActionError: one is missing, unknown or of another type; the message shows the usage.
+        """
+        missing = [name for name, parameter in self.parameters.items() if parameter.required and name not in arguments]
+        unknown = [name for name in arguments if name not in self.parameters]
+        if missing or unknown:
+            what = f"lacks {_listed(missing)}" if missing else f"does not take {_listed(unknown)}"
+            raise ActionError(f"{self.name} {what}. Its arguments are: {self.usage}")
+        return {
+            name: self._value(name, parameter, arguments[name]) if name in arguments else parameter.default
+            for name, parameter in self.parameters.items()
+        }
+
+    def _value(self, name: str, parameter: Parameter, value: JsonValue) -> JsonValue:
+        """A value of the parameter's type. A whole number may come as text or with `.0`; nothing else is converted."""
+        if isinstance(value, bool) is (parameter.type is bool) and isinstance(value, parameter.type):
+            return value
+        try:
+            if (
+                parameter.type is int
+                and not isinstance(value, bool)
+                and isinstance(value, str | float)
+                and float(value) == int(float(value))
+            ):
+                return int(float(value))
+            if parameter.type is float and not isinstance(value, bool) and isinstance(value, str | int):
+                return float(value)
+        except (ValueError, OverflowError):
+            pass
+        kind = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}[parameter.type]
+        raise ActionError(f"{self.name}: {name} must be {kind}, not {json.dumps(value)[:80]}. Its arguments are: {self.usage}")
+
+
+def action(name: str, *, returns: str, hidden: bool = False) -> Callable[[Perform], ActionDefinition]:
+    """Make an action of a function whose first parameter is the context and whose others are `Annotated[type, description]`."""
+
+    def define(function: Perform) -> ActionDefinition:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = {
+            parameter.name: _parameter(hints[parameter.name], parameter.default)
+            for parameter in list(inspect.signature(function).parameters.values())[1:]
+        }
+        description = inspect.cleandoc(function.__doc__ or "")
+        return ActionDefinition(name, description, returns, parameters, function, hidden)
+
+    return define
+
+
+def _parameter(hint: Any, default: Any) -> Parameter:
+    assert get_origin(hint) is Annotated, "an action's parameters are Annotated[type, description]"
+    kind, description = get_args(hint)
+    required = default is inspect.Parameter.empty
+    return Parameter(description, kind, None if required else default, required)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)

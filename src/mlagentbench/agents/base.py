@@ -1,0 +1,72 @@
+"""What an agent is, and how agents are found by name.
+
+An agent is an object that is called with an environment and acts in it until the environment has ended:
+
+    class Lister:
+        async def __call__(self, environment: Environment) -> None:
+            await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
+
+Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. Packages add agents by the entry point group `mlagentbench.agents`; this package's own are
+found the same way.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Protocol
+
+from jinja2 import Environment as Templates
+from jinja2 import FileSystemLoader, StrictUndefined
+
+from mlagentbench.environment import Environment
+from mlagentbench.errors import AgentError
+
+ENTRY_POINT_GROUP = "mlagentbench.agents"
+PROMPTS = Path(__file__).parent / "prompts"
+
+
+class Agent(Protocol):
+    """Anything that acts in an environment."""
+
+    async def __call__(self, environment: Environment) -> None:
+        """Act until `environment.ended`. A limit of the run ends it from within, by an exception that an agent lets pass."""
+        ...
+
+
+def find_agents() -> Mapping[str, Callable[..., Agent]]:
+    """The classes of all agents by name, not yet loaded with options."""
+    return {
+        entry_point.name: entry_point.load() for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name)
+    }
+
+
+def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
+    """An agent by name.
+
+    Raises:
+        AgentError: there is no such agent, or it refuses an option.
+    """
+    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    if not found:
+        names = sorted(entry_points(group=ENTRY_POINT_GROUP).names)
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise AgentError(f"there is no agent {name!r}{hint} There are: {', '.join(names)}")
+    factory: Callable[..., Agent] = next(iter(found)).load()
+    known = inspect.signature(factory).parameters
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise AgentError(f"the agent {name!r} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
+    return factory(**options)
+
+
+def render(prompt: str, **values: object) -> str:
+    """A prompt of `prompts/`, filled in. A name that the prompt uses and is not given is an error, not an empty text."""
+    templates = Templates(
+        loader=FileSystemLoader(PROMPTS), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+    return templates.get_template(prompt).render(**values)

@@ -1,0 +1,48 @@
+"""`mlab demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from mlagentbench.cli.options import log_directory_option
+from mlagentbench.cli.run import carry_out, print_results, status
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.run.conduct import RunPlan
+from mlagentbench.sandbox import isolation
+from mlagentbench.store.run_directory import prepare_log_directory
+from mlagentbench.tasks.catalogue import find_task
+
+TASK, AGENT, MODEL = "vectorization", "research", "scripted/demo"
+
+OPENING = f"""\
+The task [bold]{TASK}[/]: make a convolution layer in Python loops faster, with numpy. The [bold]{AGENT}[/] agent does it.
+[yellow]The model's replies are scripted[/]: they were written beforehand, so no key is needed. Everything else is real: the scripts run in
+the sandbox, the edits are made, and the hidden grader times the layer on inputs of its own.
+"""
+
+CLOSING = f"""\
+With a real model, for example:
+  [bold]pip install openai[/]; [bold]export OPENAI_API_KEY=...[/]
+  [bold]mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8[/]
+"""
+
+
+@click.command()
+@log_directory_option
+def demo(log_directory: Path) -> int:
+    """Do a real task end to end, with scripted replies: no key, no network."""
+    console = Console()
+    console.print(OPENING)
+    try:
+        sandbox = isolation.choose("auto").isolation
+    except SandboxUnavailable as error:
+        console.print(f"{error}\nThe demo goes on without one, since its scripts are our own.", style="yellow", markup=False)
+        sandbox = "none"
+    plan = RunPlan(task=find_task(TASK), agent=AGENT, log_directory=prepare_log_directory(log_directory), variant="mini", sandbox=sandbox)
+    evaluation, directories = carry_out([plan], console, model=MODEL)
+    print_results(console, directories, evaluation)
+    console.print(CLOSING)
+    return status(directories, evaluation)

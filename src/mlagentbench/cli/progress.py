@@ -1,0 +1,123 @@
+"""What a person sees while runs go on: a line a step, and below them what is being done now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from mlagentbench.records import Result, Step
+from mlagentbench.report.text import duration, tokens, visible
+from mlagentbench.report.words import headline
+from mlagentbench.run.conduct import RunPlan
+from mlagentbench.store.run_directory import RunDirectory
+
+STATUS_STYLES: Mapping[str, str] = {"ok": "green", "error": "red"}
+MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}
+LAST_OUTPUT = 80
+"""Characters of a script's newest line that are shown."""
+
+
+class Progress:
+    """A display of any number of runs. Use it as a context."""
+
+    def __init__(self, console: Console, runs: int) -> None:
+        self.console = console
+        self._runs = runs
+        self._lines: dict[str, RunProgress] = {}
+        self._live = Live(console=console, refresh_per_second=8, transient=True, get_renderable=self._render)
+
+    def __enter__(self) -> Progress:
+        """Start to display."""
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave the steps on the screen, and take the rest away."""
+        self._live.stop()
+
+    def listen(self, plan: RunPlan, number: int) -> RunProgress:
+        """The listener of one run."""
+        name = f"{plan.task.id} {number}" if self._runs > 1 else ""
+        line = RunProgress(self.console, name, plan.run_limits.steps)
+        self._lines[f"{plan.task.id} {number}"] = line
+        return line
+
+    def done(self, plan: RunPlan, number: int, result: Result) -> None:
+        """A run is over."""
+        self._lines.pop(f"{plan.task.id} {number}", None)
+        if self._runs > 1:
+            info = RunDirectory(plan.log_directory / result.run).info
+            self.console.print(Text.assemble((f"{plan.task.id} {number}  ", "bold"), headline(info, result)))
+
+    def stopping(self) -> None:
+        """The first interrupt has come."""
+        self.console.print("Stopping: each run is graded as it stands. Interrupt again to stop at once.", style="yellow")
+
+    def _render(self) -> RenderableType:
+        return Group(*(line.now() for line in self._lines.values()))
+
+
+class RunProgress:
+    """The listener of one run."""
+
+    def __init__(self, console: Console, name: str, steps: int) -> None:
+        self._console = console
+        self._name = name
+        self._steps = steps
+        self._count = 0
+        self._activity = "starting"
+        self._since = time.monotonic()
+        self._output = ""
+        self._spinner = Spinner("dots", style="cyan")
+
+    def activity(self, text: str) -> None:
+        """What is being done now."""
+        self._activity, self._since, self._output = visible(text), time.monotonic(), ""
+
+    def output(self, text: str) -> None:
+        """The newest line of a script's output."""
+        lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
+        self._output = visible(lines[-1])[-LAST_OUTPUT:]
+
+    def step(self, step: Step) -> None:
+        """A line for a step that is done."""
+        self._count = step.number
+        style = STATUS_STYLES.get(step.status, "yellow")
+        subject = next((str(value) for value in step.action.arguments.values()), "") if step.action.name != "Final Answer" else ""
+        line = Text.assemble(
+            (f"{self._name}  " if self._name else "", "bold"),
+            (f"{step.number:>4} ", "dim"),
+            (MARKS.get(step.status, "!") + " ", style),
+            (f"{step.action.name:<22}", "bold"),
+            (f"{visible(subject).splitlines()[0] if subject.strip() else '':<24.24}", ""),
+            (f"{duration(step.seconds):>9}", "cyan"),
+            (f"{tokens(step.usage.tokens):>9} tokens", "dim"),
+            (f"  {_told(step)}", style if step.status != "ok" else "dim"),
+        )
+        self._console.print(line, overflow="ellipsis", no_wrap=True)
+
+    def now(self) -> RenderableType:
+        """What is being done now, with the time it has taken."""
+        elapsed = duration(time.monotonic() - self._since)
+        where = f"{self._name}  " if self._name else ""
+        text = Text.assemble(
+            (where, "bold"),
+            f"step {self._count + 1} of at most {self._steps}: {self._activity} ",
+            (elapsed, "cyan"),
+            (f"  {self._output}", "dim"),
+        )
+        text.no_wrap, text.overflow = True, "ellipsis"
+        self._spinner.update(text=text)
+        return self._spinner
+
+
+def _told(step: Step) -> str:
+    """The line of an observation that says most in a glance: a script's or an error's last, else nothing."""
+    lines = [line for line in visible(step.observation).splitlines() if line.strip()]
+    return lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else ""

@@ -1,0 +1,94 @@
+"""A result as people and as programs read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from mlagentbench.records import Result, RunInfo
+from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens
+from mlagentbench.report.words import FLAGS, baseline_words, direction_words, headline, outcome_words
+from mlagentbench.store.run_directory import RunDirectory
+
+
+def as_json(directory: RunDirectory) -> str:
+    """One run as one line of JSON."""
+    info, result = directory.info, _result(directory)
+    usage = result.total_usage
+    return json.dumps(
+        {
+            "run": info.run,
+            "task": info.task,
+            "variant": info.variant,
+            "agent": info.agent,
+            "model": info.models["agent"],
+            "ended": result.outcome.ended,
+            "verdict": result.outcome.verdict,
+            "flags": list(result.outcome.flags),
+            "reason": result.outcome.reason,
+            "score": result.score.value if result.score else None,
+            "baseline": result.baseline.value if result.baseline else None,
+            "improvement": result.improvement,
+            "success": result.success,
+            "steps": result.steps,
+            "seconds": round(result.seconds, 3),
+            "tokens": usage.tokens,
+            "cost": usage.cost,
+            "isolation": info.isolation,
+            "log": str(directory.path),
+        }
+    )
+
+
+def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, Path]]) -> None:
+    """One run as a panel.
+
+    Args:
+        console: where to.
+        directory: the run.
+        places: what can be opened, and where it lies.
+    """
+    info, result = directory.info, _result(directory)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, text in _rows(info, result):
+        table.add_row(label, text)
+    for label, path in places:
+        table.add_row(label, str(path))
+    style = "green" if result.success else "yellow"
+    title = Text(headline(info, result), style=f"bold {style}")
+    console.print(Panel(table, title=title, title_align="left", border_style=style, padding=(1, 2)))
+
+
+def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
+    usage = result.total_usage
+    rows = [("task", f"{info.task}, {info.variant} variant"), ("agent", f"{info.agent}, {info.models['agent']}")]
+    if result.score:
+        rows.append(("score", f"{quantity(result.score.value, info.unit)}  ({info.metric}, {direction_words(info.direction)})"))
+    if result.baseline:
+        rows.append(("baseline", f"{quantity(result.baseline.value, info.unit)}  ({baseline_words(result.baseline, info.unit)})"))
+    if result.improvement is not None:
+        rows.append(("improvement", f"{percent(result.improvement)}  (a success needs more than +10 %)"))
+    rows += [
+        ("success", "yes" if result.success else "no"),
+        ("ended", outcome_words(result)),
+        ("steps", str(result.steps)),
+        ("time", f"{duration(result.seconds)}  (model {duration(result.model_seconds)}, scripts {duration(result.script_seconds)})"),
+        ("tokens", f"{tokens(usage.tokens)} in {plural(usage.calls, 'call')}, cost {cost(usage.cost)}"),
+        ("isolation", info.isolation),
+    ]
+    rows += [("note", f"{FLAGS[flag].title}: {FLAGS[flag].meaning}") for flag in result.outcome.flags]
+    return rows
+
+
+def _result(directory: RunDirectory) -> Result:
+    result = directory.result
+    assert result is not None, "a run is shown when it is over"
+    return result

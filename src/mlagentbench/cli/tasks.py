@@ -1,0 +1,85 @@
+"""`mlab tasks`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+
+from mlagentbench.cli.options import task_path_option
+from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
+
+ARROWS = {"maximize": "↑", "minimize": "↓"}
+
+
+@click.group()
+def tasks() -> None:
+    """What there is to run."""
+
+
+@tasks.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@task_path_option
+def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
+    """List all tasks."""
+    found = find_tasks(task_paths)
+    if as_json:
+        click.echo(json.dumps([_facts(task) for task in found.values()], indent=1))
+        return
+    table = Table(
+        "task", "category", "what", "metric", "the paper's baseline", box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0)
+    )
+    for task in found.values():
+        spec = task.spec
+        baseline = f"{spec.paper.baseline:g} {spec.metric.unit}".strip() if spec.paper and spec.paper.baseline is not None else "-"
+        table.add_row(spec.id, spec.category, spec.title, f"{spec.metric.name} {ARROWS[spec.metric.direction]}", baseline)
+    Console().print(table)
+
+
+@tasks.command("show")
+@click.argument("task_id", metavar="TASK")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@task_path_option
+def show_task(task_id: str, as_json: bool, task_paths: Sequence[Path]) -> None:
+    """Show one task: its facts, and what an agent is told."""
+    task = find_task(task_id, task_paths)
+    if as_json:
+        click.echo(json.dumps({**_facts(task), "problem": task.problem, "spec": task.spec.model_dump(mode="json")}, indent=1))
+        return
+    spec = task.spec
+    table = Table.grid(padding=(0, 3))
+    table.add_column(style="dim")
+    table.add_row("task", f"{spec.id}: {spec.title}")
+    table.add_row("category", f"{spec.category}, {spec.modality}, published {spec.published}")
+    table.add_row("metric", f"{spec.metric.name}, {spec.metric.direction}d" + (f", in {spec.metric.unit}" if spec.metric.unit else ""))
+    table.add_row("submission", f"{', '.join(spec.submission.required)} (of the files {', '.join(spec.submission.files)})")
+    table.add_row("limits", f"{spec.limits.steps} steps, {spec.limits.time / 3600:g} h, {spec.limits.script_time / 60:g} min a script")
+    table.add_row("starter", ", ".join(sorted(path.name for path in task.starter.iterdir() if path.name != "__pycache__")))
+    if spec.paper and spec.paper.baseline is not None:
+        table.add_row("the paper", f"baseline {spec.paper.baseline:g} {spec.metric.unit}")
+    table.add_row("folder", str(task.folder))
+    console = Console()
+    console.print(table)
+    console.print()
+    console.print(Markdown(task.problem))
+
+
+def _facts(task: Task) -> dict[str, object]:
+    spec = task.spec
+    return {
+        "id": spec.id,
+        "title": spec.title,
+        "category": spec.category,
+        "modality": spec.modality,
+        "published": spec.published.isoformat(),
+        "metric": spec.metric.name,
+        "direction": spec.metric.direction,
+        "unit": spec.metric.unit,
+        "extras": list(spec.extras),
+        "folder": str(task.folder),
+    }

@@ -1,0 +1,105 @@
+"""Many runs in one process, through Inspect: its concurrency, its rate limits, its log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from inspect_ai import eval_async
+from inspect_ai.log import EvalLog
+from inspect_ai.util._display import init_display_type
+
+from mlagentbench.engine.model import check_model
+from mlagentbench.engine.task import inspect_task
+from mlagentbench.environment import Listener
+from mlagentbench.errors import InfrastructureError
+from mlagentbench.records import Result
+from mlagentbench.run.conduct import RunPlan
+
+NO_MODEL = "none/none"
+
+
+class Watch(NamedTuple):
+    """Who is told what while runs go on."""
+
+    listen: Callable[[RunPlan, int], Listener]
+    """Makes the listener of a run, by its plan and its number from 1."""
+    done: Callable[[RunPlan, int, Result], None]
+    stopping: Callable[[], None]
+    """The first interrupt has come: runs end, and are graded as they stand."""
+
+
+class Evaluation(NamedTuple):
+    """What came of it."""
+
+    logs: Sequence[Path]
+    stopped: bool
+
+
+def evaluate(
+    plans: Sequence[RunPlan],
+    watch: Watch,
+    *,
+    model: str | None,
+    fast_model: str | None = None,
+    editor_model: str | None = None,
+    runs: int = 1,
+    parallel: int | None = None,
+) -> Evaluation:
+    """Carry out plans, each `runs` times. An interrupt ends all runs and has them graded; a second one stops at once.
+
+    Raises:
+        ModelUnavailable: a model cannot be used; nothing was run.
+        UsageError: a plan cannot be carried out.
+        InfrastructureError: Inspect failed as a whole.
+        KeyboardInterrupt: the second interrupt.
+    """
+    roles = {role: name for role, name in (("fast", fast_model), ("editor", editor_model)) if name}
+    for name in {model or NO_MODEL, *roles.values()}:
+        check_model(name)
+    return asyncio.run(_evaluate(plans, watch, model or NO_MODEL, roles, runs, parallel or os.cpu_count() or 1))
+
+
+async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: dict[str, str], runs: int, parallel: int) -> Evaluation:
+    init_display_type("none")
+    logging.getLogger("inspect_ai").setLevel(logging.ERROR)
+    stop = asyncio.Event()
+    with _interrupts(stop, watch.stopping):
+        logs: list[EvalLog] = await eval_async(
+            [inspect_task(plan, runs=runs, listen=watch.listen, stop=stop, done=watch.done) for plan in plans],
+            model=model,
+            model_roles=dict(roles),
+            log_dir=str(plans[0].log_directory),
+            log_format="eval",
+            max_samples=parallel,
+            max_tasks=parallel,
+            fail_on_error=False,
+            ctl_server=False,
+        )
+    for log in logs:
+        if log.status == "error" and log.error is not None:
+            raise InfrastructureError(f"Inspect could not run {log.eval.task}: {' '.join(log.error.message.split())[:300]}")
+    return Evaluation([Path(log.location) for log in logs], stop.is_set())
+
+
+@contextlib.contextmanager
+def _interrupts(stop: asyncio.Event, stopping: Callable[[], None]) -> Iterator[None]:
+    """Have the first interrupt set `stop`, and leave the second to Python."""
+    loop = asyncio.get_running_loop()
+
+    def first() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        stopping()
+        stop.set()
+
+    loop.add_signal_handler(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)

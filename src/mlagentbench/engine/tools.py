@@ -1,0 +1,56 @@
+"""Our actions as Inspect's tool calls, so that they stand in its log as tool events and pass through its approvals."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from inspect_ai.model import ChatMessageAssistant, execute_tools
+from inspect_ai.tool import ToolCall, ToolDef, ToolParam, ToolParams
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.actions.base import ActionDefinition, Observation
+from mlagentbench.environment import Perform
+from mlagentbench.errors import ActionError
+from mlagentbench.records import Action
+
+JSON_TYPES: dict[type, Any] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+WHOLE = 0
+"""As a tool's `max_output`: nothing is cut; the environment has done so already."""
+
+
+def tool_parameters(definition: ActionDefinition) -> ToolParams:
+    """An action's arguments as a tool's."""
+    properties = {
+        name: ToolParam(type=JSON_TYPES[parameter.type], description=parameter.description)
+        for name, parameter in definition.parameters.items()
+    }
+    return ToolParams(properties=properties, required=[name for name, parameter in definition.parameters.items() if parameter.required])
+
+
+async def as_tool_call(action: Action, perform: Perform) -> Observation:
+    """Perform an action as a tool call that a model might have made. One that is not allowed becomes an observation that says so."""
+    definition = ACTIONS.get(action.name)
+    try:
+        arguments = definition.check(action.arguments) if definition else None
+    except ActionError:
+        arguments = None
+    if definition is None or arguments is None:
+        # No tool could be called so; the environment tells the agent what is wrong.
+        return await perform(action)
+    performed: list[Observation] = []
+
+    async def execute(**kwargs: Any) -> str:
+        observation = await perform(Action(name=action.name, arguments=kwargs))
+        performed.append(observation)
+        return observation.text
+
+    tool = ToolDef(
+        execute, name=definition.tool_name, description=definition.description, parameters=tool_parameters(definition), max_output=WHOLE
+    )
+    call = ToolCall(id=uuid4().hex, function=definition.tool_name, arguments=arguments)
+    result = await execute_tools([ChatMessageAssistant(content="", tool_calls=[call])], [tool])
+    if performed:
+        return performed[0]
+    error = getattr(result.messages[0], "error", None)
+    return Observation(f"{action.name} was not allowed: {error.message if error else 'no reason was given'}", "error")

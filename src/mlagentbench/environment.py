@@ -1,0 +1,348 @@
+"""The environment: the only place where an action runs.
+
+It offers actions and models to an agent, holds the run's limits, records every step and every question to a model, and snapshots the
+workspace. A step is published in the background, while the agent's model thinks, and awaited before the next action, so that whatever ends
+the run, at most the step in flight is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from pydantic import JsonValue
+
+from mlagentbench.actions.base import ActionDefinition, Observation
+from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
+from mlagentbench.model import GenerateOptions, Model, Models, Reply
+from mlagentbench.records import Action, ModelCall, Role, Step, Usage
+from mlagentbench.sandbox import process
+from mlagentbench.sandbox.base import Box, Execution, Sandbox
+from mlagentbench.store.run_directory import RunDirectory, storage
+from mlagentbench.workspace.paths import Workspace
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+
+T = TypeVar("T")
+
+MOST_MALFORMED = 5
+"""Replies in a row without an action that end a run (the paper's)."""
+
+
+@dataclass(frozen=True)
+class RunLimits:
+    """What a run may use. None is no limit."""
+
+    steps: int = 50
+    time: float = 5 * 3600
+    """Seconds."""
+    tokens: int | None = None
+    cost: float | None = None
+    """US dollars; it holds only where the model's price is known."""
+
+
+class Listener(Protocol):
+    """Who watches a run while it goes on. Its methods must not block."""
+
+    def activity(self, text: str) -> None:
+        """What is being done now, in a few words."""
+        ...
+
+    def output(self, text: str) -> None:
+        """A piece of a script's output, as it comes."""
+        ...
+
+    def step(self, step: Step) -> None:
+        """A step is done."""
+        ...
+
+
+class Silent:
+    """A listener that does nothing."""
+
+    def activity(self, text: str) -> None:
+        """Say nothing."""
+
+    def output(self, text: str) -> None:
+        """Say nothing."""
+
+    def step(self, step: Step) -> None:
+        """Say nothing."""
+
+
+Perform = Callable[[Action], Awaitable[Observation]]
+Through = Callable[[Action, Perform], Awaitable[Observation]]
+"""How an engine has every action pass through its own machinery, such as approval: it is given the action and what performs it."""
+
+
+async def directly(action: Action, perform: Perform) -> Observation:
+    """Perform an action with nothing in between."""
+    return await perform(action)
+
+
+@dataclass
+class _Tally:
+    """What has happened since the last step."""
+
+    started: float = field(default_factory=time.monotonic)
+    wall: float = field(default_factory=time.time)
+    model_seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    malformed: int = 0
+
+
+class Environment:
+    """What an agent lives in.
+
+    Args:
+        description: what the agent is told to do.
+        workspace: its files.
+        directory: where the run is recorded; it may hold steps already, which are then continued.
+        sandbox: what its scripts run in.
+        box: what those scripts may see and use.
+        models: the models by role.
+        actions: the actions that can be called, by name.
+        limits: what the run may use, steps already taken included.
+        listener: who watches.
+        through: what actions pass through.
+    """
+
+    def __init__(
+        self,
+        *,
+        description: str,
+        workspace: Workspace,
+        directory: RunDirectory,
+        sandbox: Sandbox,
+        box: Box,
+        models: Models,
+        actions: Mapping[str, ActionDefinition],
+        limits: RunLimits = RunLimits(),
+        listener: Listener | None = None,
+        through: Through = directly,
+    ) -> None:
+        self.description = description
+        self.workspace = workspace
+        self.actions = actions
+        self.limits = limits
+        self.listener: Listener = listener or Silent()
+        self.ended = False
+        """True once a final answer was given; nothing can be executed after it."""
+        self.usage: dict[Role, Usage] = {}
+        self._directory = directory
+        self._sandbox = sandbox
+        self._box = box
+        self._models = models
+        self._through = through
+        self._store = SnapshotStore(directory.objects)
+        self._steps = directory.steps()
+        self._manifest: Manifest | None = None
+        self._publishing: asyncio.Task[None] | None = None
+        self._tally = _Tally()
+        self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in self._steps)
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps so far, those of an earlier process included."""
+        return self._steps
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the run's time limit."""
+        return self._deadline - time.monotonic()
+
+    async def start(self) -> None:
+        """Snapshot the workspace as the agent finds it. Call it once, before the first step.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        number = len(self._steps)
+        if number:
+            self._manifest = Manifest.load(self._directory.manifest(number))
+        else:
+            await asyncio.to_thread(self._snapshot, 0)
+
+    async def execute(
+        self, action: Action, *, entries: Mapping[str, str] = {}, memory: Mapping[str, JsonValue] = {}, counted: bool = True
+    ) -> Step:
+        """Do one action, record it, and give the step with its observation.
+
+        An action that cannot be done is a step too: its observation says why.
+
+        Args:
+            action: what to do.
+            entries: what the agent thought before, kept with the step.
+            memory: what the agent wants handed back when the run is continued from this step.
+            counted: False for an agent's own bookkeeping, which the step limit does not count.
+
+        Raises:
+            LimitReached: a limit of the run was reached before this action.
+            StorageFailed: this step or the one before could not be written.
+        """
+        await self.settle()
+        self._check_limits()
+        argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")
+        self.listener.activity(f"{action.name} {argument}".strip()[:100])
+        observation = await self._through(action, self._perform)
+        tally, self._tally = self._tally, _Tally()
+        step = Step(
+            number=len(self._steps) + 1,
+            entries=entries,
+            action=action,
+            observation=observation.text,
+            status=observation.status,
+            counted=counted,
+            started=tally.wall,
+            seconds=self._tally.started - tally.started,
+            model_seconds=tally.model_seconds,
+            script_seconds=observation.script_seconds,
+            usage=tally.usage,
+            malformed=tally.malformed,
+            memory=memory,
+            details=observation.details,
+        )
+        self._steps.append(step)
+        self.ended = "final_answer" in observation.details
+        self._publishing = asyncio.create_task(asyncio.to_thread(self._publish, step))
+        self.listener.step(step)
+        return step
+
+    async def settle(self) -> None:
+        """Wait until the last step is published.
+
+        Raises:
+            StorageFailed: it could not be written.
+        """
+        if self._publishing is not None:
+            await asyncio.shield(self._publishing)
+            self._publishing = None
+
+    async def ask_agent(self, prompt: str, parse: Callable[[str], T], options: GenerateOptions = GenerateOptions()) -> T:
+        """Ask the agent's model, and read its reply.
+
+        Args:
+            prompt: the question.
+            parse: reads the reply; it raises ResponseFormatError for one that holds no action.
+            options: how to sample.
+
+        Raises:
+            ResponseFormatError: the reply holds no action; the message says what to mend. Ask again with it.
+            FormatFailure: it was the fifth such reply in a row.
+            LimitReached: a limit of the run, or what the model can read, was reached.
+            ModelFailed: the provider failed for good.
+        """
+        self._check_limits()
+        reply, seconds = await self._generate("agent", prompt, options)
+        try:
+            answer = parse(reply.text)
+        except ResponseFormatError as error:
+            self._keep("agent", "agent", prompt, reply, seconds, rejected=str(error))
+            self._tally.malformed += 1
+            if self._tally.malformed >= MOST_MALFORMED:
+                raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {error}") from None
+            raise
+        self._keep("agent", "agent", prompt, reply, seconds)
+        return answer
+
+    async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
+        """Ask a model on behalf of an action, or of an agent's bookkeeping (`purpose` says which).
+
+        Raises:
+            ActionError: the prompt is longer than the model can read.
+            LimitReached: a limit of the run was reached.
+            ModelFailed: the provider failed for good.
+        """
+        self._check_limits()
+        try:
+            reply, seconds = await self._generate(role, prompt, options)
+        except LimitReached as limit:
+            if limit.ended != "limit_context":
+                raise
+            raise ActionError(
+                f"{purpose} could not be done: what it has to read is too long for the model. Choose a smaller part."
+            ) from None
+        self._keep(role, purpose, prompt, reply, seconds)
+        return reply
+
+    async def run_script(self, command: Sequence[str]) -> Execution:
+        """Run a command in the sandbox, at most until the run's time limit."""
+        limits = replace(self._box.limits, seconds=max(0.1, min(self._box.limits.seconds, self.seconds_left)))
+        return await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self.listener.output)
+
+    def last_change(self, path: str) -> bytes | None:
+        """The content of a file before the last change to it that is not yet undone; None where there was no file.
+
+        Raises:
+            ActionError: no action has changed the file, or every change is undone.
+        """
+        changes: list[int] = []
+        for step in self._steps:
+            if step.details.get("changed") == path:
+                changes.append(step.number)
+            elif step.details.get("undone") == path and changes:
+                changes.pop()
+        if not changes:
+            raise ActionError(f"No change to {path} is left to undo.")
+        before = Manifest.load(self._directory.manifest(changes[-1] - 1))
+        return self._store.read_bytes(before, path) if path in before.entries else None
+
+    async def _perform(self, action: Action) -> Observation:
+        definition = self.actions.get(action.name)
+        try:
+            if definition is None:
+                raise ActionError(f"There is no action {action.name!r}. The actions are: {', '.join(self.actions)}.")
+            observation = await definition.perform(self, **definition.check(action.arguments))
+        except ActionError as error:
+            return Observation(str(error), "error")
+        return Observation(observation) if isinstance(observation, str) else observation
+
+    async def _generate(self, role: Role, prompt: str, options: GenerateOptions) -> tuple[Reply, float]:
+        model: Model = getattr(self._models, role)
+        self.listener.activity(f"asking {model.name}")
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, self.seconds_left)):
+                reply = await model.generate(prompt, options)
+        except TimeoutError:
+            raise LimitReached("limit_time", f"the run's {self.limits.time:g} seconds are used up") from None
+        return reply, time.monotonic() - started
+
+    def _keep(self, role: Role, purpose: str, prompt: str, reply: Reply, seconds: float, rejected: str | None = None) -> None:
+        call = ModelCall(
+            role=role,
+            model=reply.model,
+            purpose=purpose,
+            prompt=prompt,
+            reply=reply.text,
+            usage=reply.usage,
+            seconds=seconds,
+            rejected=rejected,
+        )
+        self._directory.append_call(len(self._steps) + 1, call)
+        self._tally.model_seconds += seconds
+        self._tally.usage = Usage.total((self._tally.usage, reply.usage))
+        self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
+
+    def _check_limits(self) -> None:
+        steps = sum(step.counted for step in self._steps)
+        used = Usage.total(self.usage.values())
+        if steps >= self.limits.steps:
+            raise LimitReached("limit_steps", f"the run's {self.limits.steps} steps are used up")
+        if self.seconds_left <= 0:
+            raise LimitReached("limit_time", f"the run's {self.limits.time:g} seconds are used up")
+        if self.limits.tokens is not None and used.tokens >= self.limits.tokens:
+            raise LimitReached("limit_tokens", f"the run's {self.limits.tokens} tokens are used up")
+        if self.limits.cost is not None and used.cost is not None and used.cost >= self.limits.cost:
+            raise LimitReached("limit_cost", f"the run's {self.limits.cost:g} dollars are used up")
+
+    def _publish(self, step: Step) -> None:
+        self._snapshot(step.number)
+        self._directory.publish_step(step)
+
+    def _snapshot(self, number: int) -> None:
+        with storage(self._directory.path):
+            self._manifest = self._store.take(self.workspace, self._manifest)
+            self._manifest.save(self._directory.manifest(number))

@@ -1,0 +1,182 @@
+"""One run, whole: an agent in its environment until it ends, then the grading of what it left, then the result.
+
+Nothing here knows Inspect. Whatever ends a run, be it an answer, a limit, the agent's own fault, a provider or a signal, its last snapshot is
+graded and its result written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.agents.base import Agent, make_agent
+from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
+from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, UsageError
+from mlagentbench.model import Models
+from mlagentbench.records import Result, RunInfo
+from mlagentbench.run.facts import hardware, versions
+from mlagentbench.run.score import Ending, Scoring, score_run
+from mlagentbench.sandbox import isolation
+from mlagentbench.sandbox.base import WORKSPACE, Box, BoxLimits, Mount, Sandbox
+from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
+from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.prepare import Prepared, prepared
+from mlagentbench.tasks.spec import Variant
+from mlagentbench.workspace.paths import lay
+
+GRACE = 10.0
+"""Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run is to do."""
+
+    task: Task
+    agent: str
+    log_directory: Path
+    variant: Variant = "full"
+    agent_options: Mapping[str, JsonValue] = field(default_factory=dict)
+    limits: RunLimits | None = None
+    """None for the task's own."""
+    sandbox: str = "auto"
+    python: Path = Path(sys.executable)
+    gpus: tuple[str, ...] = ()
+    score_steps: bool = True
+    """Whether every step's submission is scored too, once each distinct one."""
+
+    @property
+    def run_limits(self) -> RunLimits:
+        """The limits that hold."""
+        own = self.task.spec.limits
+        return self.limits or RunLimits(steps=own.steps, time=own.time)
+
+
+async def conduct(
+    plan: RunPlan, models: Models, *, listener: Listener | None = None, stop: asyncio.Event | None = None, through: Through = directly
+) -> Result:
+    """Do one run.
+
+    Args:
+        plan: what to do.
+        models: the models by role.
+        listener: who watches.
+        stop: set it to end the run early; it is then graded as it stands, and its result says `cancelled`.
+        through: what every action passes through.
+
+    Raises:
+        UsageError: the plan cannot be carried out as it stands; nothing was run.
+        StorageFailed: not even the run's directory could be written.
+    """
+    agent = make_agent(plan.agent, plan.agent_options)
+    sandbox = isolation.choose(plan.sandbox)
+    data = prepared(plan.task, plan.variant)
+    log_directory = prepare_log_directory(plan.log_directory)
+    directory = RunDirectory.create(log_directory, _info(plan, models, sandbox))
+    listener = listener or Silent()
+    with directory.lock():
+        environment = _environment(plan, models, directory, sandbox, data, listener, through)
+        ending = await _act(agent, environment, stop)
+        listener.activity("grading")
+        scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox)
+        return await score_run(directory, scoring, ending, environment.usage, steps_too=plan.score_steps)
+
+
+async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | None) -> Ending:
+    """Let the agent act until it ends, in one way or another."""
+    acting = asyncio.create_task(_start(agent, environment))
+    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
+    try:
+        await asyncio.wait((acting, stopping), timeout=max(0.0, environment.seconds_left) + GRACE, return_when=asyncio.FIRST_COMPLETED)
+        if acting.done():
+            return await acting
+        acting.cancel()
+        await asyncio.wait((acting,))
+        if stopping.done():
+            return Ending("cancelled", "the run was stopped")
+        return Ending("limit_time", "the agent did nothing until the time limit")
+    finally:
+        stopping.cancel()
+        if not acting.done():
+            acting.cancel()
+            await asyncio.wait((acting,))
+
+
+async def _start(agent: Agent, environment: Environment) -> Ending:
+    try:
+        await environment.start()
+        await agent(environment)
+        await environment.settle()
+    except LimitReached as limit:
+        return Ending(limit.ended, str(limit))
+    except FormatFailure as failure:
+        return Ending("format_failure", str(failure))
+    except InfrastructureError as failure:
+        return Ending("infrastructure", str(failure))
+    except UsageError:
+        raise
+    except Exception as error:
+        # An agent is somebody's own code: whatever it raises is the run's outcome, not a crash of the others beside it.
+        return Ending("agent_error", f"{type(error).__name__}: {error}")
+    if not environment.ended:
+        return Ending("agent_error", "the agent returned without a final answer")
+    return Ending("final_answer")
+
+
+def _environment(
+    plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
+) -> Environment:
+    public = {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
+    workspace = lay(directory.workspace, plan.task.starter, public, links=sandbox.isolation == "none")
+    own = plan.task.spec.limits
+    box = Box(
+        workspace=workspace.root,
+        read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public.items()),
+        python=plan.python,
+        network=plan.task.spec.network,
+        gpus=plan.gpus,
+        limits=BoxLimits(
+            seconds=own.script_time, memory_mb=own.memory_mb, processes=own.processes, file_mb=own.file_mb, workspace_mb=own.workspace_mb
+        ),
+    )
+    return Environment(
+        description=plan.task.problem,
+        workspace=workspace,
+        directory=directory,
+        sandbox=sandbox,
+        box=box,
+        models=models,
+        actions=ACTIONS,
+        limits=plan.run_limits,
+        listener=listener,
+        through=through,
+    )
+
+
+def _info(plan: RunPlan, models: Models, sandbox: Sandbox) -> RunInfo:
+    spec = plan.task.spec
+    limits = plan.run_limits
+    return RunInfo(
+        run=new_name(spec.id, plan.agent),
+        task=spec.id,
+        variant=plan.variant,
+        agent=plan.agent,
+        agent_options=plan.agent_options,
+        models=models.names(),
+        description=plan.task.problem,
+        metric=spec.metric.name,
+        unit=spec.metric.unit,
+        direction=spec.metric.direction,
+        isolation=sandbox.isolation,
+        limits={"steps": limits.steps, "time": limits.time, "tokens": limits.tokens, "cost": limits.cost},
+        started=time.time(),
+        versions=versions(),
+        hardware=hardware(),
+    )

@@ -1,0 +1,166 @@
+"""From a run's snapshots to its result: the last one decides, the others make the curve of scores over steps.
+
+A submission that was graded once is not graded again: steps whose submissions are equal share one grading.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mlagentbench.errors import GradingError
+from mlagentbench.grading.grade import Graded, grade, missing
+from mlagentbench.grading.success import is_success, within_noise
+from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
+from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.spec import Variant
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+
+
+class Scoring(NamedTuple):
+    """What grading a run needs beside the run."""
+
+    task: Task
+    variant: Variant
+    private: Path | None
+    sandbox: str
+
+
+class Ending(NamedTuple):
+    """How an agent's part of a run ended."""
+
+    ended: Ended
+    reason: str | None = None
+
+
+async def score_run(
+    directory: RunDirectory, scoring: Scoring, ending: Ending, usage: Mapping[Role, Usage], *, steps_too: bool = True
+) -> Result:
+    """Grade a run's last snapshot, and each step's too if asked, and write the result.
+
+    Raises:
+        StorageFailed: the result could not be written.
+    """
+    started = time.monotonic()
+    steps = directory.steps()
+    grader = _Grader(directory, scoring)
+    last = await grader.grade(len(steps))
+    result = _result(directory, scoring.task, ending, steps, usage, last, time.monotonic() - started)
+    directory.write_result(result)
+    if steps_too and steps:
+        scores = tuple([await grader.step_score(step.number) for step in steps])
+        result = result.model_copy(update={"step_scores": scores, "grading_seconds": time.monotonic() - started})
+        directory.write_result(result)
+    return result
+
+
+class _Grader:
+    """Grades a run's snapshots, each distinct submission once."""
+
+    def __init__(self, directory: RunDirectory, scoring: Scoring) -> None:
+        self._directory = directory
+        self._scoring = scoring
+        self._store = SnapshotStore(directory.objects)
+        self._graded: dict[str, Graded | None] = {}
+
+    async def grade(self, step: int) -> Graded | None:
+        """What the submission after a step is worth; None where there is none."""
+        path = self._directory.manifest(step)
+        if not path.exists():
+            return None
+        spec = self._scoring.task.spec
+        submission = Manifest.load(path).select(spec.submission.files)
+        if submission.digest not in self._graded:
+            folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
+            try:
+                self._store.restore(submission, folder)
+                self._graded[submission.digest] = None if missing(spec, folder) else await self._graded_now(folder)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        return self._graded[submission.digest]
+
+    async def step_score(self, step: int) -> StepScore:
+        """The same, as a point of the run's curve."""
+        graded = await self.grade(step)
+        if graded is None:
+            return StepScore(step=step, reason="no submission")
+        if graded.score is None:
+            return StepScore(step=step, reason=graded.reason)
+        value, baseline = graded.score.value, graded.score.baseline
+        improvement = self._scoring.task.spec.metric.improvement(value, baseline.value) if baseline else None
+        return StepScore(step=step, value=value, improvement=improvement)
+
+    async def _graded_now(self, folder: Path) -> Graded:
+        scoring = self._scoring
+        try:
+            return await grade(scoring.task, folder, variant=scoring.variant, private=scoring.private, sandbox=scoring.sandbox)
+        except GradingError as error:
+            return Graded(score=None, reason=str(error), seconds=0.0, failed=True)
+
+
+def _result(
+    directory: RunDirectory,
+    task: Task,
+    ending: Ending,
+    steps: Sequence[Step],
+    usage: Mapping[Role, Usage],
+    last: Graded | None,
+    grading_seconds: float,
+) -> Result:
+    score = last.score if last else None
+    baseline = _baseline(task, score)
+    improvement = task.spec.metric.improvement(score.value, baseline.value) if score and baseline else None
+    success = bool(score and baseline and is_success(task.spec.metric, score.value, baseline.value))
+    verdict, reason = _verdict(last, success)
+    return Result(
+        run=directory.name,
+        outcome=Outcome(
+            ended=ending.ended,
+            verdict=verdict,
+            flags=tuple(_flags(directory, task, score, baseline)),
+            reason=ending.reason or reason,
+        ),
+        final_answer=next((str(step.details["final_answer"]) for step in steps if "final_answer" in step.details), None),
+        score=score,
+        baseline=baseline,
+        improvement=improvement,
+        success=success,
+        steps=sum(step.counted for step in steps),
+        seconds=sum(step.seconds for step in steps),
+        model_seconds=sum(step.model_seconds for step in steps),
+        script_seconds=sum(step.script_seconds for step in steps),
+        grading_seconds=grading_seconds,
+        usage=usage,
+    )
+
+
+def _verdict(graded: Graded | None, success: bool) -> tuple[Verdict, str | None]:
+    if graded is None:
+        return "no_submission", "nothing was submitted"
+    if graded.score is None:
+        return ("ungraded" if graded.failed else "invalid_submission"), graded.reason
+    return ("success" if success else "no_improvement"), None
+
+
+def _baseline(task: Task, score: Score | None) -> Baseline | None:
+    """The baseline that was measured beside the score; else the paper's, which its source says."""
+    if score is not None and score.baseline is not None:
+        return score.baseline
+    paper = task.spec.paper
+    return Baseline(value=paper.baseline, source="paper") if score is not None and paper and paper.baseline is not None else None
+
+
+def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: Baseline | None) -> list[Flag]:
+    info = directory.info
+    found: dict[Flag, bool] = {
+        "unsandboxed": info.isolation == "none",
+        "scripted_model": any(name.startswith("scripted/") for name in info.models.values()),
+        "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),
+        "paper_baseline": bool(baseline and baseline.source == "paper"),
+    }
+    return [flag for flag, holds in found.items() if holds]

@@ -1,0 +1,94 @@
+"""What many tests start from: a small real environment, in the strongest sandbox this machine has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.model import Models, Script, ScriptedReply
+from mlagentbench.records import RunInfo
+from mlagentbench.sandbox.base import Box, BoxLimits
+from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
+from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+from mlagentbench.workspace.paths import lay
+
+TRAIN = 'print("accuracy 0.5")\n'
+MakeEnvironment = Callable[..., Environment]
+
+
+@pytest.fixture
+def make_environment(tmp_path: Path) -> MakeEnvironment:
+    """Make an environment whose starter is a script that prints. A second call with the same run continues it."""
+
+    def make(
+        replies: Sequence[ScriptedReply | str] = (),
+        *,
+        files: Mapping[str, str | bytes] = {"train.py": TRAIN},
+        run: str = "a-run",
+        limits: RunLimits = RunLimits(),
+        box_limits: BoxLimits = BoxLimits(seconds=20),
+        sandboxed: bool = False,
+        **more: Any,
+    ) -> Environment:
+        starter = tmp_path / f"starter-{run}"
+        for name, content in files.items():
+            path = starter / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        logs = prepare_log_directory(tmp_path / "logs")
+        directory = RunDirectory.create(logs, run_info(run))
+        workspace = lay(directory.workspace, starter, {})
+        script = Script([reply if isinstance(reply, ScriptedReply) else ScriptedReply(reply=reply) for reply in replies])
+        return Environment(
+            description="Make train.py better.",
+            workspace=workspace,
+            directory=directory,
+            sandbox=BubblewrapSandbox() if sandboxed else PlainSandbox(),
+            box=Box(workspace=workspace.root, limits=box_limits),
+            models=Models.scripted(script),
+            actions=ACTIONS,
+            limits=limits,
+            **more,
+        )
+
+    return make
+
+
+def run_info(run: str) -> RunInfo:
+    """What a test's run was asked to do."""
+    return RunInfo(
+        run=run,
+        task="a-task",
+        variant="mini",
+        agent="research",
+        models={"agent": "scripted/script"},
+        description="Make train.py better.",
+        metric="accuracy",
+        unit="",
+        direction="maximize",
+        isolation="none",
+        limits={},
+        started=0.0,
+        versions={},
+        hardware={},
+    )
+
+
+def reply(action: str, arguments: str, thought: str = "Go on.") -> str:
+    """A reply in the research agent's form."""
+    return (
+        "Reflection: The observation is clear.\n\nResearch Plan and Status: 1. Look. 2. Improve.\n\nFact Check: Nothing is claimed.\n\n"
+        f"Thought: {thought}\n\nAction: {action}\n\nAction Input: {arguments}\n"
+    )
+
+
+def finish(coroutine: Any) -> Any:
+    """Run a coroutine to its end."""
+    return asyncio.run(coroutine)
