@@ -1,0 +1,65 @@
+#!/bin/sh
+# Makes .venv what the locks say: environment.sh [dev] [openai] [anthropic]
+#
+# Needs only a Python 3.11 or newer. Every lock is installed once, and again when it has changed; each keeps, as its stamp, a copy of
+# itself in .venv. Packages that are in no lock are left alone.
+set -eu
+cd "$(dirname "$0")/.."
+
+stop() {
+    echo "$1" >&2
+    exit 1
+}
+
+find_python() {
+    for python in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+        # Asked, not only looked for: a version manager leaves commands that stand for a Python it does not have.
+        if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            echo "$python"
+            return
+        fi
+    done
+    stop "No Python 3.11 or newer found (tried ${PYTHON:-python3.13 python3.12 python3.11 python3}): install one, or name yours with PYTHON=/path/to/python3"
+}
+
+make_venv() {
+    python=$(find_python)
+    # Debian and Ubuntu keep these two modules in a package of their own.
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+        sh tools/system.sh "$package"
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || stop "$python cannot make environments: install $package (apt-get install $package), or name another with PYTHON=/path/to/python3"
+    fi
+    echo "Making .venv with $("$python" -c 'import platform, sys; print(f"Python {platform.python_version()} ({sys.executable})")')."
+    "$python" -m venv --clear .venv
+    pwd >.venv/made-in
+}
+
+pip() {
+    # Twice quiet: warnings about the machine's own pip settings are not ours to show. Errors are shown.
+    .venv/bin/python -m pip -qq --disable-pip-version-check --no-input install "$@" </dev/null
+}
+
+install_lock() {
+    cmp -s "$1" ".venv/$1" && return
+    echo "Installing the $(grep -c '^[a-z].*==' "$1") packages of $1 ..."
+    pip --require-hashes --requirement "$1"
+    cp "$1" ".venv/$1"
+}
+
+# An environment cannot be moved: one that came along with a moved or copied clone is made again.
+if [ ! -x .venv/bin/python ] || [ "$(cat .venv/made-in 2>/dev/null)" != "$PWD" ]; then
+    make_venv
+fi
+
+install_lock requirements.lock
+if ! cmp -s pyproject.toml .venv/pyproject.toml; then
+    # The lock holds the build backend, so nothing is fetched here.
+    pip --no-deps --no-build-isolation --editable .
+    cp pyproject.toml .venv/pyproject.toml
+fi
+for extra in "$@"; do
+    lock="requirements-$extra.lock"
+    [ -f "$lock" ] || stop "No extra is called '$extra'; there are: $(echo requirements-*.lock | sed 's/requirements-//g; s/\.lock//g')"
+    install_lock "$lock"
+done

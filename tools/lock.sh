@@ -1,0 +1,20 @@
+#!/bin/sh
+# Writes the locks from pyproject.toml: lock.sh [--upgrade]
+#
+# One lock for every Python and system that is supported, with hashes and without the address of an index. The package itself stands on
+# requirements.lock; each other lock adds to it and never contradicts it. Torch and what needs it stay out: their right build depends
+# on the machine.
+set -eu
+cd "$(dirname "$0")/.."
+
+compile() {
+    .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+        --custom-compile-command "make lock" "$@" >/dev/null
+}
+
+compile "$@" pyproject.toml --group build --output-file requirements.lock
+compile "$@" --group dev --constraints requirements.lock --output-file requirements-dev.lock
+for extra in openai anthropic; do
+    .venv/bin/python -c 'import sys, tomllib; print(*tomllib.load(sys.stdin.buffer)["project"]["optional-dependencies"][sys.argv[1]], sep="\n")' "$extra" <pyproject.toml |
+        compile "$@" - --constraints requirements.lock --output-file "requirements-$extra.lock"
+done
