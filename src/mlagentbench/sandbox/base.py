@@ -66,7 +66,10 @@ class Launch(NamedTuple):
     environment: Mapping[str, str]
     directory: Path
     namespace: bool
-    """True when the kernel ends all descendants with the first process, as a pid namespace does."""
+    """True when the kernel ends all descendants with the first process, as a pid namespace does. Otherwise the command gets a supervisor,
+    and a folder as HOME and TMPDIR that lives as long as the call."""
+    stop: tuple[str, ...] = ()
+    """A command that ends what the end of the first process would not."""
 
 
 EndReason = Literal["exit", "time", "memory", "output", "disk", "processes", "cancelled"]

@@ -1,0 +1,199 @@
+"""Bubblewrap: namespaces of the kernel, started in milliseconds and without privileges.
+
+A command sees its workspace at `/workspace`, the system's programs, one Python installation, the read-only data of its box, and a /tmp and
+a /dev/shm of its own; all else of the host is absent. It has no network, no other process in sight, no capability, and cannot make a user
+namespace in which it had some.
+
+Run by root, bubblewrap alone is no boundary: a command keeps its capabilities, and as the same user it owns the kernel's settings in
+/proc. `_privileges` and `_kernel` answer that.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox import seccomp
+from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
+from mlagentbench.sandbox.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
+from mlagentbench.sandbox.interpreter import Interpreter, describe, package_files
+from mlagentbench.sandbox.limits import TASKS_PER_PROCESS
+
+HOW_TO_GET = "install it: `apt install bubblewrap` (Debian, Ubuntu), `dnf install bubblewrap` (Fedora, RHEL), `pacman -S bubblewrap` (Arch)"
+HOW_TO_ALLOW = (
+    "it needs user namespaces: on Ubuntu 24.04 and later `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, elsewhere "
+    "`sudo sysctl user.max_user_namespaces=10000`; in a Docker container, start it with --security-opt seccomp=unconfined"
+    " --security-opt systempaths=unconfined"
+)
+PYTHON_LINKS = "/run/python"
+"""Where `python` and `python3` are made for an interpreter that lacks one of them beside it."""
+
+_SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
+_ETC_NETWORK = ("ca-certificates", "hosts", "nsswitch.conf", "pki", "resolv.conf", "ssl")
+_KERNEL_SETTINGS = ("sys", "irq", "bus", "fs", "scsi", "acpi")
+"""Folders of /proc whose files root may write though it has no capability."""
+_ABSENT = Path(__file__).parent / "standalone" / "absent.py"
+
+
+class BubblewrapSandbox:
+    """Runs a command in namespaces of its own."""
+
+    isolation: Isolation = "bubblewrap"
+
+    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
+        """How to start a command in a box.
+
+        Raises:
+            SandboxUnavailable: bubblewrap is missing, the interpreter cannot be shown, a GPU or a mount does not exist.
+        """
+        interpreter = describe(box.python)
+        _check(box, interpreter)
+        gpus = gpu_nodes(box.gpus)
+        arguments = [
+            *_privileges(),
+            *_file_system(box),
+            *_python(interpreter, box),
+            *_workspace(box),
+            *(word for node in gpus.nodes for word in ("--dev-bind", str(node), str(node))),
+            *(("--ro-bind", "/sys", "/sys") if gpus.nodes else ()),
+            *("--remount-ro", "/dev", "--remount-ro", "/"),
+            *("--chdir", WORKSPACE),
+        ]
+        path = f"{interpreter.executable.parent if interpreter.provides_python else PYTHON_LINKS}:{SYSTEM_PATH}"
+        environment = {**variables(box), "PATH": path, "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
+        for name, value in environment.items():
+            arguments += ["--setenv", name, value]
+        if box.network:
+            arguments.append("--share-net")
+        words = (_program(), *arguments, "--", *_tasks_limit(box), *own_command(command, box))
+        return Launch(_with_filter(words), {"PATH": SYSTEM_PATH}, Path("/"), namespace=True)
+
+
+def version() -> tuple[int, ...]:
+    """The version of the bubblewrap that is installed.
+
+    Raises:
+        SandboxUnavailable: none is.
+    """
+    return _version(_program())
+
+
+def trial() -> tuple[str, ...]:
+    """A command that succeeds where a sandbox can be started, and takes as long as one.
+
+    Raises:
+        SandboxUnavailable: bubblewrap is not installed.
+    """
+    return _with_filter((_program(), *_privileges(), *_file_system(Box(Path("/"))), "--remount-ro", "/", "--", "/usr/bin/env", "true"))
+
+
+def _privileges() -> list[str]:
+    """Who the command is: user 1000 of a user namespace, without capabilities, whoever runs the harness.
+
+    Outside the namespace it stays the user of the harness. Root could become a user with fewer rights first, and does not: then every
+    file of a workspace would have to be given to that user before each call, and interpreters and data below /root, where `root`
+    usually keeps them, would be out of reach. What root owns and the command can see is mounted read-only instead.
+    """
+    words = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
+    words += ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]
+    if version() >= (0, 8):
+        words.append("--disable-userns")
+    return words
+
+
+def _file_system(box: Box) -> list[str]:
+    """The system's programs and libraries, and what the kernel shows."""
+    words = ["--ro-bind", "/usr", "/usr"]
+    for name in _SYSTEM_FOLDERS:
+        folder = Path("/", name)
+        if folder.is_symlink():
+            words += ["--symlink", os.readlink(folder), str(folder)]
+        elif folder.is_dir():
+            words += ["--ro-bind", str(folder), str(folder)]
+    for name in (*_ETC, *(_ETC_NETWORK if box.network else ())):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    words += ["--proc", "/proc", *_kernel()]
+    half = str(max(box.limits.memory_mb // 2, 64) << 20)
+    size = ["--size", half] if version() >= (0, 7) else []
+    return [*words, "--dev", "/dev", *size, "--tmpfs", "/dev/shm", *size, "--tmpfs", "/tmp"]
+
+
+def _kernel() -> list[str]:
+    """Mounts that keep root without capabilities from the kernel's settings, which belong to it."""
+    return [word for name in _KERNEL_SETTINGS if Path("/proc", name).is_dir() for word in ("--ro-bind", f"/proc/{name}", f"/proc/{name}")]
+
+
+def _python(interpreter: Interpreter, box: Box) -> list[str]:
+    """One Python installation, without this package, and with no other packages than the box names."""
+    words = []
+    for root in interpreter.roots:
+        words += ["--ro-bind", str(root), str(root)]
+    if box.packages is not None:
+        for site in interpreter.sites:
+            words += ["--tmpfs", str(site)]
+            for entry in package_files(site, box.packages):
+                words += ["--ro-bind", str(entry), str(entry)]
+            words += ["--remount-ro", str(site)]
+    for place in interpreter.hidden:
+        if box.packages is None or not any(place.is_relative_to(site) for site in interpreter.sites):
+            words += ["--tmpfs", str(place), "--ro-bind", str(_ABSENT), str(place / "__init__.py"), "--remount-ro", str(place)]
+    if not interpreter.provides_python:
+        for name in ("python", "python3"):
+            words += ["--symlink", str(interpreter.executable), f"{PYTHON_LINKS}/{name}"]
+    return words
+
+
+def _workspace(box: Box) -> list[str]:
+    words = ["--bind" if box.workspace_writable else "--ro-bind", str(box.workspace), WORKSPACE]
+    for mount in box.read_only:
+        words += ["--ro-bind", str(mount.host), mount.inside]
+    return words
+
+
+def _tasks_limit(box: Box) -> tuple[str, ...]:
+    """Set from inside, where the kernel counts this user namespace's tasks and not all of the user's. It does not count root's."""
+    if os.getuid() == 0:
+        return ()
+    most = box.limits.processes * TASKS_PER_PROCESS
+    return ("/bin/sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null; exec "$@"', "sh")
+
+
+def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Bubblewrap with a system call filter on descriptor 9, where there is one for this machine."""
+    filter_file = seccomp.filter_file()
+    if filter_file is None:
+        return words
+    return ("/bin/sh", "-c", 'exec 9<"$0"; exec "$@"', filter_file, words[0], "--seccomp", "9", *words[1:])
+
+
+def _check(box: Box, interpreter: Interpreter) -> None:
+    if not box.workspace.is_dir():
+        raise SandboxUnavailable(f"the workspace {box.workspace} is no folder")
+    for mount in box.read_only:
+        if not mount.host.exists():
+            raise SandboxUnavailable(f"{mount.host}, which a sandbox was to show at {mount.inside}, does not exist")
+    workspace = box.workspace.resolve()
+    for root in (*interpreter.roots, Path("/usr")):
+        if workspace.is_relative_to(root.resolve()):
+            raise SandboxUnavailable(
+                f"the workspace {workspace} lies in {root}, which every sandbox shows; choose another --log-dir, or another --python"
+            )
+
+
+def _program() -> str:
+    program = shutil.which("bwrap")
+    if program is None:
+        raise SandboxUnavailable(f"bubblewrap is not installed; {HOW_TO_GET}, or run unprotected with --sandbox none")
+    return program
+
+
+@functools.cache
+def _version(program: str) -> tuple[int, ...]:
+    said = subprocess.run((program, "--version"), stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    return tuple(int(number) for number in re.findall(r"\d+", said)[:3])

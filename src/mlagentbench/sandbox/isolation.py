@@ -1,0 +1,86 @@
+"""What isolation this machine can give, shown by trying it, and the choice of one."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox import bubblewrap
+from mlagentbench.sandbox.base import Isolation, Sandbox
+from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
+from mlagentbench.sandbox.plain import PlainSandbox
+
+Choice = Literal["auto", "bubblewrap", "docker", "landlock", "none"]
+CHOICES: tuple[Choice, ...] = ("auto", "bubblewrap", "docker", "landlock", "none")
+
+TRIAL_SECONDS = 10.0
+"""A machine that takes longer to start a sandbox has none."""
+
+
+class Capability(NamedTuple):
+    """A way to isolate, and whether this machine has it."""
+
+    name: Isolation
+    available: bool
+    detail: str
+    """What was found, in a line: a version, or what went wrong."""
+    how_to_get: str
+    """What to do to have it; empty where it is available."""
+
+
+def probe() -> tuple[Capability, ...]:
+    """What this machine gives, best first, without `none`. Each is really started; a few hundredths of a second in all."""
+    return tuple(trial() for trial in _TRIALS.values())
+
+
+def choose(name: Choice = "auto") -> Sandbox:
+    """The sandbox of a name; for `auto` the best that works here, which is never `none`.
+
+    Raises:
+        SandboxUnavailable: this machine cannot give it; the message says how to get it.
+    """
+    if name == "none":
+        return PlainSandbox()
+    if name != "auto":
+        if name not in _TRIALS:
+            raise SandboxUnavailable(f"there is no sandbox {name!r}; choose one of {', '.join(CHOICES)}")
+        found = _TRIALS[name]()
+        if not found.available:
+            raise SandboxUnavailable(f"--sandbox {name} does not work here: {found.detail}; {found.how_to_get}")
+        return _SANDBOXES[name]()
+    missing = []
+    for trial in _TRIALS.values():
+        found = trial()
+        if found.available:
+            return _SANDBOXES[found.name]()
+        missing.append(f"{found.name}: {found.detail}; {found.how_to_get}")
+    raise SandboxUnavailable(f"this machine gives no sandbox. {'. '.join(missing)}. Or run unprotected with --sandbox none")
+
+
+def _bubblewrap() -> Capability:
+    try:
+        version = ".".join(map(str, bubblewrap.version()))
+    except SandboxUnavailable:
+        return Capability("bubblewrap", False, "bwrap is not installed", bubblewrap.HOW_TO_GET)
+    failure = _failure(bubblewrap.trial())
+    if failure is None:
+        return Capability("bubblewrap", True, f"bubblewrap {version}", "")
+    return Capability("bubblewrap", False, f"bubblewrap {version} cannot start: {failure}", bubblewrap.HOW_TO_ALLOW)
+
+
+def _failure(command: tuple[str, ...]) -> str | None:
+    """Why a command fails, in a line; None where it does not."""
+    try:
+        tried = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TRIAL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"no answer in {TRIAL_SECONDS:.0f} s"
+    except OSError as error:
+        return str(error)
+    lines = (tried.stderr or tried.stdout).strip().splitlines() or [f"exit status {tried.returncode}"]
+    return lines[-1] if tried.returncode else None
+
+
+_TRIALS: dict[Isolation, Callable[[], Capability]] = {"bubblewrap": _bubblewrap}
+_SANDBOXES: dict[Isolation, Callable[[], Sandbox]] = {"bubblewrap": BubblewrapSandbox}

@@ -1,0 +1,386 @@
+"""Starts a command in a sandbox, streams its output, holds its limits, and leaves nothing alive.
+
+Scripts of agents go through `run`; a grader that talks with the agent's code over pipes uses `start`.
+
+How nothing is left alive: a command in a pid namespace dies with the namespace; any other has a supervisor of its own (see
+`standalone/supervise.py`), so that two calls of one harness never meet each other's processes. This process becomes a child subreaper, and
+each call's first process carries a mark in its environment: what a killed launcher leaves becomes our child, is known by the mark, killed
+and waited for. A control group, where one can be made, is emptied too.
+
+Both must be called on a thread that outlives the command, in an asyncio program the main one: the kernel ends a command when the
+thread that started it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import functools
+import os
+import secrets
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import IO, BinaryIO, Self, cast
+
+from mlagentbench.errors import ActionError, InfrastructureError
+from mlagentbench.sandbox.base import Box, EndReason, Execution, Launch, Sandbox
+from mlagentbench.sandbox.limits import Watch, end_marked, make_group, prelude
+from mlagentbench.sandbox.output import Transcript
+from mlagentbench.sandbox.standalone import supervise
+
+GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL for a command at its time limit."""
+TICK = 0.2
+"""Seconds between two looks at a running command's limits."""
+FLOOD = 1 << 30
+"""Bytes of output that end a command. Less is drained, and costs nothing but what is kept."""
+CHUNK = 1 << 18
+STDERR_KB = 64
+"""How much of a piped command's standard error is kept."""
+MARK = "MLAGENTBENCH_CALL"
+
+
+async def run(
+    sandbox: Sandbox, command: tuple[str, ...], box: Box, on_output: Callable[[str], None] | None = None, *, groups: bool = True
+) -> Execution:
+    """Run a command to its end or its limits.
+
+    Args:
+        sandbox: where to run it.
+        command: its words; `python` as the first is the box's interpreter.
+        box: what it may see and use.
+        on_output: is given the output while it comes, safe for a terminal. A flood is thinned for it.
+        groups: use control groups where they can be made; False holds the limits as a machine without them does.
+
+    Raises:
+        SandboxUnavailable: this machine cannot do what the box asks.
+        ActionError: the command can be started nowhere, for example since it is too long.
+        InfrastructureError: something that it started could not be ended.
+    """
+    started = time.monotonic()
+    child = _Child(sandbox.launch(command, box), box, None, groups)
+    transcript = Transcript(box.limits.output_kb << 10)
+    output = cast(IO[bytes], child.popen.stdout)
+    os.set_blocking(output.fileno(), False)
+    pump = _Pump(output.fileno(), transcript, on_output or (lambda text: None))
+    try:
+        reason = await _follow(child, pump, started + box.limits.seconds)
+        if reason == "time":
+            child.ask_to_end()
+            await _follow(child, pump, time.monotonic() + GRACE)
+    finally:
+        pump.detach()
+        try:
+            verdict = child.end(transcript.text)
+            pump.drain()
+        finally:
+            output.close()
+    pump.show(transcript.finish())
+    return Execution(
+        output=transcript.text(),
+        exit_code=child.exit_code,
+        reason=reason or verdict,
+        seconds=time.monotonic() - started,
+        output_bytes=transcript.total,
+    )
+
+
+def start(sandbox: Sandbox, command: tuple[str, ...], box: Box, *, groups: bool = True) -> SandboxProcess:
+    """Start a command to talk with over pipes. Use it as a context manager: its end is the end of all it started.
+
+    Raises:
+        SandboxUnavailable: this machine cannot do what the box asks.
+        ActionError: the command can be started nowhere, for example since it is too long.
+    """
+    return SandboxProcess(_Child(sandbox.launch(command, box), box, subprocess.PIPE, groups), box)
+
+
+class SandboxProcess:
+    """A running command and its pipes. Its limits are held by a thread; at one, the command ends and its pipes close."""
+
+    def __init__(self, child: _Child, box: Box) -> None:
+        self._child = child
+        self._box = box
+        self._errors = Transcript(STDERR_KB << 10)
+        self._time_left = box.limits.seconds
+        self._frozen = False
+        self._closed = threading.Event()
+        self.reason: EndReason | None = None
+        """Why it ended; None while it runs."""
+        self.stdin: BinaryIO = cast(BinaryIO, child.popen.stdin)
+        self.stdout: BinaryIO = cast(BinaryIO, child.popen.stdout)
+        self._thread = threading.Thread(target=self._look_after, name=f"sandbox-{self.pid}", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """The first process, as the host counts."""
+        return self._child.popen.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the first process has not ended."""
+        return self._child.popen.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """As a shell gives it; None while it runs."""
+        return None if self.running else self._child.exit_code
+
+    def stderr_tail(self) -> str:
+        """What it wrote to its standard error so far, safe to show; head and tail of more than 64 KB."""
+        return self._errors.text()
+
+    def freeze(self) -> None:
+        """Stop all its processes; the time until `thaw` does not count against its limit."""
+        self._frozen = True
+        self._child.signal_members(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._child.signal_members(signal.SIGCONT)
+        self._frozen = False
+
+    def kill(self) -> None:
+        """End it and all it started. Its pipes stay readable to what was written before."""
+        verdict = self._child.end(self._errors.text)
+        self.reason = self.reason or verdict
+
+    def close(self) -> None:
+        """Kill it and close the pipes."""
+        try:
+            self.kill()
+        finally:
+            self._closed.set()
+            self._thread.join()
+            for pipe in (self.stdin, self.stdout):
+                with contextlib.suppress(BrokenPipeError):  # what was not yet flushed has no reader any more
+                    pipe.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def _look_after(self) -> None:
+        errors = cast(IO[bytes], self._child.popen.stderr)
+        os.set_blocking(errors.fileno(), False)
+        pump = _Pump(errors.fileno(), self._errors, lambda text: None)
+        before = time.monotonic()
+        try:
+            while self.running and not self._closed.is_set():
+                pump.drain()
+                pump.wait(TICK / 4)
+                now = time.monotonic()
+                self._time_left -= 0.0 if self._frozen else now - before
+                before = now
+                reason = self._broken_limit()
+                if reason is not None:
+                    self.reason = reason
+                    self._child.end(self._errors.text)
+            pump.drain()
+            verdict = self._child.end(self._errors.text)
+            self.reason = self.reason or verdict
+            pump.drain()
+        finally:
+            errors.close()
+
+    def _broken_limit(self) -> EndReason | None:
+        if self._time_left <= 0:
+            return "time"
+        if self._errors.total > FLOOD:
+            return "output"
+        disk = self._child.watch.disk
+        return self._child.watch.check() or ("disk" if disk.due() and disk.broken() else None)
+
+
+class _Child:
+    """The first process of a command, and how all that it starts is found again."""
+
+    def __init__(self, launch: Launch, box: Box, stdin: int | None, groups: bool) -> None:
+        _adopt_orphans(os.getpid())
+        self._launch = launch
+        self._mark = f"{MARK}={secrets.token_hex(8)}"
+        self._lock = threading.Lock()
+        self._verdict: EndReason | None = None
+        self._group = make_group(box.limits) if groups else None
+        command = launch.command
+        if not launch.namespace:
+            command = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *command)
+        try:
+            self.popen = subprocess.Popen(
+                (*prelude(box.limits, self._group), *command),
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if stdin is None else subprocess.PIPE,
+                cwd=launch.directory,
+                env={**launch.environment, **dict([self._mark.split("=")])},
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            if self._group is not None:
+                self._group.end()
+            if isinstance(error, ValueError) or error.errno == errno.E2BIG:
+                raise ActionError(f"the command cannot be started: {error}; it is too long, or holds a NUL byte") from None
+            raise InfrastructureError(f"cannot start a sandbox in {launch.directory}: {error}") from None
+        self.watch = Watch(box.limits, self.popen.pid, box.workspace, self._group)
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell gives it. Only of an ended process."""
+        code = self.popen.wait()
+        return code if code >= 0 else 128 - code
+
+    def signal_members(self, number: int) -> None:
+        """Send a signal to all processes but the first, which is ours."""
+        for pid in supervise.descendants(self.popen.pid):
+            supervise.send(pid, number)
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, so that the command can write its last words."""
+        self.signal_members(signal.SIGTERM)
+
+    def end(self, last_words: Callable[[], str]) -> EndReason:
+        """Leave nothing alive. Returns why the command ended, had nobody ended it. Can be called again, and from any thread.
+
+        Raises:
+            InfrastructureError: a process could not be ended.
+        """
+        with self._lock:
+            if self._verdict is None:
+                by_itself = self.popen.poll() is not None
+                ended = self._end_tree()
+                self._verdict = self.watch.verdict(self.exit_code, last_words()[-4000:]) if by_itself else "cancelled"
+                if self._group is not None:
+                    self._group.end()
+                if not ended:
+                    raise InfrastructureError(f"a process started by {self._launch.command[0]} could not be ended; see `ps -ef`")
+            return self._verdict
+
+    def _end_tree(self) -> bool:
+        if self.popen.poll() is None:
+            if self._launch.stop:
+                subprocess.run(self._launch.stop, stdin=subprocess.DEVNULL, capture_output=True)
+            if self._launch.namespace:
+                self.popen.kill()
+            else:
+                self.popen.terminate()  # the supervisor ends the tree and then itself
+                self.popen.send_signal(signal.SIGCONT)
+            try:
+                self.popen.wait(5)
+            except subprocess.TimeoutExpired:
+                supervise.end_descendants(self.popen.pid)
+                self.popen.kill()
+        return end_marked(self._mark)
+
+
+class _Pump:
+    """Reads a pipe without ever waiting for it."""
+
+    def __init__(self, pipe: int, transcript: Transcript, show: Callable[[str], None]) -> None:
+        self._pipe = pipe
+        self._transcript = transcript
+        self._show = show
+        self._open = True
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def attach(self, wake: Callable[[], None]) -> None:
+        """Call a function of the running loop whenever there is something to read."""
+        if self._open:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._pipe, wake)
+
+    def detach(self) -> None:
+        """Stop calling it."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._pipe)
+            self._loop = None
+
+    def drain(self, most: int = 1 << 24) -> None:
+        """Read what is there, at most so many bytes."""
+        while self._open and most > 0:
+            try:
+                data = os.read(self._pipe, CHUNK)
+            except BlockingIOError:
+                return
+            most -= len(data)
+            if not data:
+                self.detach()
+                self._open = False
+            self.show(self._transcript.feed(data))
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is something to read, for so long at most."""
+        if self._open:
+            select.select([self._pipe], [], [], seconds)
+        else:
+            time.sleep(seconds)
+
+    def show(self, text: str) -> None:
+        """Hand on text that is not empty."""
+        if text:
+            self._show(text)
+
+    @property
+    def total(self) -> int:
+        """Bytes read so far."""
+        return self._transcript.total
+
+
+async def _follow(child: _Child, pump: _Pump, deadline: float) -> EndReason | None:
+    """Read a command's output until it ends (None) or a limit is broken."""
+    loop = asyncio.get_running_loop()
+    wake = asyncio.Event()
+    end = _end_descriptor(child.popen.pid)
+    if end is not None:
+        loop.add_reader(end, wake.set)
+    pump.attach(wake.set)
+    next_look = time.monotonic() + TICK
+    try:
+        while child.popen.poll() is None:
+            now = time.monotonic()
+            if now >= deadline:
+                return "time"
+            if pump.total > FLOOD:
+                return "output"
+            if now >= next_look:
+                reason = child.watch.check()
+                if reason is None and child.watch.disk.due() and await asyncio.to_thread(child.watch.disk.broken):
+                    reason = "disk"
+                if reason is not None:
+                    return reason
+                next_look = time.monotonic() + TICK
+            timer = loop.call_later(max(min(deadline, next_look) - now, 0.0), wake.set)
+            try:
+                await wake.wait()
+            finally:
+                timer.cancel()
+            wake.clear()
+            pump.drain(1 << 20)
+        return None
+    finally:
+        pump.detach()
+        if end is not None:
+            loop.remove_reader(end)
+            os.close(end)
+
+
+def _end_descriptor(pid: int) -> int | None:
+    """Readable once a child of ours has ended. None where the kernel has no such descriptor: the end is then seen at the next look."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+@functools.cache
+def _adopt_orphans(pid: int) -> None:
+    supervise.become_subreaper()  # once a process: one forked from this one is none

@@ -1,0 +1,208 @@
+"""Runs a command, and ends whatever it left behind: for sandboxes without a pid namespace.
+
+    python -I -S supervise.py HARNESS_PID COMMAND...
+
+The supervisor is a child subreaper: an orphan of the command, `setsid`ed and forked twice or not, becomes a child of the supervisor and
+of no other call. It ends the tree when the command has ended, when it is sent SIGTERM, and when the harness dies, and exits with the
+command's status as a shell gives it. Until then the command has a folder of its own as HOME and TMPDIR.
+
+Not covered: a command that kills its supervisor, which one of the same user can unless a sandbox forbids it. The harness then ends what
+it can still find.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper() -> None:
+    """Make this process the parent of its descendants' orphans. Does nothing where the kernel is not Linux."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children(pid: int) -> list[int]:
+    """The direct children of a process, zombies included; none where it is gone."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # a kernel without CONFIG_PROC_CHILDREN, or no such process
+            return _parents().get(pid, [])
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one, parents before their children."""
+    if os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        below = children
+    else:
+        parents = _parents()
+
+        def below(pid: int) -> list[int]:
+            return parents.get(pid, [])
+
+    found = below(pid)
+    for child in found:
+        found += below(child)
+    return found
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process that may be gone."""
+    try:  # noqa: SIM105 - contextlib would take longer to import than the rest of a supervisor's start
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def end_descendants(pid: int, seconds: float = 5.0) -> bool:
+    """Kill everything below a process, which stays. True when nothing is left.
+
+    They are stopped before they are killed, so that none can start another in between.
+    """
+    deadline = time.monotonic() + seconds
+    stopped: set[int] = set()
+    while True:
+        alive = [process for process in descendants(pid) if not is_zombie(process)]
+        new = [process for process in alive if process not in stopped]
+        for process in new:
+            send(process, signal.SIGSTOP)
+        stopped.update(new)
+        if new:
+            continue
+        for process in alive:
+            send(process, signal.SIGKILL)
+        if pid == os.getpid():
+            _reap()
+        if not alive:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        stopped.clear()
+        time.sleep(0.001)
+
+
+def is_zombie(pid: int) -> bool:
+    """True when a process has ended, or is gone."""
+    return _stat(pid)[1] in "ZX"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command of the arguments and end its tree. Returns its exit status."""
+    harness, command = int(arguments[0]), arguments[1:]
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    become_subreaper()
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    home = _private_folder()
+    try:
+        if os.getppid() != harness:  # it died before it could be watched
+            return 128 + signal.SIGKILL
+        return _wait(_start(command, home))
+    except _Stopped:
+        return 128 + signal.SIGKILL
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        end_descendants(os.getpid())
+        _remove(home)
+
+
+class _Stopped(BaseException):
+    pass
+
+
+def _stop(number: int, frame: object) -> None:
+    raise _Stopped
+
+
+def _start(command: list[str], home: str) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.setsid()  # so that `kill 0` in the command does not reach the supervisor
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    try:
+        os.execvpe(command[0], command, {**os.environ, "HOME": home, "TMPDIR": home})
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(127)
+
+
+def _wait(command: int) -> int:
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == command:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _private_folder() -> str:
+    path = f"/tmp/mlagentbench-{os.getpid()}-{os.urandom(8).hex()}"
+    os.mkdir(path, 0o700)
+    return path
+
+
+def _remove(path: str) -> None:
+    try:
+        os.rmdir(path)
+    except OSError:
+        import shutil  # only where something was left: it takes longer to import than most folders to remove
+
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _parents() -> dict[int, list[int]]:
+    """All processes of the machine by their parent."""
+    found: dict[int, list[int]] = {}
+    try:
+        names = os.listdir("/proc")
+    except OSError:  # no Linux
+        return found
+    for name in names:
+        if name.isdigit():
+            parent, _ = _stat(int(name))
+            if parent:
+                found.setdefault(parent, []).append(int(name))
+    return found
+
+
+def _stat(pid: int) -> tuple[int, str]:
+    """The parent and the state of a process; `(0, "X")` where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rsplit(b")", 1)[1].split()
+    except (OSError, IndexError):
+        return 0, "X"
+    return int(fields[1]), fields[0].decode()
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        import ctypes  # not at the top: the harness imports this file, and importing does nothing
+
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
