@@ -28,7 +28,7 @@ make_venv() {
     if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
         sh tools/system.sh "$package"
-        "$python" -c 'import ensurepip, venv' 2>/dev/null || stop "$python cannot make environments: install $package (apt-get install $package), or name another with PYTHON=/path/to/python3"
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || exit 1
     fi
     echo "Making .venv with $("$python" -c 'import platform, sys; print(f"Python {platform.python_version()} ({sys.executable})")')."
     "$python" -m venv --clear .venv
@@ -42,7 +42,7 @@ pip() {
 
 install_lock() {
     cmp -s "$1" ".venv/$1" && return
-    echo "Installing the $(grep -c '^[a-z].*==' "$1") packages of $1 ..."
+    echo "Installing $1 ($(sed -n "s/==.*//p" "$1" | sort -u | grep -c .) packages) ..."
     pip --require-hashes --requirement "$1"
     cp "$1" ".venv/$1"
 }

@@ -20,7 +20,7 @@ loss() {
     case $1 in
         bubblewrap) echo "without it 'mlab run' cannot isolate an agent's scripts and stops, and 'mlab demo' goes on unisolated" ;;
         chromium) echo "without it the tests of the report page in a browser are skipped" ;;
-        *) echo "it is needed here" ;;
+        *-venv) echo "without it this Python makes no environments; have it installed, or name another with PYTHON=/path/to/python3" ;;
     esac
 }
 
