@@ -5,7 +5,7 @@ VENV := .venv/bin
 .PHONY: help install demo dev test check format bench lock clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## */  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install:  ## the environment, .venv, from the lock (EXTRAS="openai anthropic" adds model providers)
 	@sh tools/environment.sh $(EXTRAS)
