@@ -1,0 +1,70 @@
+"""What changed between two snapshots."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Literal, NamedTuple
+
+from mlagentbench.workspace.manifest import Entry, Manifest
+from mlagentbench.workspace.objects import Objects
+from mlagentbench.workspace.restore import read_content
+
+TEXT_LIMIT = 256 << 10
+"""Bytes beyond which a file's change is named and not shown."""
+LINES_LIMIT = 5000
+
+
+class FileChange(NamedTuple):
+    """One name that was added, removed or changed."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+    text: str | None
+    """A unified diff; None for what is no text or too long to be shown."""
+    size_before: int | None
+    """Bytes; None where there was no file."""
+    size_after: int | None
+
+
+def diff(objects: Objects, before: Manifest, after: Manifest) -> list[FileChange]:
+    """The changes from one snapshot to another, by path."""
+    changes = []
+    for path in sorted(before.entries.keys() | after.entries.keys()):
+        old, new = before.entries.get(path), after.entries.get(path)
+        if old is not None and new is not None and old._replace(mtime_ns=0) == new._replace(mtime_ns=0):
+            continue
+        change: Literal["added", "removed", "changed"] = "added" if old is None else "removed" if new is None else "changed"
+        changes.append(FileChange(path, change, _text(objects, path, old, new), _size(old), _size(new)))
+    return changes
+
+
+def _size(entry: Entry | None) -> int | None:
+    return entry.size if entry is not None and entry.kind == "file" else None
+
+
+def _text(objects: Objects, path: str, old: Entry | None, new: Entry | None) -> str | None:
+    before, after = _lines(objects, old), _lines(objects, new)
+    if before is None or after is None:
+        return None
+    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    head = f"mode {old.mode:o} -> {new.mode:o}\n" if old is not None and new is not None and old.mode != new.mode else ""
+    lines = difflib.unified_diff(before, after, *names)
+    return head + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(objects: Objects, entry: Entry | None) -> list[str] | None:
+    """What a diff compares: a text's lines, or in a line what else the name is; None for what cannot be shown."""
+    if entry is None:
+        return []
+    if entry.kind != "file":
+        return [f"{entry.kind} {entry.target or entry.note or ''}".rstrip() + "\n"]
+    if entry.digest is None or entry.size > TEXT_LIMIT:
+        return None
+    content = read_content(objects, entry)
+    if b"\0" in content:
+        return None
+    try:
+        lines = content.decode().splitlines(keepends=True)
+    except UnicodeDecodeError:
+        return None
+    return lines if len(lines) <= LINES_LIMIT else None

@@ -1,0 +1,209 @@
+"""What a workspace held at one moment, name by name, and how that lies on disk.
+
+A manifest is JSON compressed with zstandard: all entries, or what differs from an earlier manifest in the same folder, so that a step that
+changed one file of twenty thousand costs a few hundred bytes. Names of any bytes are kept as `os.fsdecode` gives them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import zstandard
+
+from mlagentbench.errors import RunNotFound
+
+EntryKind = Literal["file", "folder", "link", "fifo", "socket", "device"]
+_FORMAT = 1
+_MOST_DELTA = 0.25
+"""The part of all entries from which a difference is no longer worth the second file it needs."""
+
+Signature = tuple[int, ...]
+"""What tells without reading that a file is as it was: times of change, size, inode, mode."""
+
+
+class Entry(NamedTuple):
+    """One name, as what it is."""
+
+    kind: EntryKind
+    mode: int
+    """Permission bits, as of `stat.S_IMODE`."""
+    size: int = 0
+    """Bytes of a file; 0 for anything else."""
+    mtime_ns: int = 0
+    """Of a file; no part of a manifest's digest."""
+    digest: str | None = None
+    """Names a file's content in the store; None where the content was not kept, for the reason in `note`."""
+    target: str | None = None
+    """Where a link points, or the path of which this file is another name (a hard link)."""
+    note: str | None = None
+    """What was odd about it."""
+
+
+class _Base:
+    """The last full manifest that a line of manifests wrote, against which its later ones are kept."""
+
+    path: Path | None = None
+    entries: Mapping[str, Entry] = {}
+
+
+def _nothing() -> None:
+    """A manifest from disk has nothing left to be flushed."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A workspace at one moment: entries by path, relative to the workspace. Two are equal when their entries are."""
+
+    entries: Mapping[str, Entry]
+    _signatures: Mapping[str, Signature] = field(default_factory=dict, repr=False, compare=False)
+    _settle: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
+    _base: _Base = field(default_factory=_Base, repr=False, compare=False)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """One name for the whole content: equal for equal names, kinds, modes and bytes, whenever they were written."""
+        state = hashlib.sha256()
+        for path in sorted(self.entries):
+            kind, mode, size, _, digest, target, note = self.entries[path]
+            state.update(json.dumps([path, kind, mode, size, digest, target, note]).encode() + b"\n")
+        return state.hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files, each name counted."""
+        return sum(entry.size for entry in self.entries.values())
+
+    def select(self, globs: Iterable[str]) -> Manifest:
+        """The part whose paths match any of some globs; a folder that matches brings all it holds.
+
+        `*` and `?` stay within one name, `**/` stands for any number of folders, none included.
+        """
+        pattern = re.compile("|".join(_regex(glob) for glob in globs) or r"(?!)", re.DOTALL)
+        return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _settle=self._settle)
+
+    def save(self, path: Path) -> None:
+        """Publish the manifest, whole and durable; what it lists in its store is made durable first.
+
+        Raises:
+            OSError: the disk is full or read-only.
+            StorageFailed: the same, for what it lists.
+        """
+        self._settle()
+        base = self._base
+        content: dict[str, object] = {"format": _FORMAT}
+        changed = {name: entry for name, entry in self.entries.items() if base.entries.get(name) != entry}
+        in_reach = base.path is not None and base.path.parent == path.parent and base.path != path and base.path.exists()
+        if base.path is not None and in_reach and len(changed) <= _MOST_DELTA * len(self.entries):
+            gone = sorted(base.entries.keys() - self.entries.keys()) if len(base.entries) != len(self.entries) - len(changed) else []
+            content |= {"base": base.path.name, "set": _rows(changed), "gone": gone}
+            _publish(path, content)
+        else:
+            _publish(path, content | {"set": _rows(self.entries)})
+            base.path, base.entries = path, self.entries
+
+    @classmethod
+    def load(cls, path: Path) -> Manifest:
+        """Read a manifest that was saved.
+
+        Raises:
+            RunNotFound: there is none, or it is damaged.
+        """
+        content = _read(path)
+        try:
+            entries = {name: Entry(*row) for name, row in content["set"].items()}
+            base = _Base()
+            if "base" in content:
+                base.path = path.with_name(os.path.basename(content["base"]))
+                base.entries = {name: Entry(*row) for name, row in _read(base.path)["set"].items()}
+                entries = {**base.entries, **entries}
+                for name in content["gone"]:
+                    del entries[name]
+            else:
+                base.path, base.entries = path, entries
+        except (KeyError, TypeError, AttributeError):
+            raise _damaged(path) from None
+        if any(not _is_plain(name) for name in entries):
+            raise _damaged(path)
+        return cls(entries, _base=base)
+
+
+def _rows(entries: Mapping[str, Entry]) -> dict[str, list[object]]:
+    """Entries as JSON, without the empty fields at their ends."""
+    rows: dict[str, list[object]] = {}
+    for name, entry in entries.items():
+        row: list[object] = list(entry)
+        while row[-1] is None:
+            row.pop()
+        rows[name] = row
+    return rows
+
+
+def _publish(path: Path, content: Mapping[str, object]) -> None:
+    raw = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(json.dumps(content, separators=(",", ":")).encode())
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(raw)
+            file.flush()
+            os.fdatasync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
+    except FileNotFoundError:
+        raise RunNotFound(f"there is no snapshot {path}") from None
+    except (zstandard.ZstdError, ValueError):
+        raise _damaged(path) from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise RunNotFound(f"the snapshot {path} was written by another version of mlagentbench")
+    return content
+
+
+def _damaged(path: Path) -> RunNotFound:
+    return RunNotFound(f"the snapshot {path} is damaged; restore it from a backup, or use another step")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a path leads downwards only. A scan finds no other, but a file can be tampered with."""
+    return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
+
+
+def _regex(glob: str) -> str:
+    """A glob as a regular expression over whole paths."""
+    pieces = []
+    glob = glob.removeprefix("./").rstrip("/")
+    for token in re.findall(r"\*\*/|\*\*|\[!?\]?[^\]]*\]|.", glob, re.DOTALL):
+        match token:
+            case "**/":
+                pieces.append("(?:.*/)?")
+            case "**":
+                pieces.append(".*")
+            case "*":
+                pieces.append("[^/]*")
+            case "?":
+                pieces.append("[^/]")
+            case _ if len(token) > 1:
+                inner = token[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+                pieces.append(f"[{'^/' + inner[1:] if inner.startswith('!') else inner}]")
+            case _:
+                pieces.append(re.escape(token))
+    return "".join(pieces) + "(?:/.*)?"

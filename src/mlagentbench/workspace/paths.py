@@ -1,0 +1,312 @@
+"""Paths as an agent names them, resolved here once: beneath the workspace, or not at all.
+
+A path is cut into its parts first, so that `..` is settled before the file system is asked; then it is walked part by part, each folder
+opened from the one above it and no link followed. What is reached so cannot lie outside, whatever is renamed or linked meanwhile. Names of
+read-only data are settled in the same place, so that no spelling of a path escapes the rule.
+
+Not covered: what the agent's scripts do to files, which is the sandbox's.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from mlagentbench.errors import ActionError, StorageFailed, TaskError
+from mlagentbench.sandbox.base import WORKSPACE
+from mlagentbench.workspace.files import FOLDER, copy_data, write_all
+from mlagentbench.workspace.places import Place, actual_name, descend, open_file, printable, replacing
+
+__all__ = ["Kind", "Workspace", "lay", "lay_data", "printable"]
+
+Kind = Literal["file", "folder", "other"]
+READ_LIMIT = 64 << 20
+"""Bytes of a file that are read at once unless the caller says otherwise."""
+
+CACHES = ("__pycache__", "*.pyc", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".DS_Store")
+"""What a starter never brings along."""
+
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+
+
+class Workspace:
+    """The folder an agent works in, and the read-only data that appears in it.
+
+    Args:
+        root: the run's own folder, which the agent may change.
+        data: files and folders of prepared data by their top-level names. They are read where they lie, never copied.
+
+    Every method takes paths relative to the workspace, or absolute ones below `/workspace` as scripts see it; bytes that are no UTF-8 stand
+    in a path as surrogates (`os.fsdecode`). A name that `list` had to write with escapes is understood in that form too.
+
+    Every method raises `ActionError` with a message for the agent, and `StorageFailed` where the host's disk is full or read-only.
+    """
+
+    def __init__(self, root: Path, data: Mapping[str, Path] | None = None) -> None:
+        self.root = Path(os.path.abspath(root))
+        self.data: Mapping[str, Path] = {name: path.resolve() for name, path in (data or {}).items()}
+        for name in self.data:
+            if name in ("", ".", "..") or "/" in name:
+                raise ValueError(f"{name!r} is no top-level name")
+
+    def list(self, path: str = ".") -> list[str]:
+        """The names in a folder, sorted, folders with a trailing slash; unprintable characters are escaped.
+
+        Raises:
+            ActionError: there is no such folder.
+        """
+        with self._place(path) as place:
+            descriptor = os.open(place.name, FOLDER, dir_fd=place.folder)
+            try:
+                with os.scandir(descriptor) as entries:
+                    found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+            finally:
+                os.close(descriptor)
+        if not self._parts(path):
+            found.update((name, host.is_dir()) for name, host in self.data.items())
+        return sorted(printable(name) + "/" * is_folder for name, is_folder in found.items())
+
+    def kind(self, path: str) -> Kind | None:
+        """What a path names: a file, a folder, something else (a link, a pipe, a device), or nothing.
+
+        Raises:
+            ActionError: the path leads outside.
+        """
+        try:
+            with self._place(path) as place:
+                mode = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode
+        except _Unreachable:
+            return None
+        return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+    def is_read_only(self, path: str) -> bool:
+        """Whether a path lies in the read-only data.
+
+        Raises:
+            ActionError: the path leads outside.
+        """
+        parts = self._parts(path)
+        return bool(parts) and parts[0] in self.data
+
+    def read_bytes(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        """A file's content.
+
+        Raises:
+            ActionError: it is no regular file, has several names (hard links), or is larger than `limit` bytes.
+        """
+        with self._place(path) as place:
+            descriptor = open_file(place)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size > limit:
+                    raise ActionError(
+                        f"{place.shown} is too large to be read at once: {size:,} bytes, at most {limit:,}; read it by a script"
+                    )
+                with open(descriptor, "rb", closefd=False) as file:
+                    return file.read(limit)
+            finally:
+                os.close(descriptor)
+
+    def read_text(self, path: str, limit: int = READ_LIMIT) -> str:
+        """A file's content as text. Bytes that are no UTF-8 become surrogates, which `write_text` turns back into the same bytes.
+
+        Raises:
+            ActionError: as `read_bytes`.
+        """
+        return self.read_bytes(path, limit).decode("utf-8", "surrogateescape")
+
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """Write a file whole or not at all; its folders are made as needed, and a file that was there keeps its mode.
+
+        Raises:
+            ActionError: the path names something else than a file, or read-only data.
+        """
+        with self._place(path, write=True) as place, replacing(place) as descriptor:
+            write_all(descriptor, content)
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a file of text, with the counterpart of `read_text`'s decoding.
+
+        Raises:
+            ActionError: as `write_bytes`, or the text holds characters that no file can (lone surrogates).
+        """
+        self.write_bytes(path, _encoded(text))
+
+    def append_text(self, path: str, text: str) -> None:
+        """Append to a file, which is made where there is none.
+
+        Raises:
+            ActionError: as `write_text`.
+        """
+        content = _encoded(text)
+        if self.kind(path) is None:
+            return self.write_bytes(path, content)
+        with self._place(path, write=True) as place:
+            descriptor = open_file(place, os.O_WRONLY | os.O_APPEND)
+            size = os.fstat(descriptor).st_size
+            try:
+                write_all(descriptor, content)
+            except OSError:
+                os.ftruncate(descriptor, size)
+                raise
+            finally:
+                os.close(descriptor)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file, with its mode and its holes.
+
+        Raises:
+            ActionError: the source is no file, or the target cannot be written.
+        """
+        with self._place(source) as origin:
+            descriptor = open_file(origin)
+            try:
+                with self._place(target, write=True) as place, replacing(place, stat.S_IMODE(os.fstat(descriptor).st_mode)) as copied:
+                    copy_data(descriptor, copied)
+            finally:
+                os.close(descriptor)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a link itself.
+
+        Raises:
+            ActionError: there is none, or it is a folder or read-only data.
+        """
+        with self._place(path, write=True) as place:
+            if stat.S_ISDIR(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode):
+                raise ActionError(f"{place.shown} is a folder; only files can be removed")
+            os.unlink(place.name, dir_fd=place.folder)
+
+    def _parts(self, path: str) -> tuple[str, ...]:
+        """The names from the workspace down, with `.` and `..` settled."""
+        shown = _quoted(path)
+        if not path:
+            raise ActionError("a path is missing; name a file relative to the workspace")
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            raise ActionError(f"{shown} cannot be a path: it holds characters that no file name can") from None
+        if "\0" in path:
+            raise ActionError(f"{shown} cannot be a path: it holds a null character")
+        inside = path
+        if path.startswith("/"):
+            # Scripts see the workspace at a fixed path, or where it lies; an agent writes down what it saw.
+            for top in (WORKSPACE, str(self.root)):
+                if path.rstrip("/") == top or path.startswith(top + "/"):
+                    inside = path[len(top) :]
+                    break
+            else:
+                raise ActionError(f"{shown} is outside the workspace; name files relative to it")
+        parts: list[str] = []
+        for part in inside.split("/"):
+            if part == "..":
+                if not parts:
+                    raise ActionError(f"{shown} is outside the workspace; name files relative to it")
+                parts.pop()
+            elif part not in ("", "."):
+                parts.append(part)
+        return tuple(parts)
+
+    @contextmanager
+    def _place(self, path: str, write: bool = False) -> Iterator[Place]:
+        """Walk to a path's last folder. For writing, folders that are not there are made."""
+        parts, shown = self._parts(path), _quoted(path)
+        read_only = bool(parts) and parts[0] in self.data
+        if write and read_only:
+            raise ActionError(f"{shown} is read-only data; write to another path")
+        if write and not parts:
+            raise ActionError(f"{shown} is the workspace itself; name a file in it")
+        base = self.root
+        if read_only:
+            host = self.data[parts[0]]
+            base, parts = host.parent, (host.name, *parts[1:])
+        held = []
+        try:
+            held.append(os.open(base, FOLDER))
+            for part in parts[:-1]:
+                held.append(descend(held[-1], part, write))
+            name = actual_name(held[-1], parts[-1]) if parts else "."
+            yield Place(held[-1], name, shown, read_only)
+        except OSError as error:
+            raise self._told(error, shown) from None
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def _told(self, error: OSError, shown: str) -> ActionError | StorageFailed:
+        """An error of the operating system, as the agent should read it."""
+        match error.errno:
+            case errno.ENOENT:
+                return _Unreachable(f"there is no {shown}")
+            case errno.ENOTDIR | errno.ELOOP:
+                return _Unreachable(f"{shown} is no folder, or leads through a file or a link; links are not followed")
+            case errno.ENAMETOOLONG:
+                return _Unreachable(f"{shown} is too long for a path")
+            case number if number in _FULL_DISK:
+                return StorageFailed(f"cannot write to {self.root}: {error.strerror}; make room, then continue the run")
+            case _:
+                return ActionError(f"{shown} cannot be used: {error.strerror}")
+
+
+def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = False) -> Workspace:
+    """Copy a starter into a workspace and make the places of its data.
+
+    Args:
+        root: an empty folder; it is made where there is none.
+        starter: the task's starter.
+        data: prepared files and folders by their top-level names, as for `Workspace`.
+        links: make links to the data, for scripts that run without a sandbox; otherwise empty files and folders to mount over.
+
+    Raises:
+        TaskError: the starter is missing, or brings a name that the data has.
+    """
+    if not starter.is_dir():
+        raise TaskError(f"there is no starter in {starter}")
+    for name in data:
+        if os.path.lexists(starter / name):
+            raise TaskError(f"{starter / name} stands where read-only data of that name belongs; remove one of them")
+    shutil.copytree(starter, root, ignore=shutil.ignore_patterns(*CACHES), dirs_exist_ok=True)
+    # An installed package may be read-only, its copy must not.
+    for path in (root, *root.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
+    lay_data(root, data, links=links)
+    return Workspace(root, data)
+
+
+def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> None:
+    """Make the places of read-only data, as after a restored snapshot, which holds none of it.
+
+    Raises:
+        TaskError: the prepared data is missing.
+    """
+    for name, host in data.items():
+        place = root / name
+        if not host.exists():
+            raise TaskError(f"the prepared data {host} is missing; prepare the task again")
+        if links:
+            place.symlink_to(host.resolve())
+        elif host.is_dir():
+            place.mkdir()
+        else:
+            place.touch()
+
+
+class _Unreachable(ActionError):
+    """Nothing is there, or the way there is none."""
+
+
+def _quoted(path: str) -> str:
+    return f"'{printable(path)}'"
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ActionError(f"the text cannot be written: its character {error.start} is half of a surrogate pair") from None

@@ -1,0 +1,113 @@
+"""A name in an open folder: what the kernel is asked about it, and how it is opened, made and replaced without a link being followed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from mlagentbench.errors import ActionError
+from mlagentbench.workspace.files import FOLDER, READ, like_parent
+
+
+class Place(NamedTuple):
+    """A name in a folder that is held open."""
+
+    folder: int
+    name: str
+    shown: str
+    read_only: bool
+
+
+def printable(name: str) -> str:
+    r"""A name with everything that a terminal or a record cannot take written as an escape (`\n`, `\xff`)."""
+    if name.isprintable():
+        return name
+    pieces = (
+        char if char.isprintable() else f"\\x{ord(char) - 0xDC00:02x}" if 0xDC80 <= ord(char) <= 0xDCFF else repr(char)[1:-1]
+        for char in name
+    )
+    return "".join(pieces)
+
+
+def descend(folder: int, part: str, create: bool) -> int:
+    """Open a folder in a folder."""
+    part = actual_name(folder, part)
+    try:
+        return os.open(part, FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if not create:
+            raise
+    os.mkdir(part, dir_fd=folder)
+    descriptor = os.open(part, FOLDER, dir_fd=folder)
+    like_parent(descriptor, folder)
+    return descriptor
+
+
+def actual_name(folder: int, part: str) -> str:
+    """The entry that a name means: the one of that name, or the one that `list` shows so."""
+    if "\\" not in part or _exists(folder, part):
+        return part
+    return next((name for name in os.listdir(folder) if printable(name) == part), part)
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def open_file(place: Place, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file that has no second name; nothing else is ever opened."""
+    _check_file(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False), place)
+    # A file can turn into a pipe between the look and the opening, which must not wait then.
+    descriptor = os.open(place.name, flags | READ, dir_fd=place.folder)
+    try:
+        _check_file(os.fstat(descriptor), place)
+    except ActionError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_file(status: os.stat_result, place: Place) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise ActionError(f"{place.shown} is a folder; name a file")
+    if stat.S_ISLNK(status.st_mode):
+        raise ActionError(f"{place.shown} is a link, and links are not followed; name the file itself")
+    if not stat.S_ISREG(status.st_mode):
+        raise ActionError(f"{place.shown} is no regular file")
+    if status.st_nlink > 1 and not place.read_only:
+        raise ActionError(
+            f"{place.shown} has several names (hard links), one of which may lie outside; copy it by a script and use the copy"
+        )
+
+
+@contextmanager
+def replacing(place: Place, mode: int | None = None) -> Iterator[int]:
+    """A file that takes the place of another when all is written, and not before."""
+    try:
+        status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        pass
+    else:
+        _check_file(status, place)
+        mode = stat.S_IMODE(status.st_mode) if mode is None else mode
+    temporary = f".{secrets.token_hex(6)}.writing"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | READ, 0o666, dir_fd=place.folder)
+    try:
+        yield descriptor
+        like_parent(descriptor, place.folder)
+        if mode is not None:
+            os.fchmod(descriptor, mode & 0o777)
+        os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except BaseException:
+        os.unlink(temporary, dir_fd=place.folder)
+        raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,203 @@
+"""One look at a workspace: what is there, what of it changed, and the changed files' contents put into the store.
+
+A file counts as unchanged while its times of modification and change, size, inode and mode are those of the last look. A file that changed
+so shortly before a look that it could change again within the same tick of the clock is not trusted at the next one (as git's index does).
+No link is followed, and nothing but regular files is opened.
+
+Not covered: what a live process changes through a memory map that it opened before the last look, of which the kernel may tell late.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+
+from mlagentbench.workspace.files import FOLDER, READ
+from mlagentbench.workspace.manifest import Entry, EntryKind, Signature
+from mlagentbench.workspace.objects import BLOCK, CHANGED, IN_MEMORY, Content, Objects, Unread
+
+DEEPEST = 100
+"""Folders within folders beyond which a workspace is not looked into; each is held open while its inside is read."""
+_ATTEMPTS = 3
+_TICK_NS = 100_000_000
+"""The longest tick of a file system's clock, with a margin; those that count whole seconds are told by their times."""
+_SPECIAL: Mapping[int, EntryKind] = {
+    stat.S_IFIFO: "fifo",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
+
+
+class Scan:
+    """One look.
+
+    Args:
+        objects: where contents go.
+        skip: top-level names that are not looked at: read-only data.
+        entries: what the last look found.
+        signatures: what told the files apart then.
+    """
+
+    def __init__(self, objects: Objects, skip: Collection[str], entries: Mapping[str, Entry], signatures: Mapping[str, Signature]) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.signatures: dict[str, Signature] = {}
+        self.changed = 0
+        """Names that are new, or not as they were."""
+        self._objects = objects
+        self._skip = skip
+        self._old_entries = entries
+        self._old_signatures = signatures
+        self._linked: dict[tuple[int, int], list[str]] = {}
+        self._began = objects.now_ns()
+
+    def look(self, root: int) -> None:
+        """Look at everything below an open folder.
+
+        Raises:
+            StorageFailed: a content could not be written.
+        """
+        self._folder(root, "", 0)
+        for paths in self._linked.values():
+            self._hard_links(root, sorted(paths))
+
+    def _folder(self, folder: int, prefix: str, depth: int) -> None:
+        # Twenty thousand files are looked at in the time this loop takes: what is unchanged leaves it early.
+        old_signatures, entries, signatures = self._old_signatures, self.entries, self.signatures
+        with os.scandir(folder) as found:
+            for item in found:
+                path = prefix + item.name
+                if not depth and item.name in self._skip:
+                    continue
+                try:
+                    status = item.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                mode = status.st_mode
+                if stat.S_ISREG(mode) and status.st_nlink == 1:
+                    signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, mode)
+                    if old_signatures.get(path) == signature:
+                        entries[path] = self._old_entries[path]
+                        signatures[path] = signature
+                    else:
+                        self._file(folder, item.name, path)
+                elif stat.S_ISDIR(mode):
+                    self._subfolder(folder, item.name, path, status, depth + 1)
+                else:
+                    self._other(folder, item.name, path, status)
+
+    def _subfolder(self, folder: int, name: str, path: str, status: os.stat_result, depth: int) -> None:
+        note = None
+        if depth > DEEPEST:
+            note = f"not looked into: more than {DEEPEST} folders deep"
+        else:
+            try:
+                inside = os.open(name, FOLDER, dir_fd=folder)
+                try:
+                    self._folder(inside, path + "/", depth)
+                finally:
+                    os.close(inside)
+            except OSError as error:
+                note = f"unreadable: {error.strerror}"
+        self._record(path, Entry("folder", stat.S_IMODE(status.st_mode), note=note))
+
+    def _other(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
+        mode = stat.S_IMODE(status.st_mode)
+        if stat.S_ISREG(status.st_mode):
+            self._linked.setdefault((status.st_dev, status.st_ino), []).append(path)
+        elif stat.S_ISLNK(status.st_mode):
+            try:
+                self._record(path, Entry("link", mode, target=os.readlink(name, dir_fd=folder)))
+            except OSError as error:
+                self._record(path, Entry("link", mode, note=f"unreadable: {error.strerror}"))
+        else:
+            kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "device")
+            number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if kind == "device" else None
+            self._record(path, Entry(kind, mode, note=number))
+
+    def _hard_links(self, root: int, paths: list[str]) -> None:
+        """The names of one file. Where one of them lies outside the workspace, the content is not ours to read."""
+        first = paths[0]
+        held = [os.dup(root)]
+        try:
+            *folders, name = first.split("/")
+            for part in folders:
+                held.append(os.open(part, FOLDER, dir_fd=held[-1]))
+            status = os.stat(name, dir_fd=held[-1], follow_symlinks=False)
+            if status.st_nlink != len(paths):
+                for path in paths:
+                    note = "not read: it has another name (a hard link) outside the workspace"
+                    self._record(path, Entry("file", stat.S_IMODE(status.st_mode), status.st_size, status.st_mtime_ns, note=note))
+                return
+            self._file(held[-1], name, first)
+        except OSError:
+            return
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+        for path in paths[1:]:
+            self._record(path, self.entries[first]._replace(target=first))
+
+    def _file(self, folder: int, name: str, path: str) -> None:
+        """Read a file that is new or changed, again if it changes meanwhile."""
+        old = self._old_entries.get(path)
+        expected = old.digest if old is not None and path not in self._old_signatures else None
+        try:
+            descriptor = os.open(name, READ, dir_fd=folder)
+        except OSError as error:
+            try:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except OSError:
+                return
+            self._record(path, _entry(status, None, f"unreadable: {error.strerror}"))
+            return
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return
+            content, note = None, None
+            for _ in range(_ATTEMPTS):
+                try:
+                    content, note = self._content(descriptor, status, expected), None
+                except Unread as unread:
+                    note = str(unread)
+                before, status = status, os.fstat(descriptor)
+                if _signature(before) == _signature(status):
+                    break
+                note = CHANGED
+        finally:
+            os.close(descriptor)
+        self._record(path, _entry(status, content, note))
+        window = _TICK_NS if status.st_ctime_ns % 10**9 else 21 * _TICK_NS
+        if note is None and status.st_ctime_ns < self._began - window:
+            self.signatures[path] = _signature(status)
+
+    def _content(self, descriptor: int, status: os.stat_result, expected: str | None) -> Content:
+        size = status.st_size
+        sparse = status.st_blocks * 512 < size
+        if size > IN_MEMORY or (sparse and size > BLOCK):
+            return self._objects.put_large(descriptor, size, expected)
+        pieces, offset = [], 0
+        try:
+            # One byte more than there should be tells a file that grows.
+            while offset <= size and (piece := os.pread(descriptor, size + 1 - offset, offset)):
+                pieces.append(piece)
+                offset += len(piece)
+        except OSError as error:
+            raise Unread(f"unreadable: {error.strerror}") from None
+        return self._objects.put(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def _record(self, path: str, entry: Entry) -> None:
+        self.entries[path] = entry
+        if self._old_entries.get(path) != entry:
+            self.changed += 1
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
+
+
+def _entry(status: os.stat_result, content: Content | None, note: str | None) -> Entry:
+    size = status.st_size if content is None else content.size
+    return Entry("file", stat.S_IMODE(status.st_mode), size, status.st_mtime_ns, content and content.digest, None, note)

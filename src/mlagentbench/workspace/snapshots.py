@@ -1,0 +1,89 @@
+"""Snapshots of a workspace: taken at the cost of what changed, restored exactly.
+
+A snapshot is a `Manifest`, which names what was there, and contents in a store that all runs of a log directory share. What cannot be kept
+(pipes, sockets, devices, unreadable files) stands in the manifest as what it is.
+
+Not covered: read-only data, which is not looked at; owners and extended attributes; times of folders and links.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mlagentbench.errors import ActionError, StorageFailed
+from mlagentbench.workspace.diff import FileChange, diff
+from mlagentbench.workspace.files import FOLDER
+from mlagentbench.workspace.manifest import Entry, Manifest
+from mlagentbench.workspace.objects import Objects
+from mlagentbench.workspace.paths import Workspace
+from mlagentbench.workspace.restore import NotRestored, read_content, restore
+from mlagentbench.workspace.scan import Scan
+
+__all__ = ["Entry", "FileChange", "Manifest", "NotRestored", "SnapshotStore"]
+
+
+class SnapshotStore:
+    """The contents of snapshots, shared by any number of runs, threads and processes.
+
+    Args:
+        root: the store's folder; it is made when something is first kept.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._objects = Objects(root)
+
+    def take(self, workspace: Workspace, previous: Manifest | None = None) -> Manifest:
+        """Snapshot a workspace. It blocks: call it in a thread.
+
+        Args:
+            workspace: what to look at.
+            previous: the snapshot before, against which unchanged files are told without being read.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        previous = previous or Manifest({})
+        scan = Scan(self._objects, workspace.data.keys(), previous.entries, previous._signatures)
+        root = os.open(workspace.root, FOLDER)
+        try:
+            scan.look(root)
+        finally:
+            os.close(root)
+        unchanged = not scan.changed and len(scan.entries) == len(previous.entries)
+        entries = previous.entries if unchanged else scan.entries
+        return Manifest(entries, scan.signatures, self._objects.settle, previous._base)
+
+    def restore(self, manifest: Manifest, destination: Path) -> tuple[NotRestored, ...]:
+        """Write a snapshot, or a selected part of one, into an empty folder.
+
+        Returns:
+            What did not come back: special files, and files whose content could not be kept.
+
+        Raises:
+            StorageFailed: the folder is not empty, the disk is full, or the store lacks a content or has a damaged one.
+        """
+        try:
+            return restore(self._objects, manifest, destination)
+        except OSError as error:
+            raise StorageFailed(f"cannot restore a snapshot into {destination}: {error.strerror}") from error
+
+    def read_bytes(self, manifest: Manifest, path: str) -> bytes:
+        """A file of a snapshot.
+
+        Raises:
+            ActionError: the snapshot has no such file.
+            StorageFailed: its content was not kept, is missing, or is damaged.
+        """
+        entry = manifest.entries.get(path)
+        if entry is None or entry.kind != "file":
+            raise ActionError(f"the snapshot has no file {path!r}")
+        return read_content(self._objects, entry)
+
+    def diff(self, before: Manifest, after: Manifest) -> list[FileChange]:
+        """What changed from one snapshot to another, sorted by path; times alone are no change.
+
+        Raises:
+            StorageFailed: the store lacks a content or has a damaged one.
+        """
+        return diff(self._objects, before, after)
