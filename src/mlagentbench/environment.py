@@ -278,16 +278,18 @@ class Environment:
         Raises:
             ActionError: no action has changed the file, or every change is undone.
         """
+        name = self.workspace.relative(path)
         changes: list[int] = []
         for step in self._steps:
-            if step.details.get("changed") == path:
+            changed, undone = (str(step.details.get(key, "")) for key in ("changed", "undone"))
+            if changed and self.workspace.relative(changed) == name:
                 changes.append(step.number)
-            elif step.details.get("undone") == path and changes:
+            elif undone and self.workspace.relative(undone) == name:
                 changes.pop()
         if not changes:
             raise ActionError(f"No change to {path} is left to undo.")
         before = Manifest.load(self._directory.manifest(changes[-1] - 1))
-        return self._store.read_bytes(before, path) if path in before.entries else None
+        return self._store.read_bytes(before, name) if name in before.entries else None
 
     async def _perform(self, action: Action) -> Observation:
         definition = self.actions.get(action.name)

@@ -21,6 +21,11 @@
 Anything else that escapes is a bug of this package, or of an agent's or a grader's own code.
 """
 
+from typing import Literal
+
+LimitName = Literal["limit_steps", "limit_time", "limit_tokens", "limit_cost", "limit_context"]
+"""The limits that end a run."""
+
 
 class MLAgentBenchError(Exception):
     """The root of the tree. The message is one line that says what is wrong and what to do."""
@@ -66,11 +71,11 @@ class LimitReached(MLAgentBenchError):
     """A limit of the run was reached.
 
     Args:
-        ended: the `records.Ended` value that the run ends with, for example `"limit_steps"`.
+        ended: which limit; the run ends with it.
         message: the limit, in words.
     """
 
-    def __init__(self, ended: str, message: str) -> None:
+    def __init__(self, ended: LimitName, message: str) -> None:
         super().__init__(message)
         self.ended = ended
 

@@ -70,6 +70,8 @@ class ScriptedReply(Record):
     """Texts that the prompt must contain."""
     usage: Usage | None = None
     """The tokens to report; by default a quarter of the characters."""
+    truncated: bool = False
+    """Whether the reply counts as cut short by the token limit."""
 
 
 class Script:
@@ -144,7 +146,7 @@ class Script:
         text = scripted.reply
         for sequence in stop:
             text = text.split(sequence, 1)[0]
-        return Reply(text, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}")
+        return Reply(text, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}", scripted.truncated)
 
 
 class ScriptedModel:

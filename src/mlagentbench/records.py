@@ -11,6 +11,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from mlagentbench.errors import LimitName
+
 SCHEMA_VERSION = 1
 
 Role = Literal["agent", "fast", "editor"]
@@ -20,11 +22,7 @@ Direction = Literal["maximize", "minimize"]
 
 Ended = Literal[
     "final_answer",
-    "limit_steps",
-    "limit_time",
-    "limit_tokens",
-    "limit_cost",
-    "limit_context",
+    LimitName,
     "format_failure",
     "agent_error",
     "infrastructure",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pydantic import JsonValue
+
 from mlagentbench.actions.base import ActionContext, Observation, action
 from mlagentbench.errors import ActionError
 from mlagentbench.records import StepStatus
@@ -55,6 +57,11 @@ def observed(name: str, execution: Execution) -> Observation:
     else:
         ending = ""
     status = STATUS.get(execution.reason, "error" if execution.exit_code else "ok")
-    details = {"script": name, "exit_code": execution.exit_code, "reason": execution.reason, "output_bytes": execution.output_bytes}
+    details: dict[str, JsonValue] = {
+        "script": name,
+        "exit_code": execution.exit_code,
+        "reason": execution.reason,
+        "output_bytes": execution.output_bytes,
+    }
     text = f"{name} ran for {execution.seconds:.2f} seconds.{ending} Its output:\n{output}"
     return Observation(text, status, details, execution.seconds)

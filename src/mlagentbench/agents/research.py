@@ -39,6 +39,8 @@ ENTRIES = (
     Entry("Thought", "what you do next, and why"),
 )
 
+ENTRY_NAMES = tuple(entry.name for entry in ENTRIES)
+
 LONG_OBSERVATION = 5000
 """Characters above which an observation is summarised (the paper's)."""
 SUMMARY_PART = 10_000
@@ -55,7 +57,7 @@ class ResearchAgent:
         entries: the names of the entries that are asked for before the action, of the four in `ENTRIES`.
     """
 
-    def __init__(self, context_steps: int = 3, entries: Sequence[str] = tuple(entry.name for entry in ENTRIES)) -> None:
+    def __init__(self, context_steps: int = 3, entries: Sequence[str] = ENTRY_NAMES) -> None:
         self.context_steps = context_steps
         self.entries = [entry for entry in ENTRIES if entry.name in entries]
 

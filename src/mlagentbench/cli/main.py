@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has left, as `head` does.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
     except MLAgentBenchError as error:
         if "--traceback" in arguments:

@@ -28,7 +28,7 @@ task_path_option = click.option(
 )
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """A time such as `90`, `90s`, `30m` or `1.5h`, in seconds."""
 
     name = "time"
@@ -41,7 +41,7 @@ class Duration(click.ParamType):
         return float(match[1]) * SECONDS[match[2] or "s"]
 
 
-class KeyValue(click.ParamType):
+class KeyValue(click.ParamType[tuple[str, JsonValue]]):
     """`KEY=VALUE`, the value read as JSON where it is JSON and as text where it is not."""
 
     name = "key=value"

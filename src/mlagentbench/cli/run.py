@@ -76,7 +76,7 @@ def run(
     tokens: int | None,
     cost: float | None,
     variant: Variant,
-    sandbox: str,
+    sandbox: isolation.Choice,
     python: Path | None,
     gpus: Sequence[str],
     score_steps: bool,

@@ -9,11 +9,11 @@ from inspect_ai.model import Model as InspectModel
 from inspect_ai.util import LimitExceededError
 
 from mlagentbench.engine.scripted import turn
-from mlagentbench.errors import LimitReached, MLAgentBenchError, ModelFailed, ModelUnavailable
+from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed, ModelUnavailable
 from mlagentbench.model import GenerateOptions, Models, Reply
-from mlagentbench.records import Ended, Role, Usage
+from mlagentbench.records import Role, Usage
 
-LIMITS: dict[str, Ended] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
+LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Inspect's limits by our names."""
 
 

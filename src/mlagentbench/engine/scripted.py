@@ -70,7 +70,7 @@ class ScriptedAPI(ModelAPI):
             self._asked += 1
         prompt = "\n".join(message.text for message in input)
         reply = self._script.reply(now.role, now.position, prompt, tuple(config.stop_seqs or ()))
-        output = ModelOutput.from_content(str(self.model_name), reply.text)
+        output = ModelOutput.from_content(self.model_name, reply.text, stop_reason="max_tokens" if reply.truncated else "stop")
         usage = reply.usage
         output.usage = ModelUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.tokens)
         return output

@@ -22,6 +22,7 @@ from mlagentbench.environment import Listener
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result, Step
 from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task, find_tasks
 from mlagentbench.tasks.spec import Variant
@@ -98,7 +99,7 @@ def registered_tasks() -> dict[str, Callable[..., InspectTask]]:
 
 def _registered(task: Task) -> Callable[..., InspectTask]:
     def make(
-        agent: str = "research", variant: Variant = "full", steps: int | None = None, time: float | None = None, sandbox: str = "auto"
+        agent: str = "research", variant: Variant = "full", steps: int | None = None, time: float | None = None, sandbox: Choice = "auto"
     ) -> InspectTask:
         # Inspect tells a task nothing of its log directory but through the environment.
         plan = RunPlan(

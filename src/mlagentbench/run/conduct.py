@@ -25,6 +25,7 @@ from mlagentbench.run.facts import hardware, versions
 from mlagentbench.run.score import Ending, Scoring, score_run
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.base import WORKSPACE, Box, BoxLimits, Mount, Sandbox
+from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.prepare import Prepared, prepared
@@ -46,7 +47,7 @@ class RunPlan:
     agent_options: Mapping[str, JsonValue] = field(default_factory=dict)
     limits: RunLimits | None = None
     """None for the task's own."""
-    sandbox: str = "auto"
+    sandbox: Choice = "auto"
     python: Path = Path(sys.executable)
     gpus: tuple[str, ...] = ()
     score_steps: bool = True

@@ -16,6 +16,7 @@ from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.success import is_success, within_noise
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
+from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import Variant
@@ -28,7 +29,7 @@ class Scoring(NamedTuple):
     task: Task
     variant: Variant
     private: Path | None
-    sandbox: str
+    sandbox: Choice
 
 
 class Ending(NamedTuple):

@@ -1,0 +1,5 @@
+"""`python -m mlagentbench` is `mlab`."""
+
+from mlagentbench.cli.main import main
+
+main()

@@ -1,0 +1,219 @@
+"""The command line, as a user meets it: real processes, their output and their exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mlagentbench.store.run_directory import RunDirectory, find_runs
+from tests.conftest import reply
+
+REPOSITORY = Path(__file__).parents[2]
+END = reply("Final Answer", '{"final_answer": "done"}')
+LIST = reply("List Files", '{"dir_path": "."}')
+
+
+def mlab(*arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mlagentbench", *map(str, arguments)]
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**kept, "COLUMNS": "120", **(environment or {})})
+
+
+def complaint(finished: subprocess.CompletedProcess[str]) -> str:
+    """The one line on standard error."""
+    assert finished.stdout == ""
+    assert finished.stderr.startswith("mlab: ")
+    assert finished.stderr.count("\n") == 1, finished.stderr
+    return finished.stderr
+
+
+def script(path: Path, *replies: str | Mapping[str, object]) -> str:
+    path.write_text(yaml.safe_dump([item if isinstance(item, Mapping) else {"reply": item} for item in replies]))
+    return f"scripted/{path}"
+
+
+def test_tasks_are_listed() -> None:
+    listed = json.loads(mlab("tasks", "list", "--json").stdout)
+    found = next(task for task in listed if task["id"] == "vectorization")
+    assert (found["direction"], found["unit"]) == ("minimize", "s")
+    assert "vectorization" in mlab("tasks", "list").stdout
+
+
+def test_a_task_is_shown_with_what_the_agent_is_told() -> None:
+    shown = json.loads(mlab("tasks", "show", "vectorization", "--json").stdout)
+    assert "Conv2DLayer" in shown["problem"]
+    assert shown["spec"]["paper"]["baseline"] == 6.1742
+    assert "Conv2DLayer" in mlab("tasks", "show", "vectorization").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (("tasks", "show", "vectorisation"), "there is no task 'vectorisation'"),
+        (("run", "flying", "--model", "scripted/demo"), "there is no task 'flying'"),
+        (("run", "vectorization", "--agent", "reserch", "--model", "scripted/demo"), "did you mean 'research'"),
+        (("run", "vectorization", "-A", "colour=red", "--model", "scripted/demo"), "has no option 'colour'"),
+        (("run", "vectorization"), "needs a model"),
+        (("run", "vectorization", "--model", "nobody/nothing"), "'nobody/nothing' cannot be used"),
+        (("run", "vectorization", "--model", "scripted/nowhere.yaml"), "cannot read the scripted replies in nowhere.yaml"),
+        (("run", "vectorization", "--model", "scripted/demo", "--fast-model", "nobody/nothing"), "'nobody/nothing' cannot be used"),
+        (("run", "vectorization", "--model", "scripted/demo", "--time", "soon"), "'soon' is no time"),
+        (("run", "vectorization", "--model", "scripted/demo", "--runs", "0"), "--runs"),
+        (("run", "vectorization", "--modle", "scripted/demo"), "--modle"),
+        (("run",), "TASK"),
+        (("fly",), "fly"),
+        (("report", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+    finished = mlab(*arguments, *(("--log-dir", tmp_path / "runs") if arguments[0] == "run" else ()))
+    assert expected in complaint(finished)
+    assert finished.returncode == 2
+    assert not list((tmp_path / "runs").glob("*/run.json"))
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "anthropic/claude-sonnet-4-0"])
+def test_a_model_that_lacks_its_key_or_package_is_one_line(model: str, tmp_path: Path) -> None:
+    finished = mlab("run", "vectorization", "--model", model, "--log-dir", tmp_path)
+    assert finished.returncode == 2
+    line = complaint(finished)
+    assert "_API_KEY" in line or "pip install" in line
+
+
+def test_a_log_directory_that_cannot_be_written_is_one_line() -> None:
+    finished = mlab("run", "vectorization", "--model", "scripted/demo", "--log-dir", "/proc/runs")
+    assert "cannot write to the log directory /proc/runs" in complaint(finished)
+    assert finished.returncode == 2
+
+
+def test_a_model_that_fails_ends_the_run_as_infrastructure_and_status_3(tmp_path: Path) -> None:
+    model = script(tmp_path / "short.yaml", LIST)
+    finished = mlab("run", "vectorization", "--model", model, "--variant", "mini", "--json", "--log-dir", tmp_path / "runs")
+    assert finished.returncode == 3, finished.stderr
+    (line,) = finished.stdout.splitlines()
+    told = json.loads(line)
+    assert (told["ended"], told["steps"]) == ("infrastructure", 1)
+    assert "has 1 replies for the role 'agent'" in told["reason"]
+    assert told["verdict"] in ("no_improvement", "success"), "the last snapshot is graded all the same"
+
+
+def test_an_unexpected_prompt_stops_a_script(tmp_path: Path) -> None:
+    model = script(tmp_path / "strict.yaml", LIST, {"reply": END, "expect": "a file that is not there"})
+    finished = mlab("run", "vectorization", "--model", model, "--variant", "mini", "--json", "--log-dir", tmp_path / "runs")
+    assert finished.returncode == 3
+    assert "expects 'a file that is not there'" in json.loads(finished.stdout)["reason"]
+
+
+def test_replies_that_cannot_be_parsed_end_as_format_failure(tmp_path: Path) -> None:
+    model = script(tmp_path / "talk.yaml", *["I would rather talk."] * 5)
+    finished = mlab("run", "vectorization", "--model", model, "--variant", "mini", "--json", "--log-dir", tmp_path / "runs")
+    told = json.loads(finished.stdout)
+    assert finished.returncode == 0, "the agent's fault is a result, not a failure"
+    assert (told["ended"], told["steps"], told["success"]) == ("format_failure", 0, False)
+    calls = RunDirectory(Path(told["log"])).calls(1)
+    assert len(calls) == 5
+    assert all(call.rejected for call in calls)
+
+
+def test_the_json_of_a_run_has_every_key(tmp_path: Path) -> None:
+    model = script(tmp_path / "end.yaml", END)
+    finished = mlab("run", "vectorization", "--model", model, "--variant", "mini", "--json", "--log-dir", tmp_path / "runs")
+    told = json.loads(finished.stdout)
+    keys = "run task variant agent model ended verdict flags score baseline improvement success steps seconds tokens cost isolation log"
+    assert set(keys.split()) <= set(told)
+    assert told["cost"] is None
+    assert "scripted_model" in told["flags"]
+    assert Path(told["log"], "result.json").is_file()
+    assert list((tmp_path / "runs").glob("*.eval"))
+
+
+SLEEPER = "import time\nprint('asleep', flush=True)\ntime.sleep(300)\n"
+
+
+def start_sleeping(tmp_path: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A run whose second step sleeps in a script, when it has got there."""
+    model = script(
+        tmp_path / "sleep.yaml",
+        LIST,
+        reply("Write File", json.dumps({"file_name": "sleeper.py", "content": SLEEPER})),
+        reply("Execute Script", '{"script_name": "sleeper.py"}'),
+        END,
+    )
+    logs = tmp_path / "runs"
+    command = [sys.executable, "-m", "mlagentbench", "run", "vectorization", "--variant", "mini", "--model", model, "--log-dir", str(logs)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    for _ in range(600):
+        if list(logs.glob("*/steps/0002.json")):
+            time.sleep(1)
+            return process, logs
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        time.sleep(0.1)
+    raise AssertionError("the run never came to its script")
+
+
+def test_an_interrupt_grades_the_run_and_keeps_its_steps(tmp_path: Path) -> None:
+    process, logs = start_sleeping(tmp_path)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    (run,) = find_runs(logs)
+    assert [step.action.name for step in run.steps()] == ["List Files", "Write File"]
+    result = run.result
+    assert result is not None
+    assert (result.outcome.ended, result.outcome.verdict) == ("cancelled", "no_improvement")
+    assert "Stopping" in output
+
+
+def test_a_second_interrupt_stops_at_once_and_loses_no_finished_step(tmp_path: Path) -> None:
+    process, logs = start_sleeping(tmp_path)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    output, _ = process.communicate(timeout=30)
+    assert time.monotonic() - started < 10
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    (run,) = find_runs(logs)
+    assert len(run.steps()) == 2
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap, which makes a small disk for this test, is not installed")
+def test_a_full_disk_is_one_line_and_loses_no_finished_step(tmp_path: Path) -> None:
+    fill = "import os\nopen('big', 'wb').write(os.urandom(3_000_000))\nprint('filled')\n"
+    model = script(
+        tmp_path / "fill.yaml",
+        LIST,
+        reply("Write File", json.dumps({"file_name": "fill.py", "content": fill})),
+        reply("Execute Script", '{"script_name": "fill.py"}'),
+        LIST,
+        END,
+    )
+    run = f"{sys.executable} -m mlagentbench run vectorization --variant mini --sandbox none --model {model} --log-dir /mnt/runs --json"
+    small = ["bwrap", "--dev-bind", "/", "/", "--size", "5000000", "--tmpfs", "/mnt"]
+    shell = f"{run}; echo status $?; ls /mnt/runs/*/steps/*.json"
+    finished = subprocess.run([*small, "sh", "-c", shell], capture_output=True, text=True, timeout=120)
+    assert "status 3" in finished.stdout, finished.stdout + finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert "No space left on device" in finished.stdout + finished.stderr
+    assert "0001.json" in finished.stdout
+    assert "0002.json" in finished.stdout
+
+
+def test_doctor_names_keys_and_never_shows_them() -> None:
+    finished = mlab("doctor", "--json", environment={"OPENAI_API_KEY": "sk-very-secret"})
+    told = json.loads(finished.stdout)
+    assert "OPENAI_API_KEY" in told["keys"]
+    assert "very-secret" not in finished.stdout
+    assert {"bubblewrap"} <= {found["name"] for found in told["isolation"]}
+    assert "very-secret" not in mlab("doctor", environment={"OPENAI_API_KEY": "sk-very-secret"}).stdout

@@ -1,0 +1,72 @@
+"""The whole loop, through both doors: the demo, the baseline, and `inspect eval`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.store.run_directory import find_runs
+from tests.cli.test_cli import mlab
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
+    finished = mlab("demo", "--log-dir", tmp_path / "runs")
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert "scripted" in finished.stdout
+    assert "--model openai/" in finished.stdout
+    (run,) = find_runs(tmp_path / "runs")
+    names = [step.action.name for step in run.steps()]
+    assert names == [
+        "List Files",
+        "Inspect Script Lines",
+        "Execute Script",
+        "Edit Script (AI)",
+        "Execute Script",
+        "Edit Script (AI)",
+        "Execute Script",
+        "Final Answer",
+    ]
+    assert [step.status for step in run.steps()].count("error") == 1
+    result = run.result
+    assert result is not None
+    assert result.success
+    assert result.improvement is not None and result.improvement > 0.9
+    page = (tmp_path / "runs" / "report.html").read_text()
+    assert "vectorization" in page
+    scores = {score.step: score for score in result.step_scores}
+    assert scores[4].value is None and scores[4].reason, "the broken edit has no score"
+    assert scores[8].value is not None and scores[3].value is not None
+    assert scores[8].value < scores[3].value / 5
+
+
+def test_the_baseline_improves_nothing(tmp_path: Path) -> None:
+    finished = mlab(
+        "run", "vectorization", "--variant", "mini", "--agent", "baseline", "--runs", "3", "--json", "--log-dir", tmp_path / "runs"
+    )
+    assert finished.returncode == 0, finished.stderr
+    told = [json.loads(line) for line in finished.stdout.splitlines()]
+    assert len(told) == 3
+    assert all(abs(run["improvement"]) < 0.1 and not run["success"] for run in told)
+    assert all(run["tokens"] == 0 and run["ended"] == "final_answer" for run in told)
+
+
+def test_inspect_runs_the_same_task_and_reads_the_same_log(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/vectorization", "--model", "scripted/demo", "-T", "variant=mini"]
+    environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    (log,) = (tmp_path / "logs").glob("*.eval")
+    dumped = subprocess.run([sys.executable, "-m", "inspect_ai", "log", "dump", str(log)], capture_output=True, text=True, check=True)
+    (sample,) = json.loads(dumped.stdout)["samples"]
+    assert sample["scores"]["mlagentbench"]["value"]["success"] == 1.0
+    tools = [event for event in sample["events"] if event["event"] == "tool"]
+    assert [event["function"] for event in tools][:3] == ["list_files", "inspect_script_lines", "execute_script"]
+    (run,) = find_runs(tmp_path / "logs")
+    assert run.result is not None and run.result.success

@@ -1,0 +1,205 @@
+"""The environment: every action recorded, limited and snapshotted."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
+from mlagentbench.model import ScriptedReply
+from mlagentbench.records import Action
+from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from tests.conftest import MakeEnvironment, finish
+
+LIST = Action(name="List Files", arguments={"dir_path": "."})
+RUN = Action(name="Execute Script", arguments={"script_name": "train.py"})
+
+
+def directory_of(environment: Environment) -> RunDirectory:
+    return environment._directory
+
+
+def test_a_step_is_on_disk_with_its_snapshot(make_environment: MakeEnvironment, tmp_path: Path) -> None:
+    environment = make_environment()
+    write = Action(name="Write File", arguments={"file_name": "notes.txt", "content": "hello"})
+
+    async def story() -> None:
+        await environment.start()
+        await environment.execute(LIST, entries={"Thought": "Look."}, memory={"mood": "calm"})
+        await environment.execute(write)
+        await environment.execute(RUN)
+        await environment.settle()
+
+    finish(story())
+    directory = directory_of(environment)
+    first, second, third = directory.steps()
+    assert (first.number, first.action, first.entries, first.memory) == (1, LIST, {"Thought": "Look."}, {"mood": "calm"})
+    assert first.observation == "train.py"
+    assert "accuracy 0.5" in third.observation
+    assert third.script_seconds > 0
+    assert third.details["exit_code"] == 0
+    store = SnapshotStore(directory.objects)
+    assert "notes.txt" not in Manifest.load(directory.manifest(1)).entries
+    assert store.read_bytes(Manifest.load(directory.manifest(second.number)), "notes.txt") == b"hello"
+
+
+def test_what_cannot_be_done_is_an_observation(make_environment: MakeEnvironment) -> None:
+    environment = make_environment()
+
+    async def story() -> None:
+        await environment.start()
+        unknown = await environment.execute(Action(name="Fly", arguments={}))
+        assert unknown.status == "error"
+        assert "There is no action 'Fly'" in unknown.observation
+        lacking = await environment.execute(Action(name="Execute Script", arguments={}))
+        assert "lacks 'script_name'" in lacking.observation
+        missing = await environment.execute(Action(name="Execute Script", arguments={"script_name": "nothing.py"}))
+        assert "no script nothing.py" in missing.observation
+
+    finish(story())
+
+
+def test_a_failing_script_tells_its_error_and_its_exit_code(make_environment: MakeEnvironment) -> None:
+    environment = make_environment(files={"train.py": 'print("before")\nraise ValueError("broken")\n'})
+
+    async def story() -> None:
+        await environment.start()
+        step = await environment.execute(RUN)
+        assert step.status == "error"
+        assert "exit code 1" in step.observation
+        assert "before" in step.observation
+        assert "ValueError: broken" in step.observation
+
+    finish(story())
+
+
+def test_a_script_whose_name_looks_like_an_option_runs(make_environment: MakeEnvironment) -> None:
+    environment = make_environment(files={"-c 'x' \n.py": 'print("ran")\n'})
+
+    async def story() -> None:
+        await environment.start()
+        step = await environment.execute(Action(name="Execute Script", arguments={"script_name": "-c 'x' \n.py"}))
+        assert "ran" in step.observation.splitlines()
+
+    finish(story())
+
+
+def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: MakeEnvironment) -> None:
+    environment = make_environment(["never given"], limits=RunLimits(steps=2))
+
+    async def story() -> None:
+        await environment.start()
+        await environment.execute(LIST)
+        await environment.execute(LIST, counted=False)
+        await environment.execute(LIST)
+        with pytest.raises(LimitReached) as limit:
+            await environment.ask_agent("What next?", str)
+        assert limit.value.ended == "limit_steps"
+
+    finish(story())
+    assert directory_of(environment).calls(4) == []
+
+
+def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment) -> None:
+    script = 'import time\nprint("started", flush=True)\ntime.sleep(60)\n'
+    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1.5))
+
+    async def story() -> None:
+        await environment.start()
+        step = await environment.execute(RUN)
+        assert step.status == "limit_time"
+        assert "started" in step.observation
+        assert step.seconds < 10
+        with pytest.raises(LimitReached) as limit:
+            await environment.execute(LIST)
+        assert limit.value.ended == "limit_time"
+
+    finish(story())
+
+
+def test_the_token_limit_counts_all_roles(make_environment: MakeEnvironment) -> None:
+    environment = make_environment([ScriptedReply(reply="x" * 400), ScriptedReply(reply="y", role="fast")], limits=RunLimits(tokens=100))
+
+    async def story() -> None:
+        await environment.start()
+        await environment.ask_agent("Say much.", str)
+        with pytest.raises(LimitReached) as limit:
+            await environment.ask("And more.", role="fast", purpose="a test")
+        assert limit.value.ended == "limit_tokens"
+
+    finish(story())
+
+
+def test_every_prompt_and_reply_is_kept_malformed_ones_too(make_environment: MakeEnvironment) -> None:
+    def parse(text: str) -> str:
+        if text != "good":
+            raise ResponseFormatError("Write good.")
+        return text
+
+    environment = make_environment(["bad", "good"])
+
+    async def story() -> None:
+        await environment.start()
+        with pytest.raises(ResponseFormatError):
+            await environment.ask_agent("First?", parse)
+        assert await environment.ask_agent("Second?", parse) == "good"
+        step = await environment.execute(LIST)
+        assert step.malformed == 1
+        assert step.usage.calls == 2
+
+    finish(story())
+    bad, good = directory_of(environment).calls(1)
+    assert (bad.prompt, bad.reply, bad.rejected) == ("First?", "bad", "Write good.")
+    assert (good.prompt, good.reply, good.rejected) == ("Second?", "good", None)
+
+
+def test_the_fifth_malformed_reply_in_a_row_ends_the_run(make_environment: MakeEnvironment) -> None:
+    def parse(text: str) -> str:
+        raise ResponseFormatError("No action.")
+
+    environment = make_environment(["bad"] * 5)
+
+    async def story() -> None:
+        await environment.start()
+        for _ in range(4):
+            with pytest.raises(ResponseFormatError):
+                await environment.ask_agent("?", parse)
+        with pytest.raises(FormatFailure, match="5 replies in a row"):
+            await environment.ask_agent("?", parse)
+
+    finish(story())
+    assert len(directory_of(environment).calls(1)) == 5
+
+
+def test_a_final_answer_ends_it(make_environment: MakeEnvironment) -> None:
+    environment = make_environment()
+
+    async def story() -> None:
+        await environment.start()
+        await environment.execute(Action(name="Final Answer", arguments={"final_answer": "Done."}))
+        assert environment.ended
+
+    finish(story())
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/self/ns").exists(), reason="needs a disk that can refuse")
+def test_a_disk_that_takes_no_more_loses_no_finished_step(make_environment: MakeEnvironment) -> None:
+    environment = make_environment()
+
+    async def story() -> None:
+        await environment.start()
+        await environment.execute(LIST)
+        await environment.settle()
+        # A folder in the next step's place refuses the write as a full disk would, also for root.
+        (directory_of(environment).steps_folder / "0002.json").mkdir()
+        await environment.execute(LIST)
+        with pytest.raises(StorageFailed, match="mlab resume"):
+            await environment.settle()
+
+    finish(story())
+    assert json.loads((directory_of(environment).steps_folder / "0001.json").read_text())["number"] == 1
