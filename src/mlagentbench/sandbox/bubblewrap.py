@@ -22,7 +22,7 @@ from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
 from mlagentbench.sandbox.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.interpreter import Interpreter, describe, package_files
-from mlagentbench.sandbox.limits import TASKS_PER_PROCESS
+from mlagentbench.sandbox.limits import TASKS_PER_PROCESS, set_tasks
 
 HOW_TO_GET = "install it: `apt install bubblewrap` (Debian, Ubuntu), `dnf install bubblewrap` (Fedora, RHEL), `pacman -S bubblewrap` (Arch)"
 HOW_TO_ALLOW = (
@@ -161,7 +161,7 @@ def _tasks_limit(box: Box) -> tuple[str, ...]:
     if os.getuid() == 0:
         return ()
     most = box.limits.processes * TASKS_PER_PROCESS
-    return ("/bin/sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null; exec "$@"', "sh")
+    return ("/bin/sh", "-c", f'{set_tasks(most)}; exec "$@"', "sh")
 
 
 def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.sandbox.base import BoxLimits, EndReason
-from mlagentbench.sandbox.standalone.supervise import children, descendants, end_descendants, send
+from mlagentbench.sandbox.standalone.supervise import descendants, send
 
 TASKS_PER_PROCESS = 8
 """Threads that a process may have on average: `BoxLimits.processes` is watched, this guard only keeps a fork bomb small until then."""
@@ -59,22 +59,14 @@ class Group(NamedTuple):
                         return True
         return False
 
-    def end(self, seconds: float = 5.0) -> None:
-        """Kill whoever is in it, and remove it."""
-        deadline = time.monotonic() + seconds
+    def end(self) -> bool:
+        """Kill whoever is in it, and remove it. False while it is not empty: call it again."""
         for folder in self.folders:
-            while True:
-                for pid in _read(folder / "cgroup.procs").split():
-                    send(int(pid), 9)
-                try:
-                    folder.rmdir()
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:  # busy: a process in it has not ended yet
-                    if time.monotonic() > deadline:
-                        break
-                    time.sleep(0.001)
+            for pid in _read(folder / "cgroup.procs").split():
+                send(int(pid), 9)
+            with contextlib.suppress(OSError):  # busy, or removed before
+                folder.rmdir()
+        return not any(folder.exists() for folder in self.folders)
 
 
 def make_group(limits: BoxLimits) -> Group | None:
@@ -88,7 +80,7 @@ def make_group(limits: BoxLimits) -> Group | None:
     return group
 
 
-def prelude(limits: BoxLimits, group: Group | None) -> tuple[str, ...]:
+def prelude(limits: BoxLimits, group: Group | None, namespace: bool) -> tuple[str, ...]:
     """The start of an argument list: it sets the limits on itself, then becomes the command that follows.
 
     A shell rather than code between fork and exec, which deadlocks in a process with threads.
@@ -97,12 +89,19 @@ def prelude(limits: BoxLimits, group: Group | None) -> tuple[str, ...]:
     entrances: tuple[str, ...] = ()
     if group is None:
         script.append(f"ulimit -d {(limits.memory_mb + RESERVED_MB) * 1024} 2>/dev/null")
+        if not namespace and os.getuid() != 0:  # root has no such limit, and a user namespace counts for itself
+            script.append(set_tasks(limits.processes * TASKS_PER_PROCESS + _tasks_of_user()))
     else:
         entrances = group.entrances
         script += [f'echo 0 >"${number}" || exit 126' for number in range(1, len(entrances) + 1)]
         script.append(f"shift {len(entrances)}")
     script.append('exec "$@"')
     return ("/bin/sh", "-c", "; ".join(script), "sh", *entrances)
+
+
+def set_tasks(most: int) -> str:
+    """The shell command for RLIMIT_NPROC, in the spellings of bash and of dash."""
+    return f"ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null"
 
 
 class Watch:
@@ -119,6 +118,7 @@ class Watch:
         self._limits = limits
         self._pid = pid
         self._group = group
+        self._hit: frozenset[str] = frozenset()
         self.disk = DiskWatch(workspace, limits.workspace_mb << 20)
 
     def check(self) -> EndReason | None:
@@ -134,16 +134,20 @@ class Watch:
         """The command's processes, its first one and our own helpers included."""
         return self._group.processes() if self._group else [self._pid, *descendants(self._pid)]
 
+    def close(self) -> None:
+        """Remember what the control group can tell, before it is removed."""
+        if self._group is not None:
+            self._hit = frozenset(limit for limit in ("memory", "pids") if self._group.hit(limit))
+
     def verdict(self, exit_code: int, last_words: str) -> EndReason:
         """Why a command that ended by itself did so."""
         if exit_code == 0:
             return "exit"
-        if self._group is not None:
-            if self._group.hit("memory"):
-                return "memory"
-            if self._group.hit("pids"):
-                return "processes"
-        elif any(words in last_words for words in MEMORY_ERRORS):
+        if "memory" in self._hit:
+            return "memory"
+        if "pids" in self._hit:
+            return "processes"
+        if self._group is None and any(words in last_words for words in MEMORY_ERRORS):
             return "memory"
         return "disk" if exit_code == 128 + 25 else "exit"  # SIGXFSZ: a file grew over its limit
 
@@ -187,24 +191,6 @@ class DiskWatch:
         return self._size > self._limit
 
 
-def end_marked(mark: str) -> bool:
-    """Kill our own children whose environment holds a mark, and all below them. True when none is left.
-
-    They are orphans of a command: this process is their subreaper. See `process.py`.
-    """
-    variable = mark.encode()
-    for _ in range(100):
-        orphans = [pid for pid in children(os.getpid()) if variable in _bytes(Path(f"/proc/{pid}/environ")).split(b"\0")]
-        if not orphans:
-            return True
-        for pid in orphans:
-            end_descendants(pid)
-            send(pid, 9)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)  # for the first process of a pid namespace: until all in it are gone
-    return False
-
-
 @functools.cache
 def _parents() -> tuple[Path, ...]:
     """Folders of the control group file system in which groups can be made and entered, as a trial shows."""
@@ -213,12 +199,22 @@ def _parents() -> tuple[Path, ...]:
             group = _make(candidate, BoxLimits())
         except OSError:
             continue
-        command = (*prelude(BoxLimits(), group), "/bin/sh", "-c", ":")
+        command = (*prelude(BoxLimits(), group, True), "/bin/sh", "-c", ":")
         entered = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
         group.end()
+        _tidy(candidate)
         if entered:
             return candidate
     return ()
+
+
+def _tidy(parents: tuple[Path, ...]) -> None:
+    """Remove the empty groups of harnesses that were killed."""
+    for parent in parents:
+        for folder in parent.glob("mlagentbench-*-*"):
+            if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def _candidates() -> list[tuple[Path, ...]]:
@@ -274,6 +270,18 @@ def _shared_fairly(pid: int) -> int:
         if line.startswith("Pss_Anon:"):
             return int(line.split()[1]) << 10
     return 0
+
+
+def _tasks_of_user() -> int:
+    """How many tasks RLIMIT_NPROC counts for us already."""
+    tasks = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if path.stat().st_uid == os.getuid():
+                tasks += len(os.listdir(path / "task"))
+        except OSError:
+            continue
+    return tasks
 
 
 def _size(folder: Path) -> int:

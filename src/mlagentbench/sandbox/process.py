@@ -2,11 +2,6 @@
 
 Scripts of agents go through `run`; a grader that talks with the agent's code over pipes uses `start`.
 
-How nothing is left alive: a command in a pid namespace dies with the namespace; any other has a supervisor of its own (see
-`standalone/supervise.py`), so that two calls of one harness never meet each other's processes. This process becomes a child subreaper, and
-each call's first process carries a mark in its environment: what a killed launcher leaves becomes our child, is known by the mark, killed
-and waited for. A control group, where one can be made, is emptied too.
-
 Both must be called on a thread that outlives the command, in an asyncio program the main one: the kernel ends a command when the
 thread that started it ends.
 """
@@ -15,25 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
-import functools
 import os
-import secrets
 import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import IO, BinaryIO, Self, cast
 
-from mlagentbench.errors import ActionError, InfrastructureError
-from mlagentbench.sandbox.base import Box, EndReason, Execution, Launch, Sandbox
-from mlagentbench.sandbox.limits import Watch, end_marked, make_group, prelude
+from mlagentbench.sandbox.base import Box, EndReason, Execution, Sandbox
 from mlagentbench.sandbox.output import Transcript
-from mlagentbench.sandbox.standalone import supervise
+from mlagentbench.sandbox.tree import Tree
 
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL for a command at its time limit."""
@@ -44,7 +33,6 @@ FLOOD = 1 << 30
 CHUNK = 1 << 18
 STDERR_KB = 64
 """How much of a piped command's standard error is kept."""
-MARK = "MLAGENTBENCH_CALL"
 
 
 async def run(
@@ -65,28 +53,27 @@ async def run(
         InfrastructureError: something that it started could not be ended.
     """
     started = time.monotonic()
-    child = _Child(sandbox.launch(command, box), box, None, groups)
+    tree = Tree(sandbox.launch(command, box), box, piped=False, groups=groups)
     transcript = Transcript(box.limits.output_kb << 10)
-    output = cast(IO[bytes], child.popen.stdout)
+    output = cast(IO[bytes], tree.popen.stdout)
     os.set_blocking(output.fileno(), False)
     pump = _Pump(output.fileno(), transcript, on_output or (lambda text: None))
     try:
-        reason = await _follow(child, pump, started + box.limits.seconds)
+        reason = await _follow(tree, pump, started + box.limits.seconds)
         if reason == "time":
-            child.ask_to_end()
-            await _follow(child, pump, time.monotonic() + GRACE)
+            tree.signal_members(signal.SIGTERM)  # so that it can write its last words
+            await _follow(tree, pump, time.monotonic() + GRACE)
     finally:
-        pump.detach()
         try:
-            verdict = child.end(transcript.text)
+            await _end(tree)
             pump.drain()
         finally:
             output.close()
     pump.show(transcript.finish())
     return Execution(
         output=transcript.text(),
-        exit_code=child.exit_code,
-        reason=reason or verdict,
+        exit_code=tree.exit_code,
+        reason=reason or tree.verdict(transcript.text()),
         seconds=time.monotonic() - started,
         output_bytes=transcript.total,
     )
@@ -99,14 +86,14 @@ def start(sandbox: Sandbox, command: tuple[str, ...], box: Box, *, groups: bool 
         SandboxUnavailable: this machine cannot do what the box asks.
         ActionError: the command can be started nowhere, for example since it is too long.
     """
-    return SandboxProcess(_Child(sandbox.launch(command, box), box, subprocess.PIPE, groups), box)
+    return SandboxProcess(Tree(sandbox.launch(command, box), box, piped=True, groups=groups), box)
 
 
 class SandboxProcess:
     """A running command and its pipes. Its limits are held by a thread; at one, the command ends and its pipes close."""
 
-    def __init__(self, child: _Child, box: Box) -> None:
-        self._child = child
+    def __init__(self, tree: Tree, box: Box) -> None:
+        self._tree = tree
         self._box = box
         self._errors = Transcript(STDERR_KB << 10)
         self._time_left = box.limits.seconds
@@ -114,25 +101,31 @@ class SandboxProcess:
         self._closed = threading.Event()
         self.reason: EndReason | None = None
         """Why it ended; None while it runs."""
-        self.stdin: BinaryIO = cast(BinaryIO, child.popen.stdin)
-        self.stdout: BinaryIO = cast(BinaryIO, child.popen.stdout)
+        self.stdin: BinaryIO = cast(BinaryIO, tree.popen.stdin)
+        self.stdout: BinaryIO = cast(BinaryIO, tree.popen.stdout)
         self._thread = threading.Thread(target=self._look_after, name=f"sandbox-{self.pid}", daemon=True)
         self._thread.start()
 
     @property
     def pid(self) -> int:
         """The first process, as the host counts."""
-        return self._child.popen.pid
+        return self._tree.popen.pid
 
     @property
     def running(self) -> bool:
         """Whether the first process has not ended."""
-        return self._child.popen.poll() is None
+        return self._tree.popen.poll() is None
 
     @property
     def exit_code(self) -> int | None:
         """As a shell gives it; None while it runs."""
-        return None if self.running else self._child.exit_code
+        return None if self.running else self._tree.exit_code
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for its end, for so long at most. Returns the exit code, or None when it still runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._tree.popen.wait(seconds)
+        return self.exit_code
 
     def stderr_tail(self) -> str:
         """What it wrote to its standard error so far, safe to show; head and tail of more than 64 KB."""
@@ -141,17 +134,17 @@ class SandboxProcess:
     def freeze(self) -> None:
         """Stop all its processes; the time until `thaw` does not count against its limit."""
         self._frozen = True
-        self._child.signal_members(signal.SIGSTOP)
+        self._tree.signal_members(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let them go on."""
-        self._child.signal_members(signal.SIGCONT)
+        self._tree.signal_members(signal.SIGCONT)
         self._frozen = False
 
     def kill(self) -> None:
         """End it and all it started. Its pipes stay readable to what was written before."""
-        verdict = self._child.end(self._errors.text)
-        self.reason = self.reason or verdict
+        self._tree.end()
+        self.reason = self.reason or self._tree.verdict(self._errors.text())
 
     def close(self) -> None:
         """Kill it and close the pipes."""
@@ -171,7 +164,7 @@ class SandboxProcess:
         self.close()
 
     def _look_after(self) -> None:
-        errors = cast(IO[bytes], self._child.popen.stderr)
+        errors = cast(IO[bytes], self._tree.popen.stderr)
         os.set_blocking(errors.fileno(), False)
         pump = _Pump(errors.fileno(), self._errors, lambda text: None)
         before = time.monotonic()
@@ -185,11 +178,11 @@ class SandboxProcess:
                 reason = self._broken_limit()
                 if reason is not None:
                     self.reason = reason
-                    self._child.end(self._errors.text)
+                    self._tree.end()
             pump.drain()
-            verdict = self._child.end(self._errors.text)
-            self.reason = self.reason or verdict
+            self._tree.end()
             pump.drain()
+            self.reason = self.reason or self._tree.verdict(self._errors.text())
         finally:
             errors.close()
 
@@ -198,88 +191,8 @@ class SandboxProcess:
             return "time"
         if self._errors.total > FLOOD:
             return "output"
-        disk = self._child.watch.disk
-        return self._child.watch.check() or ("disk" if disk.due() and disk.broken() else None)
-
-
-class _Child:
-    """The first process of a command, and how all that it starts is found again."""
-
-    def __init__(self, launch: Launch, box: Box, stdin: int | None, groups: bool) -> None:
-        _adopt_orphans(os.getpid())
-        self._launch = launch
-        self._mark = f"{MARK}={secrets.token_hex(8)}"
-        self._lock = threading.Lock()
-        self._verdict: EndReason | None = None
-        self._group = make_group(box.limits) if groups else None
-        command = launch.command
-        if not launch.namespace:
-            command = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *command)
-        try:
-            self.popen = subprocess.Popen(
-                (*prelude(box.limits, self._group), *command),
-                stdin=subprocess.DEVNULL if stdin is None else stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT if stdin is None else subprocess.PIPE,
-                cwd=launch.directory,
-                env={**launch.environment, **dict([self._mark.split("=")])},
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            if self._group is not None:
-                self._group.end()
-            if isinstance(error, ValueError) or error.errno == errno.E2BIG:
-                raise ActionError(f"the command cannot be started: {error}; it is too long, or holds a NUL byte") from None
-            raise InfrastructureError(f"cannot start a sandbox in {launch.directory}: {error}") from None
-        self.watch = Watch(box.limits, self.popen.pid, box.workspace, self._group)
-
-    @property
-    def exit_code(self) -> int:
-        """As a shell gives it. Only of an ended process."""
-        code = self.popen.wait()
-        return code if code >= 0 else 128 - code
-
-    def signal_members(self, number: int) -> None:
-        """Send a signal to all processes but the first, which is ours."""
-        for pid in supervise.descendants(self.popen.pid):
-            supervise.send(pid, number)
-
-    def ask_to_end(self) -> None:
-        """SIGTERM, so that the command can write its last words."""
-        self.signal_members(signal.SIGTERM)
-
-    def end(self, last_words: Callable[[], str]) -> EndReason:
-        """Leave nothing alive. Returns why the command ended, had nobody ended it. Can be called again, and from any thread.
-
-        Raises:
-            InfrastructureError: a process could not be ended.
-        """
-        with self._lock:
-            if self._verdict is None:
-                by_itself = self.popen.poll() is not None
-                ended = self._end_tree()
-                self._verdict = self.watch.verdict(self.exit_code, last_words()[-4000:]) if by_itself else "cancelled"
-                if self._group is not None:
-                    self._group.end()
-                if not ended:
-                    raise InfrastructureError(f"a process started by {self._launch.command[0]} could not be ended; see `ps -ef`")
-            return self._verdict
-
-    def _end_tree(self) -> bool:
-        if self.popen.poll() is None:
-            if self._launch.stop:
-                subprocess.run(self._launch.stop, stdin=subprocess.DEVNULL, capture_output=True)
-            if self._launch.namespace:
-                self.popen.kill()
-            else:
-                self.popen.terminate()  # the supervisor ends the tree and then itself
-                self.popen.send_signal(signal.SIGCONT)
-            try:
-                self.popen.wait(5)
-            except subprocess.TimeoutExpired:
-                supervise.end_descendants(self.popen.pid)
-                self.popen.kill()
-        return end_marked(self._mark)
+        disk = self._tree.watch.disk
+        return self._tree.watch.check() or ("disk" if disk.due() and disk.broken() else None)
 
 
 class _Pump:
@@ -335,25 +248,34 @@ class _Pump:
         return self._transcript.total
 
 
-async def _follow(child: _Child, pump: _Pump, deadline: float) -> EndReason | None:
+async def _end(tree: Tree) -> None:
+    try:
+        for pause in tree.ending():
+            await asyncio.sleep(pause)
+    except asyncio.CancelledError:  # asked again while it ends: now without letting others run meanwhile
+        tree.end()
+        raise
+
+
+async def _follow(tree: Tree, pump: _Pump, deadline: float) -> EndReason | None:
     """Read a command's output until it ends (None) or a limit is broken."""
     loop = asyncio.get_running_loop()
     wake = asyncio.Event()
-    end = _end_descriptor(child.popen.pid)
+    end = _end_descriptor(tree.popen.pid)
     if end is not None:
         loop.add_reader(end, wake.set)
     pump.attach(wake.set)
     next_look = time.monotonic() + TICK
     try:
-        while child.popen.poll() is None:
+        while tree.popen.poll() is None:
             now = time.monotonic()
             if now >= deadline:
                 return "time"
             if pump.total > FLOOD:
                 return "output"
             if now >= next_look:
-                reason = child.watch.check()
-                if reason is None and child.watch.disk.due() and await asyncio.to_thread(child.watch.disk.broken):
+                reason = tree.watch.check()
+                if reason is None and tree.watch.disk.due() and await asyncio.to_thread(tree.watch.disk.broken):
                     reason = "disk"
                 if reason is not None:
                     return reason
@@ -379,8 +301,3 @@ def _end_descriptor(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return None
-
-
-@functools.cache
-def _adopt_orphans(pid: int) -> None:
-    supervise.become_subreaper()  # once a process: one forked from this one is none

@@ -1,0 +1,53 @@
+"""Real sandboxes and real processes: what a machine cannot give is skipped, with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from processes import Run, Trace
+
+from mlagentbench.sandbox.base import Box, BoxLimits, Execution, Sandbox
+from mlagentbench.sandbox.isolation import choose, probe
+from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.sandbox.process import run
+
+
+def sandbox_of(name: str) -> Sandbox:
+    """The sandbox of a name, or a skipped test."""
+    if name == "none":
+        return PlainSandbox()
+    for capability in probe():
+        if capability.name == name and not capability.available:
+            pytest.skip(f"no {name} here: {capability.detail}")
+    return choose(name)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(params=["bubblewrap", "none"])
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """Each sandbox whose promise about processes is the same."""
+    return sandbox_of(request.param)
+
+
+@pytest.fixture
+def execute(workspace: Path) -> Run:
+    """Run a command in a workspace: `execute(sandbox, "sh", "-c", "…", memory_mb=64)`."""
+
+    def call(sandbox: Sandbox, *command: str, box: Box | None = None, groups: bool = True, **limits: float) -> Execution:
+        box = box or Box(workspace, limits=BoxLimits(**limits))  # type: ignore[arg-type]
+        return asyncio.run(run(sandbox, command, box, groups=groups))
+
+    return call
+
+
+@pytest.fixture
+def trace() -> Trace:
+    return Trace()

@@ -1,0 +1,354 @@
+"""Whatever a command does, its call ends in time, says why, and leaves nothing alive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from processes import Run, Trace
+
+from mlagentbench.errors import ActionError
+from mlagentbench.sandbox.base import Box, BoxLimits, Sandbox
+from mlagentbench.sandbox.process import run, start
+
+DAEMON = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", sys.argv[1]])
+    os._exit(0)
+os.wait()
+"""
+"""A classic daemon: forked twice, in a session of its own, its parent gone. It keeps the pipe of the output."""
+
+
+def test_output_and_errors_come_merged_in_their_order(sandbox: Sandbox, execute: Run) -> None:
+    done = execute(sandbox, "sh", "-c", "echo one; echo two >&2; echo three; exit 3")
+
+    assert (done.output, done.exit_code, done.reason, done.output_bytes) == ("one\ntwo\nthree\n", 3, "exit", 14)
+
+
+def test_a_killed_command_ends_as_a_shell_says_it(sandbox: Sandbox, execute: Run) -> None:
+    assert execute(sandbox, "sh", "-c", "kill -SEGV $$").exit_code == 128 + 11
+
+
+def test_a_command_that_does_not_exist_says_so(sandbox: Sandbox, execute: Run) -> None:
+    done = execute(sandbox, "no-such-program")
+
+    assert done.exit_code != 0
+    assert "no-such-program: No such file or directory" in done.output
+
+
+def test_python_is_the_interpreter_of_the_box(sandbox: Sandbox, execute: Run) -> None:
+    for word in ("python", "python3"):
+        assert execute(sandbox, word, "-c", "import sys; print(sys.executable)").output == f"{sys.executable}\n"
+        assert execute(sandbox, "sh", "-c", f"{word} -c 'import sys; print(sys.prefix)'").output == f"{sys.prefix}\n"
+
+
+def test_output_is_streamed_while_it_comes(sandbox: Sandbox, workspace: Path) -> None:
+    came: list[tuple[str, float]] = []
+    begin = time.monotonic()
+    command = ("sh", "-c", "echo first; sleep 0.5; printf '\\033[31m'")
+
+    asyncio.run(run(sandbox, command, Box(workspace), lambda text: came.append((text, time.monotonic() - begin))))
+
+    assert [text for text, _ in came] == ["first\n", "\\x1b[31m"]
+    assert came[0][1] < 0.4 <= came[1][1]
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_a_flood_costs_neither_time_nor_memory_nor_the_step(sandbox: Sandbox, execute: Run, workspace: Path, groups: bool) -> None:
+    flood = "import sys\nfor i in range(60): sys.stdout.write('x' * (1 << 20))\nopen('after', 'w').close()\nprint('end')"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.monotonic()
+
+    done = execute(sandbox, "python", "-c", flood, groups=groups, output_kb=256)
+
+    assert time.monotonic() - begin < 3
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KB
+    assert (done.reason, done.exit_code, done.output_bytes) == ("exit", 0, 60 * 2**20 + 4)
+    assert len(done.output) < 257 * 1024
+    assert done.output.endswith("xend\n")
+    assert (workspace / "after").exists()
+
+
+def test_an_endless_flood_is_ended(sandbox: Sandbox, execute: Run) -> None:
+    assert execute(sandbox, "sh", "-c", "cat /dev/zero", seconds=60).reason == "output"
+
+
+def test_the_time_limit_keeps_what_was_printed(sandbox: Sandbox, execute: Run) -> None:
+    done = execute(sandbox, "sh", "-c", "trap 'echo last words; exit 9' TERM; echo before; sleep 60 & wait", seconds=0.5)
+
+    assert (done.reason, done.output) == ("time", "before\nlast words\n")
+    assert 0.5 <= done.seconds < 1.5
+
+
+def test_a_command_that_ignores_the_request_to_end_is_ended(sandbox: Sandbox, execute: Run, trace: Trace) -> None:
+    command = f"trap '' TERM; echo before; sleep {trace.seconds}; sleep {trace.seconds}"
+
+    done = execute(sandbox, "sh", "-c", command, seconds=0.3)
+
+    assert (done.reason, done.output, done.exit_code) == ("time", "before\n", 137)
+    assert done.seconds < 2.5
+    assert not trace.alive()
+
+
+@pytest.mark.parametrize("groups", [True, False])
+@pytest.mark.parametrize("then", ["pass", "sys.exit(3)", "os.kill(os.getpid(), 9)"])
+def test_a_daemon_does_not_outlive_its_call(sandbox: Sandbox, execute: Run, trace: Trace, then: str, groups: bool) -> None:
+    done = execute(sandbox, "python", "-c", f"{DAEMON}\n{then}", trace.seconds, groups=groups)
+
+    assert not trace.alive()
+    assert done.seconds < 3  # though the daemon held the pipe
+
+
+def test_a_daemon_does_not_outlive_the_time_limit(sandbox: Sandbox, execute: Run, trace: Trace) -> None:
+    done = execute(sandbox, "python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds, seconds=0.5)
+
+    assert done.reason == "time"
+    assert not trace.alive()
+
+
+def test_cancelling_kills_the_tree_and_is_passed_on(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    async def story() -> None:
+        task = asyncio.create_task(run(sandbox, ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds), Box(workspace)))
+        assert await asyncio.to_thread(trace.becomes, True)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not trace.alive()
+
+    asyncio.run(story())
+
+
+def test_a_call_never_touches_the_processes_of_another(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    async def story() -> None:
+        daemon = ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds)
+        other = asyncio.create_task(run(sandbox, daemon, Box(workspace, limits=BoxLimits(seconds=2.5))))
+        assert await asyncio.to_thread(trace.becomes, True)
+        for seconds in (60, 0.1):
+            await run(sandbox, ("sh", "-c", "sleep 0.2 & setsid sleep 70 & sleep 0.3"), Box(workspace, limits=BoxLimits(seconds=seconds)))
+        assert trace.alive()
+        assert (await other).reason == "time"
+        assert not trace.alive()
+
+    asyncio.run(story())
+
+
+HARNESS = """
+import asyncio, sys
+from pathlib import Path
+from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.isolation import choose
+from mlagentbench.sandbox.process import run
+asyncio.run(run(choose(sys.argv[1]), ("python", "-c", sys.argv[2] + "\\nimport time; time.sleep(60)", sys.argv[3]), Box(Path(sys.argv[4]))))
+"""
+
+
+def test_a_killed_harness_takes_its_commands_along(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    harness = subprocess.Popen([sys.executable, "-c", HARNESS, sandbox.isolation, DAEMON, trace.seconds, str(workspace)])
+    assert trace.becomes(True)
+
+    harness.kill()
+    harness.wait()
+
+    assert trace.becomes(False)
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_the_memory_limit_ends_a_command_with_its_reason(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    hungry = "print('before')\nkept = []\nwhile True: kept.append(bytearray(b'x' * (8 << 20)))"
+
+    done = execute(sandbox, "python", "-c", hungry, groups=groups, memory_mb=300, seconds=30)
+
+    assert done.reason == "memory"
+    assert done.output.startswith("before\n")
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_the_memory_of_all_processes_counts(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    hungry = "import os, time\nfor _ in range(3): os.fork()\nkept = b'x' * (100 << 20)\ntime.sleep(30)"
+
+    done = execute(sandbox, "python", "-c", hungry, groups=groups, memory_mb=400, seconds=20)
+
+    if groups:  # the kernel kills one after another, and what is left fits
+        assert done.reason in ("memory", "time")
+    else:
+        assert done.reason == "memory"
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_reserved_addresses_are_no_memory(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    reserve = "import mmap; mmap.mmap(-1, 64 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=0); print('fine')"
+
+    assert execute(sandbox, "python", "-c", reserve, groups=groups, memory_mb=300).output == "fine\n"
+
+
+def test_memory_that_forked_workers_share_counts_once(sandbox: Sandbox, execute: Run) -> None:
+    share = "import os, time\nkept = b'x' * (150 << 20)\nfor _ in range(3): os.fork()\ntime.sleep(0.7)"
+
+    assert execute(sandbox, "python", "-c", share, groups=False, memory_mb=400).reason == "exit"
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_too_many_processes_end_a_command_with_its_reason(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    many = "import os, time\nfor _ in range(1000):\n    if os.fork() == 0: time.sleep(60)\n    time.sleep(0.003)"
+
+    done = execute(sandbox, "python", "-c", many, groups=groups, processes=40, seconds=30)
+
+    assert done.reason == "processes"
+    assert done.seconds < 10
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_a_fork_bomb_is_ended(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: pass\n    time.sleep(0.05)"
+
+    assert execute(sandbox, "python", "-c", bomb, groups=groups, processes=40, seconds=30).reason == "processes"
+
+
+def test_a_workspace_that_grows_too_large_ends_its_command(sandbox: Sandbox, execute: Run) -> None:
+    grow = "import os, time\nfor i in range(300):\n    open(f'{i}', 'wb').write(b'x' * (1 << 20))\n    time.sleep(0.01)\ntime.sleep(20)"
+
+    assert execute(sandbox, "python", "-c", grow, workspace_mb=100, seconds=30).reason == "disk"
+
+
+def test_a_file_that_grows_too_large_fails_its_writer(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    done = execute(sandbox, "python", "-c", "open('big', 'wb').write(b'x' * (20 << 20))", file_mb=10)
+    assert "File too large" in done.output
+    assert (workspace / "big").stat().st_size == 10 << 20
+
+    assert execute(sandbox, "sh", "-c", "exec head -c 20M /dev/zero > big", file_mb=10).reason == "disk"
+
+
+def test_no_core_is_dumped(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    assert execute(sandbox, "sh", "-c", "ulimit -c; ulimit -H -c").output == "0\n0\n"
+
+
+def test_a_command_that_can_be_started_nowhere_is_the_agents_mistake(sandbox: Sandbox, execute: Run) -> None:
+    with pytest.raises(ActionError, match="NUL"):
+        execute(sandbox, "python", "a\0b")
+    with pytest.raises(ActionError, match="too long"):
+        execute(sandbox, "python", "-c", "#" * (1 << 18))
+
+
+def test_the_environment_holds_no_secret_of_the_harness(sandbox: Sandbox, execute: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+
+    done = execute(sandbox, "sh", "-c", "env; cat /proc/self/environ; cat /proc/$PPID/environ")
+
+    assert "LANG=C.UTF-8" in done.output
+    assert "secret" not in done.output
+
+
+def test_a_command_inherits_no_open_file(sandbox: Sandbox, execute: Run, tmp_path: Path) -> None:
+    with (tmp_path / "private").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+
+        done = execute(sandbox, "sh", "-c", "ls /proc/self/fd")
+
+    assert done.output.split() == ["0", "1", "2", "3"]  # 3 is the folder that ls reads
+
+
+def test_home_and_temporary_folder_are_private_to_a_call(sandbox: Sandbox, execute: Run) -> None:
+    first = execute(sandbox, "sh", "-c", "touch $HOME/seen; mkdir -p ${TMPDIR:-/tmp}/a/b; ls $HOME").output.split()
+    second = execute(sandbox, "sh", "-c", "ls -A $HOME").output.split()
+
+    assert set(first) - set(second) == {"a", "seen"}
+
+
+def test_calls_leave_the_harness_as_it_was(sandbox: Sandbox, execute: Run) -> None:
+    execute(sandbox, "true")
+    before = (len(os.listdir("/proc/self/fd")), subprocess.run(["ps", "--ppid", str(os.getpid())], capture_output=True).stdout.count(b"\n"))
+
+    for _ in range(5):
+        execute(sandbox, "python", "-c", DAEMON, "60")
+
+    after = (len(os.listdir("/proc/self/fd")), subprocess.run(["ps", "--ppid", str(os.getpid())], capture_output=True).stdout.count(b"\n"))
+    assert after == before
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/mlagentbench-{os.getpid()}-*"))
+    assert not list(Path("/tmp").glob(f"mlagentbench-{os.getpid()}-*"))
+
+
+ECHO = """
+import sys
+for line in sys.stdin:
+    print(line.strip()[::-1], flush=True)
+    print("seen", line.strip(), file=sys.stderr, flush=True)
+"""
+
+
+def test_a_grader_talks_with_a_command_over_pipes(sandbox: Sandbox, workspace: Path) -> None:
+    with start(sandbox, ("python", "-c", ECHO), Box(workspace)) as process:
+        for word in (b"abc", b"xyz"):
+            process.stdin.write(word + b"\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == word[::-1] + b"\n"
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait(5) == 0
+
+    assert process.reason == "exit"
+    assert process.stderr_tail() == "seen abc\nseen xyz\n"
+
+
+def test_leaving_a_piped_command_ends_all_it_started(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    with start(
+        sandbox, ("python", "-c", f"{DAEMON}\nprint('up', flush=True)\nimport time; time.sleep(60)", trace.seconds), Box(workspace)
+    ) as process:
+        assert process.stdout.readline() == b"up\n"
+        assert trace.becomes(True)
+        process.stdin.write(b"never flushed")
+
+    assert not trace.alive()
+    assert process.reason == "cancelled"
+
+
+def test_a_piped_command_is_ended_at_its_time_limit(sandbox: Sandbox, workspace: Path) -> None:
+    with start(sandbox, ("sleep", "60"), Box(workspace, limits=BoxLimits(seconds=0.5))) as process:
+        assert process.stdout.read() == b""  # it would wait for a minute
+
+        assert process.wait(5) == 137
+    assert process.reason == "time"
+
+
+def test_a_piped_command_is_ended_at_its_memory_limit(sandbox: Sandbox, workspace: Path) -> None:
+    hungry = ("python", "-c", "kept = []\nwhile True: kept.append(b'x' * (8 << 20))")
+    with start(sandbox, hungry, Box(workspace, limits=BoxLimits(memory_mb=300, seconds=30))) as process:
+        assert process.stdout.read() == b""
+    assert process.reason == "memory"
+
+
+def test_a_flood_of_errors_does_not_stop_a_piped_command(sandbox: Sandbox, workspace: Path) -> None:
+    flood = "import sys\nfor _ in range(60): sys.stderr.write('x' * (1 << 20))\nprint('done', flush=True)"
+    begin = time.monotonic()
+    with start(sandbox, ("python", "-c", flood), Box(workspace)) as process:
+        assert process.stdout.readline() == b"done\n"
+    assert time.monotonic() - begin < 3
+    assert len(process.stderr_tail()) < 65 * 1024
+
+
+def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(sandbox: Sandbox, workspace: Path) -> None:
+    count = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)"
+    with start(sandbox, ("python", "-c", count), Box(workspace, limits=BoxLimits(seconds=1.0))) as process:
+        deadline = time.monotonic() + 5
+        while not (workspace / "ticks").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.freeze()
+        time.sleep(0.05)
+        size = (workspace / "ticks").stat().st_size
+        time.sleep(1.2)
+        assert (workspace / "ticks").stat().st_size == size
+        assert process.running
+
+        process.thaw()
+        assert process.wait(5) == 137
+    assert process.reason == "time"
+    assert (workspace / "ticks").stat().st_size > size
