@@ -23,8 +23,12 @@ HEAVY = {
 }
 """What a listing must not wait for."""
 
+PROGRAMS = {"standalone"}
+"""Folders of programs that run inside a sandbox, on their own."""
+
 WATCH = """
 import json, logging, os, signal, sys, threading
+import numpy  # sets a variable and takes it back while it is imported
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = {
@@ -66,7 +70,8 @@ def modules() -> Iterator[str]:
     """Every module of the package, those of the tasks among them."""
     for path in sorted(PACKAGE.rglob("*.py")):
         folders = [folder for folder in path.parents if PACKAGE in (folder, *folder.parents)]
-        if all((folder / "__init__.py").is_file() for folder in folders):
+        importable = all((folder / "__init__.py").is_file() for folder in folders)
+        if importable and path.name != "__main__.py" and path.parent.name not in PROGRAMS:
             parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -115,7 +120,7 @@ def test_the_package_alone_loads_nothing_but_the_standard_library() -> None:
     assert loaded <= sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["tasks", "list"], ["tasks", "list", "--json"], ["tasks", "show", "vectorization"]])
+@pytest.mark.parametrize("arguments", [["--version"], ["tasks", "list"], ["tasks", "list", "--json"], ["tasks", "show", "vectorization"]])
 def test_looking_around_loads_neither_ml_libraries_nor_the_engine(arguments: list[str]) -> None:
     loaded = modules_loaded_by(
         f"import sys; sys.argv = ['mlab', *{arguments!r}]\n"
@@ -125,4 +130,4 @@ def test_looking_around_loads_neither_ml_libraries_nor_the_engine(arguments: lis
     )
 
     assert "mlagentbench" in loaded
-    assert not loaded & HEAVY
+    assert loaded & HEAVY == set()
