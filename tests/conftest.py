@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import MakeEnvironment, run_info
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.model import Models, Script, ScriptedReply
-from mlagentbench.records import RunInfo
 from mlagentbench.sandbox.base import Box, BoxLimits
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
@@ -20,7 +19,6 @@ from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import lay
 
 TRAIN = 'print("accuracy 0.5")\n'
-MakeEnvironment = Callable[..., Environment]
 
 
 @pytest.fixture
@@ -59,36 +57,3 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         )
 
     return make
-
-
-def run_info(run: str) -> RunInfo:
-    """What a test's run was asked to do."""
-    return RunInfo(
-        run=run,
-        task="a-task",
-        variant="mini",
-        agent="research",
-        models={"agent": "scripted/script"},
-        description="Make train.py better.",
-        metric="accuracy",
-        unit="",
-        direction="maximize",
-        isolation="none",
-        limits={},
-        started=0.0,
-        versions={},
-        hardware={},
-    )
-
-
-def reply(action: str, arguments: str, thought: str = "Go on.") -> str:
-    """A reply in the research agent's form."""
-    return (
-        "Reflection: The observation is clear.\n\nResearch Plan and Status: 1. Look. 2. Improve.\n\nFact Check: Nothing is claimed.\n\n"
-        f"Thought: {thought}\n\nAction: {action}\n\nAction Input: {arguments}\n"
-    )
-
-
-def finish(coroutine: Any) -> Any:
-    """Run a coroutine to its end."""
-    return asyncio.run(coroutine)

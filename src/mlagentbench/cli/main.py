@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "mlagentbench.cli.doctor:doctor",
     "report": "mlagentbench.cli.report:report",
     "run": "mlagentbench.cli.run:run",
+    "show": "mlagentbench.cli.show:show",
     "tasks": "mlagentbench.cli.tasks:tasks",
     "view": "mlagentbench.cli.report:view",
 }

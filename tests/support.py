@@ -1,0 +1,46 @@
+"""What tests of several rooms share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from mlagentbench.environment import Environment
+from mlagentbench.records import RunInfo
+
+MakeEnvironment = Callable[..., Environment]
+"""What the fixture `make_environment` gives."""
+
+
+def run_info(run: str) -> RunInfo:
+    """What a test's run was asked to do."""
+    return RunInfo(
+        run=run,
+        task="a-task",
+        variant="mini",
+        agent="research",
+        models={"agent": "scripted/script"},
+        description="Make train.py better.",
+        metric="accuracy",
+        unit="",
+        direction="maximize",
+        isolation="none",
+        limits={},
+        started=0.0,
+        versions={},
+        hardware={},
+    )
+
+
+def reply(action: str, arguments: str, thought: str = "Go on.") -> str:
+    """A reply in the research agent's form."""
+    return (
+        "Reflection: The observation is clear.\n\nResearch Plan and Status: 1. Look. 2. Improve.\n\nFact Check: Nothing is claimed.\n\n"
+        f"Thought: {thought}\n\nAction: {action}\n\nAction Input: {arguments}\n"
+    )
+
+
+def finish(coroutine: Any) -> Any:
+    """Run a coroutine to its end."""
+    return asyncio.run(coroutine)
