@@ -37,6 +37,7 @@ BLOCK = 256 << 10
 IN_MEMORY = 16 << 20
 """Up to here a file is read whole and compressed where that pays. What is larger is mostly checkpoints, which do not compress and must be
 taken at the speed of a copy."""
+PACKED = ".zst"
 CHANGED = "changed while it was read"
 _ZERO_BLOCK = bytes(BLOCK)
 _WORKERS = min(4, len(os.sched_getaffinity(0)))
@@ -65,7 +66,7 @@ class Objects:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._pending: dict[str, Path] = {}
+        self._pending: dict[str, str] = {}
         self._scratch: Path | None = None
         self._lock = threading.RLock()
 
@@ -75,7 +76,7 @@ class Objects:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        with self._lock, self._storing():
+        with self._lock, self.storing():
             if self._scratch is None:
                 (self.root / "tmp").mkdir(parents=True, exist_ok=True)
                 _sweep(self.root / "tmp")
@@ -90,10 +91,11 @@ class Objects:
             StorageFailed: the disk is full or read-only.
         """
         digest = digest_of(content)
-        if self.find(digest) is None:
+        if self._find(digest) is None:
             packed = _packed(content)
-            with self._storing(), self._new(digest + ".zst" if packed is not None else digest) as descriptor:
+            with self.storing(), self._created() as (descriptor, temporary):
                 write_all(descriptor, content if packed is None else packed)
+                self._keep(temporary, digest if packed is None else digest + PACKED)
         return Content(digest, len(content))
 
     def put_large(self, source: int, size: int, expected: str | None = None) -> Content:
@@ -101,38 +103,43 @@ class Objects:
 
         Args:
             source: a descriptor.
-            size: the file's bytes.
+            size: the file's bytes, more than a block.
             expected: a digest it probably has: it is read against that first, and written only where it differs.
 
         Raises:
             Unread: the file has become shorter, or cannot be read.
             StorageFailed: the disk is full or read-only.
         """
-        stretches = list(extents(source, size))
-        if expected is not None and self.find(expected) is not None and _tree(source, None, size, stretches) == expected:
+        if expected is not None and self._find(expected) is not None and _tree(source, None, size) == expected:
             return Content(expected, size)
-        temporary = self.scratch() / secrets.token_hex(8)
-        with self._storing(), _created(temporary) as target:
-            if clone(source, target):
-                source = target
-            else:
-                os.ftruncate(target, size)
-            digest = _tree(source, None if source == target else target, size, stretches)
+        with self.storing(), self._created() as (target, temporary):
+            cloned = clone(source, target)
+            os.ftruncate(target, size)
+            digest = _tree(target, None, size) if cloned else _tree(source, target, size)
             self._keep(temporary, digest)
         return Content(digest, size)
+
+    def open(self, digest: str) -> tuple[int, bool]:
+        """A descriptor of a content, and whether that is compressed.
+
+        Raises:
+            FileNotFoundError: the store has no such content.
+        """
+        for _ in range(2):
+            path = self._find(digest)
+            if path is None:
+                break
+            try:
+                return os.open(path, os.O_RDONLY | os.O_CLOEXEC), path.endswith(PACKED) or digest + PACKED in self._pending
+            except FileNotFoundError:
+                # Another thread has just given it its name.
+                continue
+        raise FileNotFoundError(digest)
 
     def now_ns(self) -> int:
         """The time by the clock of the store's file system, which is the workspace's as a rule."""
         os.utime(self.scratch())
         return self.scratch().stat().st_ctime_ns
-
-    def find(self, digest: str) -> Path | None:
-        """Where a content lies; None where it does not."""
-        final = self.root / digest[:2] / digest[2:]
-        for path in (final, final.with_name(final.name + ".zst")):
-            if path.exists():
-                return path
-        return self._pending.get(digest) or self._pending.get(digest + ".zst")
 
     def settle(self) -> None:
         """Flush all that was put, and give it its names.
@@ -140,36 +147,60 @@ class Objects:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        with self._lock, self._storing():
+        with self._lock, self.storing():
             if not self._pending:
                 return
             _flush(list(self._pending.values()), self.root)
-            folders = set()
-            for name, temporary in self._pending.items():
-                final = self.root / name[:2] / name[2:]
-                if final.parent not in folders:
-                    final.parent.mkdir(exist_ok=True)
-                    folders.add(final.parent)
+            folders = {str(self.root)}
+            while self._pending:
+                name, temporary = next(iter(self._pending.items()))
+                final = self._place(name)
+                folder = os.path.dirname(final)
+                if folder not in folders:
+                    os.makedirs(folder, exist_ok=True)
+                    folders.add(folder)
                 os.rename(temporary, final)
-            _flush([*folders, self.root], self.root)
-            self._pending = {}
+                del self._pending[name]
+            _flush(list(folders), self.root)
+
+    def _place(self, name: str) -> str:
+        return f"{self.root}/{name[:2]}/{name[2:]}"
+
+    def _find(self, digest: str) -> str | None:
+        for name in (digest, digest + PACKED):
+            if os.path.exists(self._place(name)):
+                return self._place(name)
+            if name in self._pending:
+                return self._pending[name]
+        return None
 
     @contextmanager
-    def _new(self, name: str) -> Iterator[int]:
-        temporary = self.scratch() / secrets.token_hex(8)
-        with _created(temporary) as descriptor:
-            yield descriptor
-            self._keep(temporary, name)
+    def _created(self) -> Iterator[tuple[int, str]]:
+        """A new file, open, and its path; it is gone again where its writing fails."""
+        path = f"{self.scratch()}/{secrets.token_hex(8)}"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        try:
+            yield descriptor, path
+        except BaseException:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(descriptor)
 
-    def _keep(self, temporary: Path, name: str) -> None:
+    def _keep(self, temporary: str, name: str) -> None:
         with self._lock:
-            if name in self._pending or self.find(name.removesuffix(".zst")) is not None:
-                temporary.unlink()
-            else:
+            if self._find(name.removesuffix(PACKED)) is None:
                 self._pending[name] = temporary
+            else:
+                os.unlink(temporary)
 
     @contextmanager
-    def _storing(self) -> Iterator[None]:
+    def storing(self) -> Iterator[None]:
+        """Turn what a disk refuses into an error of storage.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
         try:
             yield
         except OSError as error:
@@ -193,7 +224,7 @@ def digest_of_file(descriptor: int) -> str:
     size = os.fstat(descriptor).st_size
     if size <= BLOCK:
         return hashlib.sha256(os.pread(descriptor, size, 0)).hexdigest()
-    return _tree(descriptor, None, size, list(extents(descriptor, size)))
+    return _tree(descriptor, None, size)
 
 
 def _leaf(block: memoryview) -> bytes | None:
@@ -215,20 +246,9 @@ def _root(leaves: dict[int, bytes | None], size: int) -> str:
     return "t" + state.hexdigest()
 
 
-def _tree(source: int, target: int | None, size: int, stretches: list[tuple[int, int]]) -> str:
-    """Read a file's stretches of data once: name its content, and write it to the target, if any, as it is read."""
-    if size <= BLOCK:
-        raise ValueError("a content of one block has no tree")
-    pieces: dict[int, list[tuple[int, int]]] = {}
-    for start, end in stretches:
-        while start < end:
-            index = start // BLOCK
-            stop = min(end, (index + 1) * BLOCK)
-            pieces.setdefault(index, []).append((start, stop))
-            start = stop
-    # A last block that is not whole has a digest even where it is a hole.
-    if size % BLOCK:
-        pieces.setdefault(size // BLOCK, [])
+def _tree(source: int, target: int | None, size: int) -> str:
+    """Read what a file holds once: name its content, and write it to the target, if any, as it is read."""
+    pieces = _pieces(source, size)
     here = threading.local()
 
     def block(index: int) -> bytes | None:
@@ -254,6 +274,21 @@ def _tree(source: int, target: int | None, size: int, stretches: list[tuple[int,
         return _root(dict(zip(pieces, pool.map(block, pieces), strict=True)), size)
 
 
+def _pieces(descriptor: int, size: int) -> dict[int, list[tuple[int, int]]]:
+    """What a file holds of each of its blocks, as (start, end); those that are all holes are left out."""
+    pieces: dict[int, list[tuple[int, int]]] = {}
+    for start, end in extents(descriptor, size):
+        while start < end:
+            index = start // BLOCK
+            stop = min(end, (index + 1) * BLOCK)
+            pieces.setdefault(index, []).append((start, stop))
+            start = stop
+    # A last block that is not whole has a digest even where it is a hole.
+    if size % BLOCK:
+        pieces.setdefault(size // BLOCK, [])
+    return pieces
+
+
 def _pwrite_all(descriptor: int, view: memoryview, offset: int) -> None:
     while view:
         written = os.pwrite(descriptor, view, offset)
@@ -274,23 +309,10 @@ def _packed(content: bytes) -> bytes | None:
     return packed if len(packed) <= 0.9 * len(content) else None
 
 
-@contextmanager
-def _created(path: Path) -> Iterator[int]:
-    """A new file, which is gone again where its writing fails."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-    try:
-        yield descriptor
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
-
-
-def _flush(paths: list[Path], root: Path) -> None:
+def _flush(paths: list[str], root: Path) -> None:
     """Have files or folders on disk when this returns."""
     at_once = len(paths) > _FLUSH_SINGLY
-    for path in [root] if at_once else paths:
+    for path in [str(root)] if at_once else paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if at_once:

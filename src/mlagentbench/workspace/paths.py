@@ -62,6 +62,8 @@ class Workspace:
             ActionError: there is no such folder.
         """
         with self._place(path) as place:
+            if not stat.S_ISDIR(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode):
+                raise ActionError(f"{place.shown} is no folder")
             descriptor = os.open(place.name, FOLDER, dir_fd=place.folder)
             try:
                 with os.scandir(descriptor) as entries:
@@ -183,6 +185,14 @@ class Workspace:
                 raise ActionError(f"{place.shown} is a folder; only files can be removed")
             os.unlink(place.name, dir_fd=place.folder)
 
+    def relative(self, path: str) -> str:
+        """A path as snapshots name it, whatever its spelling: `./a//b` and `/workspace/a/b` are both `a/b`.
+
+        Raises:
+            ActionError: it cannot be a path of the workspace.
+        """
+        return "/".join(self._parts(path))
+
     def _parts(self, path: str) -> tuple[str, ...]:
         """The names from the workspace down, with `.` and `..` settled."""
         shown = _quoted(path)
@@ -245,7 +255,7 @@ class Workspace:
             case errno.ENOENT:
                 return _Unreachable(f"there is no {shown}")
             case errno.ENOTDIR | errno.ELOOP:
-                return _Unreachable(f"{shown} is no folder, or leads through a file or a link; links are not followed")
+                return _Unreachable(f"{shown} leads through a file or a link; only folders can be entered, and links are not followed")
             case errno.ENAMETOOLONG:
                 return _Unreachable(f"{shown} is too long for a path")
             case number if number in _FULL_DISK:

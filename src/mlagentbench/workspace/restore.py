@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import zstandard
 
 from mlagentbench.errors import StorageFailed
-from mlagentbench.workspace.files import CHUNK, FOLDER, clone, copy_data, like_parent, write_all
+from mlagentbench.workspace.files import FOLDER, clone, copy_data, like_parent, write_all
 from mlagentbench.workspace.manifest import Entry, Manifest
 from mlagentbench.workspace.objects import Objects, digest_of, digest_of_file
 
@@ -21,12 +23,14 @@ class NotRestored(NamedTuple):
     reason: str
 
 
-def restore(objects: Objects, manifest: Manifest, destination: Path) -> tuple[NotRestored, ...]:
-    """Write a snapshot into an empty folder."""
-    if any(destination.iterdir()):
-        raise StorageFailed(f"a snapshot is restored into an empty folder, and {destination} is none")
+def restore(objects: Objects, manifest: Manifest, destination: Path, replace: bool) -> tuple[NotRestored, ...]:
+    """Write a snapshot into a folder that is empty, or emptied first if asked."""
     root = os.open(destination, FOLDER)
     try:
+        if replace:
+            _empty(root)
+        elif os.listdir(root):
+            raise StorageFailed(f"a snapshot is restored into an empty folder, and {destination} holds something")
         restoring = _Restoring(objects, manifest, root)
         restoring.run()
         return tuple(restoring.missing)
@@ -34,43 +38,77 @@ def restore(objects: Objects, manifest: Manifest, destination: Path) -> tuple[No
         os.close(root)
 
 
+def _empty(folder: int) -> None:
+    """Remove all that a folder holds, whatever modes it has; links themselves, not what they point at."""
+    os.fchmod(folder, 0o700 | os.fstat(folder).st_mode)
+    with os.scandir(folder) as entries:
+        names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    for name, is_folder in names.items():
+        if not is_folder:
+            os.unlink(name, dir_fd=folder)
+            continue
+        # A folder can deny its own emptying. Nothing of the agent's is alive here that could swap it for a link.
+        try:
+            inside = os.open(name, FOLDER, dir_fd=folder)
+        except PermissionError:
+            os.chmod(name, 0o700, dir_fd=folder)
+            inside = os.open(name, FOLDER, dir_fd=folder)
+        try:
+            _empty(inside)
+        finally:
+            os.close(inside)
+        os.rmdir(name, dir_fd=folder)
+
+
 class _Restoring:
     def __init__(self, objects: Objects, manifest: Manifest, root: int) -> None:
         self.missing: list[NotRestored] = []
         self._objects = objects
-        self._manifest = manifest
+        self._entries = manifest.entries
         self._root = root
 
     def run(self) -> None:
-        held: tuple[str, int] = ("", os.dup(self._root))
-        folders = []
-        # Sorted by folder, so that one is opened once for all its names; what contains comes before what is contained.
-        for path in sorted(self._manifest.entries, key=lambda path: path.rpartition("/")[::2]):
-            entry = self._manifest.entries[path]
-            parent, _, name = path.rpartition("/")
-            if held[0] != parent:
-                os.close(held[1])
-                held = (parent, self._open_folder(parent))
-            if entry.kind == "folder":
-                folders.append(path)
-                self._make_folder(held[1], name)
-            else:
-                self._make(held[1], name, path, entry)
-        os.close(held[1])
+        second_names = []
+        for parent, paths in self._by_folder().items():
+            with self._folder(parent) as folder:
+                for path in paths:
+                    entry, name = self._entries[path], path.rpartition("/")[2]
+                    if entry.kind == "folder":
+                        self._make_folder(folder, name)
+                        if entry.note:
+                            self.missing.append(NotRestored(path, entry.note))
+                    elif entry.kind == "file" and entry.target in self._entries:
+                        second_names.append(path)
+                    else:
+                        self._make(folder, name, path, entry)
+        for path in second_names:
+            self._link(path, self._entries[path])
         # Modes come last and from below, since a folder may deny what is still to be written into it.
+        folders = [path for path, entry in self._entries.items() if entry.kind == "folder"]
         for path in sorted(folders, key=lambda path: path.count("/"), reverse=True):
-            descriptor = self._open_folder(path)
-            os.fchmod(descriptor, self._manifest.entries[path].mode & 0o1777)
-            os.close(descriptor)
+            with self._folder(path) as folder:
+                os.fchmod(folder, self._entries[path].mode & 0o1777)
 
-    def _open_folder(self, path: str) -> int:
+    def _by_folder(self) -> dict[str, list[str]]:
+        """Paths by the folder they lie in, so that each is opened once; outer folders come first."""
+        folders: dict[str, list[str]] = {}
+        for path in sorted(self._entries):
+            folders.setdefault(path.rpartition("/")[0], []).append(path)
+        return folders
+
+    @contextmanager
+    def _folder(self, path: str) -> Iterator[int]:
+        """A folder, which is made where it is not there."""
         descriptor = os.dup(self._root)
-        for part in path.split("/") if path else ():
-            self._make_folder(descriptor, part)
-            below = os.open(part, FOLDER, dir_fd=descriptor)
+        try:
+            for part in path.split("/") if path else ():
+                self._make_folder(descriptor, part)
+                below = os.open(part, FOLDER, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = below
+            yield descriptor
+        finally:
             os.close(descriptor)
-            descriptor = below
-        return descriptor
 
     def _make_folder(self, parent: int, name: str) -> None:
         try:
@@ -88,6 +126,13 @@ class _Restoring:
             self._make_file(parent, name, path, entry)
         else:
             self.missing.append(NotRestored(path, entry.note or f"a {entry.kind} is not restored"))
+
+    def _link(self, path: str, entry: Entry) -> None:
+        assert entry.target is not None
+        parent, _, name = path.rpartition("/")
+        first_parent, _, first = entry.target.rpartition("/")
+        with self._folder(first_parent) as origin, self._folder(parent) as folder:
+            os.link(first, name, src_dir_fd=origin, dst_dir_fd=folder, follow_symlinks=False)
 
     def _make_file(self, parent: int, name: str, path: str, entry: Entry) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -107,15 +152,16 @@ def read_content(objects: Objects, entry: Entry) -> bytes:
     Raises:
         StorageFailed: it was not kept, is missing, or is damaged.
     """
-    path = _find(objects, entry)
-    try:
-        content = path.read_bytes()
-        if path.name.endswith(".zst"):
+    descriptor, packed = _open(objects, entry)
+    with open(descriptor, "rb") as file:
+        content = file.read()
+    if packed:
+        try:
             content = zstandard.ZstdDecompressor().decompress(content, max_output_size=entry.size)
-    except (OSError, zstandard.ZstdError):
-        raise _damaged(path) from None
+        except zstandard.ZstdError:
+            raise _damaged(objects, entry) from None
     if digest_of(content) != entry.digest:
-        raise _damaged(path)
+        raise _damaged(objects, entry)
     return content
 
 
@@ -125,25 +171,27 @@ def write_content(objects: Objects, entry: Entry, target: int) -> None:
     Raises:
         StorageFailed: it was not kept, is missing, or is damaged.
     """
-    path = _find(objects, entry)
-    if path.name.endswith(".zst") or entry.size <= CHUNK:
-        write_all(target, read_content(objects, entry))
-        return
-    with path.open("rb") as source:
-        if not clone(source.fileno(), target):
-            copy_data(source.fileno(), target)
+    source, packed = _open(objects, entry)
+    try:
+        if packed:
+            write_all(target, read_content(objects, entry))
+            return
+        if not clone(source, target):
+            copy_data(source, target)
+    finally:
+        os.close(source)
     if digest_of_file(target) != entry.digest:
-        raise _damaged(path)
+        raise _damaged(objects, entry)
 
 
-def _find(objects: Objects, entry: Entry) -> Path:
+def _open(objects: Objects, entry: Entry) -> tuple[int, bool]:
     if entry.digest is None:
         raise StorageFailed(f"the content was not kept: {entry.note or entry.kind}")
-    path = objects.find(entry.digest)
-    if path is None:
-        raise StorageFailed(f"a content of the snapshot is missing from {objects.root}: {entry.digest}")
-    return path
+    try:
+        return objects.open(entry.digest)
+    except FileNotFoundError:
+        raise StorageFailed(f"{objects.root} lacks a content that the snapshot names: {entry.digest}") from None
 
 
-def _damaged(path: Path) -> StorageFailed:
-    return StorageFailed(f"{path} is damaged: its bytes are not those of its name")
+def _damaged(objects: Objects, entry: Entry) -> StorageFailed:
+    return StorageFailed(f"a content in {objects.root} is damaged, its bytes are not those of its name: {entry.digest}")

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mlagentbench.errors import ActionError, StorageFailed
+from mlagentbench.errors import StorageFailed, UsageError
 from mlagentbench.workspace.diff import FileChange, diff
 from mlagentbench.workspace.files import FOLDER
 from mlagentbench.workspace.manifest import Entry, Manifest
 from mlagentbench.workspace.objects import Objects
-from mlagentbench.workspace.paths import Workspace
+from mlagentbench.workspace.paths import READ_LIMIT, Workspace
 from mlagentbench.workspace.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.scan import Scan
 
@@ -45,17 +45,27 @@ class SnapshotStore:
         """
         previous = previous or Manifest({})
         scan = Scan(self._objects, workspace.data.keys(), previous.entries, previous._signatures)
-        root = os.open(workspace.root, FOLDER)
         try:
-            scan.look(root)
-        finally:
-            os.close(root)
+            root = os.open(workspace.root, FOLDER)
+        except (FileNotFoundError, NotADirectoryError):
+            # A script that runs without a sandbox can do away with its own workspace; what is left is nothing.
+            pass
+        else:
+            try:
+                scan.look(root)
+            finally:
+                os.close(root)
         unchanged = not scan.changed and len(scan.entries) == len(previous.entries)
         entries = previous.entries if unchanged else scan.entries
         return Manifest(entries, scan.signatures, self._objects.settle, previous._base)
 
-    def restore(self, manifest: Manifest, destination: Path) -> tuple[NotRestored, ...]:
+    def restore(self, manifest: Manifest, destination: Path, *, replace: bool = False) -> tuple[NotRestored, ...]:
         """Write a snapshot, or a selected part of one, into an empty folder.
+
+        Args:
+            manifest: the snapshot.
+            destination: the folder. The places of read-only data are not the snapshot's: see `paths.lay_data`.
+            replace: remove what the folder holds first.
 
         Returns:
             What did not come back: special files, and files whose content could not be kept.
@@ -64,20 +74,22 @@ class SnapshotStore:
             StorageFailed: the folder is not empty, the disk is full, or the store lacks a content or has a damaged one.
         """
         try:
-            return restore(self._objects, manifest, destination)
+            return restore(self._objects, manifest, destination, replace)
         except OSError as error:
             raise StorageFailed(f"cannot restore a snapshot into {destination}: {error.strerror}") from error
 
-    def read_bytes(self, manifest: Manifest, path: str) -> bytes:
+    def read_bytes(self, manifest: Manifest, path: str, limit: int = READ_LIMIT) -> bytes:
         """A file of a snapshot.
 
         Raises:
-            ActionError: the snapshot has no such file.
+            UsageError: the snapshot has no such file, or it is larger than `limit` bytes.
             StorageFailed: its content was not kept, is missing, or is damaged.
         """
         entry = manifest.entries.get(path)
         if entry is None or entry.kind != "file":
-            raise ActionError(f"the snapshot has no file {path!r}")
+            raise UsageError(f"the snapshot has no file {path!r}")
+        if entry.size > limit:
+            raise UsageError(f"{path!r} is too large to be read at once: {entry.size:,} bytes; restore the snapshot instead")
         return read_content(self._objects, entry)
 
     def diff(self, before: Manifest, after: Manifest) -> list[FileChange]:
