@@ -318,7 +318,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mounted.returncode:
         pytest.skip(f"this machine does not let the test mount a small disk: {mounted.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def test_a_full_disk_is_nobodys_fault_and_loses_nothing(small_disk: Path) -> None:

@@ -57,6 +57,11 @@ class Content(NamedTuple):
     size: int
 
 
+class _Found(NamedTuple):
+    path: str
+    packed: bool
+
+
 class Objects:
     """The store's folder of contents. Any number of threads and processes may use one.
 
@@ -126,11 +131,11 @@ class Objects:
             FileNotFoundError: the store has no such content.
         """
         for _ in range(2):
-            path = self._find(digest)
-            if path is None:
+            found = self._find(digest)
+            if found is None:
                 break
             try:
-                return os.open(path, os.O_RDONLY | os.O_CLOEXEC), path.endswith(PACKED) or digest + PACKED in self._pending
+                return os.open(found.path, os.O_RDONLY | os.O_CLOEXEC), found.packed
             except FileNotFoundError:
                 # Another thread has just given it its name.
                 continue
@@ -166,12 +171,14 @@ class Objects:
     def _place(self, name: str) -> str:
         return f"{self.root}/{name[:2]}/{name[2:]}"
 
-    def _find(self, digest: str) -> str | None:
+    def _find(self, digest: str) -> _Found | None:
         for name in (digest, digest + PACKED):
+            packed = name != digest
+            pending = self._pending.get(name)
+            if pending is not None:
+                return _Found(pending, packed)
             if os.path.exists(self._place(name)):
-                return self._place(name)
-            if name in self._pending:
-                return self._pending[name]
+                return _Found(self._place(name), packed)
         return None
 
     @contextmanager

@@ -127,22 +127,24 @@ class Scan:
             status = os.stat(name, dir_fd=held[-1], follow_symlinks=False)
             if status.st_nlink != len(paths):
                 for path in paths:
-                    note = "not read: it has another name (a hard link) outside the workspace"
-                    self._record(path, Entry("file", stat.S_IMODE(status.st_mode), status.st_size, status.st_mtime_ns, note=note))
+                    self._record(path, _entry(status, None, "not read: it has another name (a hard link) outside the workspace"))
                 return
-            self._file(held[-1], name, first)
+            signature = _signature(status)
+            if self._old_signatures.get(first) == signature:
+                self.entries[first], self.signatures[first] = self._old_entries[first], signature
+            else:
+                self._file(held[-1], name, first, links=len(paths))
         except OSError:
             return
         finally:
             for descriptor in held:
                 os.close(descriptor)
-        for path in paths[1:]:
-            self._record(path, self.entries[first]._replace(target=first))
+        if first in self.entries:
+            for path in paths[1:]:
+                self._record(path, self.entries[first]._replace(target=first))
 
-    def _file(self, folder: int, name: str, path: str) -> None:
-        """Read a file that is new or changed, again if it changes meanwhile."""
-        old = self._old_entries.get(path)
-        expected = old.digest if old is not None and path not in self._old_signatures else None
+    def _file(self, folder: int, name: str, path: str, links: int = 1) -> None:
+        """Read a file that is new or changed."""
         try:
             descriptor = os.open(name, READ, dir_fd=folder)
         except OSError as error:
@@ -154,21 +156,30 @@ class Scan:
             return
         try:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return
-            content, note = None, None
-            for _ in range(_ATTEMPTS):
-                try:
-                    content, note = self._content(descriptor, status, expected), None
-                except Unread as unread:
-                    note = str(unread)
-                before, status = status, os.fstat(descriptor)
-                if _signature(before) == _signature(status):
-                    break
-                note = CHANGED
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == links:
+                self._read(descriptor, status, path)
+            else:
+                # It was swapped for something else since it was looked at.
+                self._record(path, _entry(status, None, CHANGED))
         finally:
             os.close(descriptor)
+
+    def _read(self, descriptor: int, status: os.stat_result, path: str) -> None:
+        """Read an open file, again if it changes meanwhile."""
+        old = self._old_entries.get(path)
+        expected = old.digest if old is not None and path not in self._old_signatures else None
+        content, note = None, None
+        for _ in range(_ATTEMPTS):
+            try:
+                content, note = self._content(descriptor, status, expected), None
+            except Unread as unread:
+                note = str(unread)
+            before, status = status, os.fstat(descriptor)
+            if _signature(before) == _signature(status):
+                break
+            note = CHANGED
         self._record(path, _entry(status, content, note))
+        # Whole seconds are the sign of a clock that counts no finer.
         window = _TICK_NS if status.st_ctime_ns % 10**9 else 21 * _TICK_NS
         if note is None and status.st_ctime_ns < self._began - window:
             self.signatures[path] = _signature(status)

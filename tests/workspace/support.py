@@ -1,0 +1,46 @@
+"""A workspace with a store of snapshots beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from mlagentbench.workspace.paths import Workspace
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+
+
+class Place:
+    """A workspace and its store, as a run has them.
+
+    `settled()` waits until what was written is old enough to be trusted by its times.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.root = path / "ws"
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.workspace = Workspace(self.root)
+        self.store = SnapshotStore(path / "objects")
+        self._restored = 0
+
+    def take(self, previous: Manifest | None = None) -> Manifest:
+        return self.store.take(self.workspace, previous)
+
+    def restored(self, manifest: Manifest) -> Path:
+        """The snapshot, restored into a new folder."""
+        self._restored += 1
+        folder = self.path / f"restored-{self._restored}"
+        folder.mkdir()
+        self.store.restore(manifest, folder)
+        return folder
+
+    def stored_bytes(self) -> int:
+        """What the store takes on disk, as `du` counts."""
+        return sum(
+            os.lstat(os.path.join(folder, name)).st_blocks * 512 for folder, _, names in os.walk(self.path / "objects") for name in names
+        )
+
+    @staticmethod
+    def settled() -> None:
+        time.sleep(0.15)
