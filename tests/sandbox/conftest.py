@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from processes import Run, Trace
+from tests.sandbox.processes import Run, Trace
 
 from mlagentbench.sandbox.base import Box, BoxLimits, Execution, Sandbox
 from mlagentbench.sandbox.isolation import choose, probe
@@ -42,7 +43,7 @@ def execute(workspace: Path) -> Run:
     """Run a command in a workspace: `execute(sandbox, "sh", "-c", "…", memory_mb=64)`."""
 
     def call(sandbox: Sandbox, *command: str, box: Box | None = None, groups: bool = True, **limits: float) -> Execution:
-        box = box or Box(workspace, limits=BoxLimits(**limits))  # type: ignore[arg-type]
+        box = replace(box or Box(workspace), limits=BoxLimits(**{"seconds": 60, **limits}))  # type: ignore[arg-type]
         return asyncio.run(run(sandbox, command, box, groups=groups))
 
     return call

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import Run, Trace
+from tests.sandbox.processes import Run, Trace
 
 from mlagentbench.errors import ActionError
 from mlagentbench.sandbox.base import Box, BoxLimits, Sandbox

@@ -36,8 +36,8 @@ PYTHON_LINKS = "/run/python"
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 _ETC_NETWORK = ("ca-certificates", "hosts", "nsswitch.conf", "pki", "resolv.conf", "ssl")
-_KERNEL_SETTINGS = ("sys", "irq", "bus", "fs", "scsi", "acpi")
-"""Folders of /proc whose files root may write though it has no capability."""
+_KERNEL_SETTINGS = ("sys", "irq", "bus", "fs", "scsi", "acpi", "pressure")
+"""Folders of /proc whose files root, or everybody, may write without any capability."""
 _ABSENT = Path(__file__).parent / "standalone" / "absent.py"
 
 
@@ -143,6 +143,8 @@ def _python(interpreter: Interpreter, box: Box) -> list[str]:
     for place in interpreter.hidden:
         if box.packages is None or not any(place.is_relative_to(site) for site in interpreter.sites):
             words += ["--tmpfs", str(place), "--ro-bind", str(_ABSENT), str(place / "__init__.py"), "--remount-ro", str(place)]
+    for link in interpreter.links:
+        words += ["--symlink", str(interpreter.executable.resolve()), str(link)]
     if not interpreter.provides_python:
         for name in ("python", "python3"):
             words += ["--symlink", str(interpreter.executable), f"{PYTHON_LINKS}/{name}"]

@@ -18,8 +18,8 @@ from mlagentbench.errors import SandboxUnavailable
 
 PACKAGE = "mlagentbench"
 """Hidden from every box: tasks make their small data from a seed, so that the package holds the answers."""
-SYSTEM = Path("/usr")
-"""Visible in every box, and so no root of its own."""
+SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
+"""Visible in every box, and so no roots of their own."""
 
 _QUESTION = f"""
 import importlib.util, json, site, sys, sysconfig
@@ -30,7 +30,6 @@ print(json.dumps({{
     "prefixes": [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix],
     "sites": sites + site.getsitepackages(),
     "package": list(spec.submodule_search_locations or ()) if spec else [],
-    "virtual": sys.prefix != sys.base_prefix,
 }}))
 """
 
@@ -44,15 +43,17 @@ class Interpreter(NamedTuple):
     """Folders that must be visible for it to run, those in `/usr` left out."""
     sites: tuple[Path, ...]
     """Its folders of installed packages that exist."""
+    links: tuple[Path, ...]
+    """Symbolic links outside these folders through which the executable is reached: they must exist for it to run."""
     hidden: tuple[Path, ...]
     """Where this package lies in `roots` or `/usr`, in every spelling."""
-    virtual: bool
 
     @property
     def provides_python(self) -> bool:
-        """Whether `python` and `python3` beside it are the same interpreter."""
+        """Whether `python` and `python3` beside it are the same interpreter, and visible."""
         real = self.executable.resolve()
-        return all((self.executable.parent / name).resolve() == real for name in ("python", "python3"))
+        same = all((self.executable.parent / name).resolve() == real for name in ("python", "python3"))
+        return same and _lies_in(self.executable, self.roots)
 
 
 @functools.lru_cache(maxsize=32)
@@ -68,13 +69,17 @@ def describe(python: Path) -> Interpreter:
         answer = json.loads(asked.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(f"{executable} is no Python that runs ({error}); choose another with --python") from None
-    roots = _outermost([*map(Path, answer["prefixes"]), *_installations(executable)])
+    chain = _chain(executable)
+    roots = _outermost(list(map(Path, answer["prefixes"])))
+    if not _lies_in(chain[-1], roots):
+        roots = tuple(sorted((*roots, chain[-1])))
     if bad := {Path("/"), Path("/home"), Path("/root"), Path.home()} & set(roots):
         raise SandboxUnavailable(f"{executable} is installed in {bad.pop()}, which a sandbox must not show; choose another with --python")
     sites = tuple(dict.fromkeys(site for site in map(Path, answer["sites"]) if site.is_dir()))
     places = [*map(Path, answer["package"]), Path(__file__).parents[1], *(site / PACKAGE for site in sites)]
-    hidden = dict.fromkeys(spelling for place in places if place.is_dir() for spelling in spellings(place, (*roots, SYSTEM)))
-    return Interpreter(executable, roots, sites, tuple(hidden), answer["virtual"])
+    links = tuple(link for link in chain if not _lies_in(link, roots))
+    hidden = dict.fromkeys(spelling for place in places if place.is_dir() for spelling in spellings(place, (*roots, *SYSTEM)))
+    return Interpreter(executable, roots, sites, links, tuple(hidden))
 
 
 def spellings(path: Path, roots: tuple[Path, ...]) -> list[Path]:
@@ -93,19 +98,22 @@ def package_files(site: Path, names: tuple[str, ...]) -> list[Path]:
     return sorted(found)
 
 
-def _installations(executable: Path) -> list[Path]:
-    """The installations that the links of an executable lead through, each in its spelling."""
-    found, link = [], executable
-    for _ in range(40):
-        found.append(link.parent.parent if link.parent.name == "bin" else link.parent)
-        if not link.is_symlink():
-            break
-        link = Path(os.path.normpath(link.parent / os.readlink(link)))
+def _chain(executable: Path) -> list[Path]:
+    """The executable, the links that it leads through, and the file at their end."""
+    found = [executable]
+    while found[-1].is_symlink() and len(found) < 40:
+        found.append(Path(os.path.normpath(found[-1].parent / os.readlink(found[-1]))))
+    if found[-1] != executable.resolve():  # a folder on the way is a link itself
+        found.append(executable.resolve())
     return found
+
+
+def _lies_in(path: Path, roots: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(root) for root in (*roots, *SYSTEM))
 
 
 def _outermost(roots: list[Path]) -> tuple[Path, ...]:
     """Each folder once, in its own spelling and the real one, without those that lie inside another or in `/usr`."""
-    all_roots = {spelling for root in roots for spelling in (root, root.resolve())}
-    kept = [root for root in all_roots if not root.is_relative_to(SYSTEM) and not any(other in root.parents for other in all_roots)]
+    all_roots = {spelling for root in roots for spelling in (root, root.resolve()) if not _lies_in(spelling, ())}
+    kept = [root for root in all_roots if not any(other in root.parents for other in all_roots)]
     return tuple(sorted(kept))

@@ -1,0 +1,427 @@
+"""What a command in bubblewrap tries, and cannot do. As host root it would be root without these."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.sandbox.conftest import sandbox_of
+from tests.sandbox.processes import Run
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox.base import Box, BoxLimits, Mount, Sandbox
+from mlagentbench.sandbox.interpreter import describe
+
+CALL = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *arguments):
+    if getattr(libc, name)(*arguments) != -1:
+        sys.exit(f"{name} succeeded")
+    print(name, os.strerror(ctypes.get_errno()))
+"""
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    return sandbox_of("bubblewrap")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "train.csv").write_text("1,2\n")
+    return folder
+
+
+@pytest.fixture
+def box(workspace: Path, data: Path) -> Box:
+    (workspace / "data").mkdir()
+    return Box(workspace, read_only=(Mount(data, "/workspace/data"),))
+
+
+def test_the_workspace_is_the_hosts(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    (box.workspace / "in.txt").write_text("hello")
+
+    done = execute(sandbox, "sh", "-c", "pwd; cat in.txt; echo back > out.txt", box=box)
+
+    assert done.output == "/workspace\nhello"
+    assert (box.workspace / "out.txt").read_text() == "back\n"
+    assert (box.workspace / "out.txt").stat().st_uid == os.getuid()
+
+
+def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, box: Box, data: Path) -> None:
+    attacks = (
+        "echo 9 > data/deep/train.csv",
+        "echo 9 >> data/deep/../deep/train.csv",
+        "rm -rf data/deep",
+        "rm -rf data",
+        "mv data elsewhere",
+        "mv data/deep/train.csv .",
+        "chmod -R a+w data",
+        "touch data/new",
+        "ln data/deep/train.csv hard",
+        "truncate -s 0 data/deep/train.csv",
+        "rmdir data",
+        "ln -s data/deep/train.csv link && echo 9 > link",
+        "mount -o remount,rw,bind data",
+        "umount data",
+        "umount -l data",
+    )
+    for attack in attacks:
+        assert execute(sandbox, "sh", "-c", attack, box=box).exit_code != 0, attack
+        assert (data / "deep" / "train.csv").read_text() == "1,2\n", attack
+        assert [entry.name for entry in data.iterdir()] == ["deep"], attack
+
+
+def test_mounts_cannot_be_undone_or_made(sandbox: Sandbox, execute: Run, box: Box, data: Path) -> None:
+    code = f"""{CALL}
+for place in (b"/workspace/data", b"/workspace", b"/proc/sys", b"/proc", b"/usr", b"/tmp", b"/"):
+    call("umount2", place, 0)
+    call("umount2", place, 2)
+    call("mount", b"none", place, None, 32 | 4096, None)
+    call("mount", b"none", place, None, 32, None)
+call("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, None)
+call("mount", b"proc", b"/tmp", b"proc", 0, None)
+call("mount", b"/usr", b"/tmp", None, 4096, None)
+"""
+    done = execute(sandbox, "python", "-c", code, box=box)
+
+    assert done.exit_code == 0, done.output
+
+
+def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    code = f"""{CALL}
+call("chroot", b"/tmp")
+call("mknod", b"/tmp/sda", 0o60666, 0x800)
+call("mknod", b"/workspace/kmem", 0o20666, 0x102)
+call("setuid", 0)
+call("setgid", 0)
+call("sethostname", b"x", 1)
+call("unshare", 0x10000000)
+call("unshare", 0x20000)
+call("unshare", 0x10000000 | 0x20000 | 0x20000000)
+call("setns", os.open("/proc/self/ns/user", 0), 0)
+call("syscall", 56, 0x10000000 | 17, 0, 0, 0, 0)
+call("syscall", 250, 0, 0)
+call("syscall", 425, 8, 0)
+call("syscall", 321, 0, 0, 0)
+call("syscall", 155, b"/tmp", b"/tmp")
+call("syscall", 246, 0, 0, 0, 0)
+status = open("/proc/self/status").read()
+for line in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+    assert f"{{line}}:\\t0000000000000000" in status, status
+assert "NoNewPrivs:\\t1" in status
+"""
+    done = execute(sandbox, "python", "-c", code, box=box)
+
+    assert done.exit_code == 0, done.output
+
+
+def test_the_kernels_settings_cannot_be_written(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    code = """
+import os
+for folder, folders, files in os.walk("/proc"):
+    if folder == "/proc":
+        folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
+    for name in files:
+        path = os.path.join(folder, name)
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            print(path)
+        except OSError:
+            pass
+"""
+    assert execute(sandbox, "python", "-c", code, box=box).output == ""
+    assert execute(sandbox, "sh", "-c", "echo b > /proc/sysrq-trigger", box=box).exit_code != 0
+    assert execute(sandbox, "sh", "-c", "cat /proc/sys/kernel/hostname && echo x > /proc/sys/kernel/hostname", box=box).exit_code != 0
+
+
+def test_only_the_workspace_and_memory_can_be_written(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    code = """
+import os
+for folder, folders, files in os.walk("/"):
+    if folder in ("/proc", "/sys", "/usr/share", "/usr/lib"):
+        folders[:] = []
+    try:
+        os.close(os.open(os.path.join(folder, "written"), os.O_CREAT | os.O_WRONLY))
+        print(folder)
+    except OSError:
+        pass
+"""
+    done = execute(sandbox, "python", "-c", code, box=box)
+
+    written = [folder for folder in done.output.split() if not folder.startswith("/tmp/")]
+    assert set(written) == {"/workspace", "/tmp", "/dev/shm"}
+
+
+def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path, data: Path) -> None:
+    (tmp_path / "answers.csv").write_text("the answer")
+    for path in (
+        tmp_path / "answers.csv",
+        data,
+        "/etc/passwd",
+        "/etc/shadow",
+        "/var",
+        "/srv",
+        "/boot",
+        "/proc/1/root/etc/passwd",
+        Path(__file__),
+    ):
+        assert execute(sandbox, "ls", str(path), box=box).exit_code != 0, path
+    assert "the answer" not in execute(sandbox, "sh", "-c", f"ln -s {tmp_path}/answers.csv link; cat link", box=box).output
+
+
+def test_other_processes_are_out_of_sight_and_reach(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    victim = subprocess.Popen(["sleep", "60"])
+    try:
+        done = execute(sandbox, "sh", "-c", f"ls /proc | grep -c '^[0-9]'; kill {victim.pid}; kill -9 -1", box=box)
+        assert int(done.output.split()[0]) <= 6
+        assert victim.poll() is None
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+@pytest.fixture
+def server() -> socket.socket:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        try:
+            while True:
+                listening.accept()[0].close()
+        except OSError:  # closed: the test is over
+            pass
+
+    threading.Thread(target=serve, daemon=True).start()
+    yield listening
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_the_network_is_there_only_when_asked_for(sandbox: Sandbox, execute: Run, box: Box, server: socket.socket, network: bool) -> None:
+    code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
+
+    done = execute(sandbox, "python", "-c", code, box=Box(box.workspace, network=network))
+
+    assert (done.exit_code == 0) is network, done.output
+
+
+def test_local_sockets_of_the_host_are_out_of_reach(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"\0mlagentbench-{os.getpid()}")
+        listening.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0mlagentbench-{os.getpid()}')"
+        assert "Connection refused" in execute(sandbox, "python", "-c", code, box=box).output
+
+
+def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    (workspace / "model.txt").write_text("1")
+
+    done = execute(sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", box=Box(workspace, workspace_writable=False))
+
+    assert done.output.startswith("1")
+    assert (workspace / "model.txt").read_text() == "1"
+    assert os.listdir(workspace) == ["model.txt"]
+
+
+def test_memory_file_systems_are_bounded(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    for folder in ("/tmp", "/dev/shm"):
+        done = execute(sandbox, "sh", "-c", f"head -c 300M /dev/zero > {folder}/big", memory_mb=400)
+        assert "No space left" in done.output or done.reason == "memory"
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment with this package installed, and another copy of it on a .pth file, as an editable install leaves it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
+    package = Path(__file__).parents[2] / "src" / "mlagentbench"
+    for folder in (site / "mlagentbench", tmp_path / "src" / "mlagentbench"):
+        shutil.copytree(package, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "editable.pth").write_text(f"{tmp_path / 'src'}\n")
+    for module in ("visible", "other"):
+        (site / module).mkdir()
+        (site / module / "__init__.py").write_text(f"print('{module} is here')")
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def test_this_package_is_hidden_from_scripts(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path, tmp_path: Path) -> None:
+    asked = subprocess.run([venv, "-I", "-c", "import mlagentbench; print(mlagentbench.__file__)"], capture_output=True, text=True)
+    assert asked.stdout.startswith(str(tmp_path))  # it is installed
+
+    box = Box(workspace, python=venv)
+    assert execute(sandbox, "python", "-c", "import visible", box=box).output == "visible is here\n"
+    assert "No module named 'mlagentbench'" in execute(sandbox, "python", "-c", "import mlagentbench.tasks", box=box).output
+    found = execute(
+        sandbox, "sh", "-c", f"find / -path '*mlagentbench/*' ! -name __init__.py 2>/dev/null; ls {tmp_path}/src", box=box
+    ).output
+    assert found == f"ls: cannot access '{tmp_path}/src': No such file or directory\n"
+
+
+def test_an_editable_install_is_hidden_too(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
+    shutil.rmtree(next(venv.parents[1].glob("lib/python*/site-packages/mlagentbench")))
+
+    done = execute(sandbox, "python", "-c", "import mlagentbench", box=Box(workspace, python=venv))
+
+    assert "No module named 'mlagentbench'" in done.output
+
+
+def test_a_box_shows_only_the_packages_it_names(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
+    box = Box(workspace, python=venv, packages=("visible",))
+
+    assert execute(sandbox, "python", "-c", "import visible", box=box).exit_code == 0
+    for hidden in ("other", "mlagentbench"):
+        assert f"No module named '{hidden}'" in execute(sandbox, "python", "-c", f"import {hidden}", box=box).output
+    assert execute(sandbox, "ls", str(describe(venv).sites[0]), box=box).output == "visible\n"
+
+
+def test_numpy_works_as_the_only_package(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    box = Box(workspace, packages=("numpy",))
+
+    assert (
+        execute(sandbox, "python", "-c", "import numpy as n; print(n.ones((300, 300)) @ n.ones(300) @ n.ones(300))", box=box).output
+        == "90000.0\n"
+    )
+    assert "No module named 'pydantic'" in execute(sandbox, "python", "-c", "import pydantic", box=box).output
+
+
+def test_an_interpreter_without_python_beside_it_is_python_inside(sandbox: Sandbox, execute: Run, workspace: Path, tmp_path: Path) -> None:
+    link, lone = tmp_path / "link", tmp_path / "bin" / "snake"
+    lone.parent.mkdir()
+    lone.symlink_to(link)
+    link.symlink_to(os.path.realpath(sys.executable))
+
+    for python in (lone, Path("/bin/python3")):
+        if python.exists():
+            done = execute(sandbox, "sh", "-c", "python -c 'print(1)'; python3 -c 'print(2)'", box=Box(workspace, python=python))
+            assert done.output == "1\n2\n"
+            assert execute(sandbox, "python", "-c", "print(3)", box=Box(workspace, python=python)).output == "3\n"
+
+
+def test_a_workspace_inside_what_is_shown_is_refused(sandbox: Sandbox, execute: Run, venv: Path) -> None:
+    inside = venv.parents[1] / "runs" / "workspace"
+    inside.mkdir(parents=True)
+
+    with pytest.raises(SandboxUnavailable, match="--log-dir"):
+        execute(sandbox, "true", box=Box(inside, python=venv))
+
+
+def test_what_is_missing_is_named(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    for box in (
+        Box(workspace / "missing"),
+        Box(workspace, read_only=(Mount(workspace / "missing", "/workspace/data"),)),
+        Box(workspace, python=workspace / "missing"),
+        Box(workspace, gpus=("99",)),
+    ):
+        with pytest.raises(SandboxUnavailable, match=r"missing|GPU 99"):
+            execute(sandbox, "true", box=box)
+
+
+def test_the_environment_is_only_what_is_told(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    done = execute(sandbox, "env", box=Box(workspace, environment={"OMP_NUM_THREADS": "2"}))
+
+    environment = dict(line.split("=", 1) for line in done.output.splitlines())
+    assert environment["OMP_NUM_THREADS"] == "2"
+    assert environment["HOME"] == "/tmp"
+    assert set(environment) <= {
+        *("PATH", "HOME", "LANG", "USER", "LOGNAME", "PWD", "MPLBACKEND", "CUDA_VISIBLE_DEVICES"),
+        *("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS", "LD_LIBRARY_PATH"),
+    }
+
+
+def test_multiprocessing_works(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    (workspace / "pool.py").write_text(
+        "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n"
+    )
+    assert execute(sandbox, "python", "pool.py").output == "[1, 2]\n"
+
+
+def test_strange_names_work(sandbox: Sandbox, execute: Run, tmp_path: Path) -> None:
+    for name in ("with space", "-leading", "new\nline", "quote'\"", os.fsdecode(b"\xff\xfe")):
+        strange = tmp_path / name
+        strange.mkdir()
+        data = tmp_path / f"{name}.data"
+        data.mkdir()
+        (data / "x").write_text("found")
+        assert execute(sandbox, "cat", f"./{name}/x", box=Box(strange, read_only=(Mount(data, f"/workspace/{name}"),))).output == "found"
+
+
+AS_NOBODY = """
+import asyncio, sys
+from pathlib import Path
+from mlagentbench.sandbox.base import Box, BoxLimits
+from mlagentbench.sandbox.isolation import choose
+from mlagentbench.sandbox.process import run
+workspace = Path(sys.argv[1])
+code = '''
+import os, threading, time
+try:
+    for _ in range(1000):
+        threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+except RuntimeError as error:
+    print(error)
+'''
+box = Box(workspace, limits=BoxLimits(processes=10, memory_mb=16384))
+for command in (("sh", "-c", "id -u; touch made; echo x > /proc/sys/kernel/hostname"), ("python", "-c", code)):
+    print(asyncio.run(run(choose("bubblewrap"), command, box, groups=False)).output)
+"""
+
+
+def test_a_user_without_privileges_has_the_same_sandbox(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> None:
+    python = Path("/usr/bin/python3")
+    if os.getuid() != 0 or not python.exists():
+        pytest.skip("needs root, to become another user, and a Python that this user can reach")
+    version = subprocess.run([python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True).stdout
+    if version != "True\n":
+        pytest.skip("the system's Python is too old")
+    folder = Path("/tmp", f"mlagentbench-nobody-{os.getpid()}")
+    try:
+        shutil.copytree(Path(__file__).parents[2] / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "workspace").mkdir()
+        os.chown(folder / "workspace", 65534, 65534)
+        done = subprocess.run(
+            ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", AS_NOBODY, folder / "workspace"],
+            env={"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            cwd="/",
+        )
+        assert done.stderr == ""
+        assert "1000" in done.stdout
+        assert "cannot create /proc/sys/kernel/hostname" in done.stdout
+        assert "can't start new thread" in done.stdout
+        assert (folder / "workspace" / "made").stat().st_uid == 65534
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_gpu_works_in_a_box(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    if not Path("/dev/nvidia0").exists():
+        pytest.skip("no NVIDIA GPU here")
+    code = (
+        "import ctypes as c; cuda, n = c.CDLL('libcuda.so.1'), c.c_int(); print(cuda.cuInit(0), cuda.cuDeviceGetCount(c.byref(n)), n.value)"
+    )
+
+    assert execute(sandbox, "python", "-c", code, box=Box(workspace, gpus=("0",))).output == "0 0 1\n"
+    assert execute(sandbox, "python", "-c", code, box=Box(workspace)).output != "0 0 1\n"
+
+
+def test_the_limits_of_a_box_reach_everything_in_it(sandbox: Sandbox, workspace: Path) -> None:
+    from mlagentbench.sandbox.process import run
+
+    async def story() -> None:
+        done = await run(sandbox, ("sh", "-c", "sh -c 'ulimit -f'; ulimit -c"), Box(workspace, limits=BoxLimits(file_mb=7)))
+        assert done.output == f"{7 * 2048}\n0\n"
+
+    asyncio.run(story())

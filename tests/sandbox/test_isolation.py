@@ -1,0 +1,67 @@
+"""What a machine can give is found by trying, and a choice that cannot be given says what to do."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox.isolation import choose, probe
+
+
+def test_each_way_is_tried_and_told() -> None:
+    found = {capability.name: capability for capability in probe()}
+
+    assert list(found) == ["bubblewrap", "docker", "landlock"]
+    for capability in found.values():
+        assert capability.detail
+        assert bool(capability.how_to_get) is not capability.available
+
+
+def test_auto_is_the_first_that_works_and_never_none() -> None:
+    available = [capability.name for capability in probe() if capability.available]
+    if not available:
+        with pytest.raises(SandboxUnavailable, match="--sandbox none"):
+            choose("auto")
+    else:
+        assert choose("auto").isolation == available[0]
+
+
+def test_none_is_given_when_asked_for() -> None:
+    assert choose("none").isolation == "none"
+
+
+def test_a_missing_program_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
+        choose("bubblewrap")
+    with pytest.raises(SandboxUnavailable, match="docker"):
+        choose("docker")
+
+
+def test_a_bubblewrap_that_cannot_start_is_not_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    with pytest.raises(SandboxUnavailable, match=r"uid map: Permission denied.*apparmor_restrict_unprivileged_userns"):
+        choose("bubblewrap")
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(SandboxUnavailable, match="auto, bubblewrap, docker, landlock, none"):
+        choose("chroot")  # type: ignore[arg-type]
+
+
+def test_probing_takes_no_time_worth_naming() -> None:
+    times = []
+    for _ in range(5):
+        begin = time.monotonic()
+        probe()
+        times.append(time.monotonic() - begin)
+
+    assert min(times) < 0.2

@@ -1,0 +1,97 @@
+"""The pieces that hold limits, where a whole command would show too little."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.sandbox.limits import DiskWatch, Group, Watch, make_group, prelude
+
+
+@pytest.fixture
+def group() -> Group:
+    made = make_group(BoxLimits(memory_mb=64, processes=3))
+    if made is None:
+        pytest.skip("no control group can be made here")
+    yield made
+    while not made.end():
+        time.sleep(0.01)
+
+
+def test_a_command_joins_its_control_group_before_it_starts(group: Group) -> None:
+    done = subprocess.run([*prelude(BoxLimits(), group, True), "cat", "/proc/self/cgroup"], capture_output=True, text=True)
+
+    assert group.folders[0].name in done.stdout
+
+
+def test_a_group_ends_with_who_is_in_it(group: Group) -> None:
+    sleeper = subprocess.Popen([*prelude(BoxLimits(), group, True), "sleep", "60"])
+    while not group.processes():
+        time.sleep(0.01)
+
+    while not group.end():
+        time.sleep(0.01)
+
+    assert sleeper.wait(5) == -9
+    assert not any(folder.exists() for folder in group.folders)
+
+
+def test_a_command_that_cannot_join_does_not_run(group: Group) -> None:
+    missing = Group((Path("/sys/fs/cgroup/missing"),))
+
+    done = subprocess.run([*prelude(BoxLimits(), missing, True), "echo", "ran"], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (126, "")
+
+
+def test_words_are_passed_as_they_are() -> None:
+    words = ["a b", "$HOME", "'\"", "-n", "*", ""]
+    done = subprocess.run([*prelude(BoxLimits(), None, True), "printf", "<%s>", *words], capture_output=True, text=True)
+
+    assert done.stdout == "".join(f"<{word}>" for word in words)
+
+
+def test_a_folder_is_measured_without_what_its_links_point_to(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"x" * (1 << 20))
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "link").symlink_to(outside)
+    (folder / "loop").symlink_to(folder)
+    watch = DiskWatch(folder, 1 << 20)
+    assert not watch.broken()
+
+    (folder / "deep" / "file").write_bytes(b"x" * (2 << 20))
+    assert watch.broken()
+
+
+def test_a_sparse_file_counts_what_it_holds(tmp_path: Path) -> None:
+    os.truncate(os.open(tmp_path / "sparse", os.O_CREAT | os.O_RDWR), 1 << 40)
+
+    assert not DiskWatch(tmp_path, 1 << 20).broken()
+
+
+def test_a_folder_is_looked_at_only_when_the_disk_shows_that_it_may_have_grown(tmp_path: Path) -> None:
+    watch = DiskWatch(tmp_path, 64 << 20)
+    watch.broken()
+    time.sleep(0.05)
+    assert not watch.due()
+
+    with (tmp_path / "big").open("wb") as file:
+        file.write(b"x" * (40 << 20))
+        os.fsync(file.fileno())
+    assert watch.due()
+    assert not watch.broken()
+
+
+def test_a_program_whose_allocation_failed_hit_the_memory_limit(tmp_path: Path) -> None:
+    watch = Watch(BoxLimits(), os.getpid(), tmp_path, None)
+
+    assert watch.verdict(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 GiB") == "memory"
+    assert watch.verdict(0, "MemoryError was caught") == "exit"
+    assert watch.verdict(1, "ValueError") == "exit"

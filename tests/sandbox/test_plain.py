@@ -1,0 +1,60 @@
+"""What holds without a sandbox is tested with the others in `test_process.py`; here is what the absence of one means."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.sandbox.processes import Run, Trace
+
+from mlagentbench.sandbox.plain import PlainSandbox
+
+
+def test_it_says_that_it_isolates_nothing() -> None:
+    assert PlainSandbox().isolation == "none"
+    assert "isolates nothing" in (PlainSandbox.__doc__ or "")
+
+
+def test_a_command_runs_in_the_workspace_as_the_user(execute: Run, workspace: Path) -> None:
+    assert execute(PlainSandbox(), "sh", "-c", "pwd; id -u").output == f"{workspace}\n{os.getuid()}\n"
+
+
+def test_no_gpu_is_visible_unless_asked_for(execute: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+
+    assert execute(PlainSandbox(), "sh", "-c", "echo gpus:$CUDA_VISIBLE_DEVICES").output == "gpus:\n"
+
+
+def test_a_command_that_kills_its_supervisor_does_not_get_away(execute: Run, trace: Trace) -> None:
+    code = "import os, subprocess, sys\nsubprocess.Popen(['sleep', sys.argv[1]])\nos.kill(os.getppid(), 9)"
+
+    for groups in (True, False):
+        execute(PlainSandbox(), "python", "-c", code, trace.seconds, groups=groups)
+        assert not trace.alive()
+
+
+def test_a_command_that_stops_its_supervisor_is_ended(execute: Run, trace: Trace) -> None:
+    code = "import os, subprocess, sys\nos.kill(os.getppid(), 19)\nsubprocess.Popen(['sleep', sys.argv[1]]).wait()"
+
+    done = execute(PlainSandbox(), "python", "-c", code, trace.seconds, seconds=0.5)
+
+    assert done.reason == "time"
+    assert not trace.alive()
+
+
+SUPERVISOR = Path(__file__).parents[2] / "src/mlagentbench/sandbox/standalone/supervise.py"
+
+
+def test_the_supervisor_passes_on_how_its_command_ended() -> None:
+    for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)):
+        words = [sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid()), "sh", "-c", command]
+        assert subprocess.run(words).returncode == status
+
+
+def test_a_supervisor_whose_harness_died_first_starts_nothing() -> None:
+    words = [sys.executable, "-I", "-S", SUPERVISOR, "1", "echo", "started"]
+
+    assert subprocess.run(words, capture_output=True).stdout == b""
