@@ -1,0 +1,131 @@
+"""Reading what an agent left: regular files only, of bounded size, opened without following any link.
+
+Whatever else lies there is an InvalidSubmission whose reason names it; nothing here waits, and nothing takes memory for a size that a file
+only claims.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.workspace.files import FOLDER, READ
+
+MAX_BYTES = 512 * 2**20
+"""The size of one file, unless a grader says otherwise."""
+MAX_CODE_BYTES = 64 * 2**20
+"""The size of all files of a folder of code."""
+MAX_FILES = 10_000
+
+
+class SubmissionFiles(NamedTuple):
+    """A folder that an agent filled."""
+
+    root: Path
+
+    def names(self) -> tuple[str, ...]:
+        """Paths of the regular files, relative to the folder, with forward slashes, sorted.
+
+        Raises:
+            InvalidSubmission: there are too many.
+        """
+        found: list[str] = []
+        for folder, _, files in os.walk(self.root):
+            for file in files:
+                path = os.path.join(folder, file)
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    found.append(os.path.relpath(path, self.root).replace(os.sep, "/"))
+            if len(found) > MAX_FILES:
+                raise InvalidSubmission(f"there are more than {MAX_FILES} files; leave fewer")
+        return tuple(sorted(found))
+
+    @contextmanager
+    def open(self, name: str, max_bytes: int = MAX_BYTES) -> Iterator[IO[bytes]]:
+        """A file, to be read.
+
+        Raises:
+            InvalidSubmission: there is none, it is no regular file, a link leads to it, or it is larger than `max_bytes`.
+        """
+        descriptor = self._descriptor(name)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise InvalidSubmission(f"{name} is {_kind(status.st_mode)}; leave a regular file")
+            if status.st_size > max_bytes:
+                raise InvalidSubmission(f"{name} has {_size(status.st_size)}, more than {_size(max_bytes)}")
+            with open(descriptor, "rb", closefd=False) as file:
+                yield file
+        finally:
+            os.close(descriptor)
+
+    def read_bytes(self, name: str, max_bytes: int = MAX_BYTES) -> bytes:
+        """A file's content.
+
+        Raises:
+            InvalidSubmission: as `open` does.
+        """
+        with self.open(name, max_bytes) as file:
+            return file.read(max_bytes)
+
+    def read_text(self, name: str, max_bytes: int = MAX_BYTES) -> str:
+        """A file's content, which must be UTF-8, with or without a byte order mark.
+
+        Raises:
+            InvalidSubmission: as `open` does, and where it is no UTF-8.
+        """
+        try:
+            return self.read_bytes(name, max_bytes).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InvalidSubmission(f"{name} is not UTF-8 (byte {error.start}); write it as UTF-8") from None
+
+    def copy_to(self, folder: Path, max_bytes: int = MAX_CODE_BYTES) -> None:
+        """Copy the regular files, with their folders, and nothing else.
+
+        Raises:
+            InvalidSubmission: together they are larger than `max_bytes`, or too many.
+        """
+        left = max_bytes
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in self.names():
+            with self.open(name, max_bytes) as source:
+                left -= os.fstat(source.fileno()).st_size
+                if left < 0:
+                    raise InvalidSubmission(f"its files are larger than {_size(max_bytes)} together; leave less")
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
+
+    def _descriptor(self, name: str) -> int:
+        """Open a path one part after another, none of which may be a link; never waits, as a pipe would make it."""
+        *folders, file = Path(name).parts
+        here = os.open(self.root, FOLDER)
+        try:
+            for part in folders:
+                below = os.open(part, FOLDER, dir_fd=here)
+                os.close(here)
+                here = below
+            return os.open(file, READ, dir_fd=here)
+        except FileNotFoundError:
+            raise InvalidSubmission(f"there is no {name}") from None
+        except OSError as error:
+            what = "a link" if error.errno == errno.ELOOP else f"no regular file ({error.strerror})"
+            raise InvalidSubmission(f"{name} is {what}; leave a regular file") from None
+        finally:
+            os.close(here)
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MB" if count >= 2**20 else f"{count:,} bytes"

@@ -1,0 +1,103 @@
+"""The process in which one submission is graded: `python -m mlagentbench.grading.worker`.
+
+A request comes as a line of JSON on standard input, the answer goes as JSON to what standard output was at the start. Standard input stays
+open: when it closes, the asker is gone, and so is this process. A grader's bug is not caught: its traceback goes to standard error and the
+exit status tells.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from pathlib import Path
+
+from mlagentbench.errors import InvalidSubmission, SandboxUnavailable
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.reader import SubmissionFiles
+from mlagentbench.records import Record, Score
+from mlagentbench.sandbox.isolation import Choice, choose
+from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.tasks.spec import Variant
+
+MAX_REASON = 500
+"""Characters of a reason: it may quote what the agent's code wrote."""
+
+
+class Request(Record):
+    """What to grade."""
+
+    task: Path
+    """The task's folder."""
+    submission: Path
+    private: Path | None
+    scratch: Path
+    variant: Variant
+    seed: int | None
+    sandbox: Choice
+    memory_mb: int
+
+
+class Answer(Record):
+    """What came of it: one of these is set."""
+
+    score: Score | None = None
+    invalid: str | None = None
+    unavailable: str | None = None
+    """The sandbox asked for is not to be had."""
+
+
+def main() -> None:
+    """Answer one request."""
+    answers = os.dup(1)
+    os.dup2(2, 1)  # what a grader prints is no answer
+    with open(0, "rb", buffering=0, closefd=False) as questions:
+        request = Request.model_validate_json(questions.readline())
+    threading.Thread(target=_end_with_asker, daemon=True).start()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (request.memory_mb << 20,) * 2)
+    data = answer(request).model_dump_json().encode()
+    with os.fdopen(answers, "wb") as out:
+        out.write(data)
+
+
+def answer(request: Request) -> Answer:
+    """Grade one submission in this process."""
+    task = load_task(request.task)
+    grader = task.module("grade")
+    assert grader is not None, "load_task has seen it"
+    try:
+        context = GradingContext(
+            submission=SubmissionFiles(request.submission),
+            starter=SubmissionFiles(task.starter),
+            private=request.private,
+            variant=request.variant,
+            seed=request.seed,
+            isolation=choose(request.sandbox),
+            scratch=request.scratch,
+        )
+        for name in task.spec.submission.required:
+            with context.submission.open(name):
+                pass
+        return Answer(score=Score.model_validate(grader.grade(context)))
+    except InvalidSubmission as reason:
+        return Answer(invalid=one_line(str(reason)))
+    except SandboxUnavailable as error:
+        return Answer(unavailable=str(error))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, cut, without characters that would steer a terminal."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    line = " ".join(line.split())
+    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
+
+
+def _end_with_asker() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Times the agent's layer beside the starter's, from outside, and checks every number that either returns.
+
+Each layer lives in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of numpy
+(`grading/confine.py`). Every trial sends new weights, biases and inputs; the clock starts before their first byte leaves and stops when the
+output's last byte has come, and the output must equal a reference worked out here. So there is nothing to prepare, nothing to put off and
+nobody to hand the work to. Between trials a layer is frozen, so that it cannot slow the other down; twice it is left awake, and must rest.
+What a busy machine adds is taken off (`grading/watch.py`), so that a starter beside itself stays within 3% also where every core is taken.
+
+The way through the pipes is part of a score: 0.1 ms at the mini size and 0.3 ms at the full one, as a layer that returns zeros shows, where
+numpy at its best takes 0.45 and 1.2 ms and the starter 0.19 and 1.2 s.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.reader import SubmissionFiles
+from mlagentbench.records import Baseline, Score
+from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.sandbox.process import SandboxProcess
+from mlagentbench.tasks.spec import Variant
+from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
+
+SERVE = Path(__file__).with_name("serve.py")
+LIMITS = BoxLimits(seconds=300, memory_mb=1024, processes=32, file_mb=16, workspace_mb=256)
+"""Of one layer's sandbox; its seconds, those frozen not counted, leave room in the 600 that the whole grading may take."""
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+FEWEST_ROUNDS = 3
+SMALL_SECONDS = 20.0
+"""For a forward pass on one of the small cases."""
+
+Draw = Callable[[], np.random.Generator]
+
+
+class Plan(NamedTuple):
+    """What a variant times."""
+
+    case: Case
+    rounds: int
+    """Each layer is timed once a round."""
+    seconds: float
+    """After which a forward pass is given up."""
+    budget: float
+    """Seconds of forward passes after which no further round begins, once there are `FEWEST_ROUNDS`."""
+
+
+PLANS: dict[Variant, Plan] = {
+    "mini": Plan(Case(2, 3, 28, 28, 16, 3, 1, 1), rounds=5, seconds=30.0, budget=10.0),
+    "full": Plan(Case(10, 3, 32, 32, 16, 3, 1, 1), rounds=7, seconds=60.0, budget=60.0),
+}
+
+
+def grade(context: GradingContext) -> Score:
+    """The median seconds of the agent's forward pass, and beside it the mean of the starter's, measured in turns with it.
+
+    Raises:
+        InvalidSubmission: the layer cannot be run, returns wrong numbers, takes too long, or works elsewhere than in its forward pass.
+        GradingError: the starter does one of these.
+    """
+    plan = PLANS[context.variant]
+    # Not a generator's state but a root: what a layer has seen of one trial tells it nothing of the next.
+    seed = secrets.randbits(48) if context.seed is None else context.seed
+    root = np.random.SeedSequence(seed)
+    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else -1
+
+    def serve(code: SubmissionFiles) -> AbstractContextManager[SandboxProcess]:
+        return context.sandbox(code, SERVE, (str(core),), packages=("numpy",), environment=ONE_THREAD, limits=LIMITS)
+
+    with serve(context.starter) as starter_process, serve(context.submission) as submission_process:
+        starter, submission = Layer(starter_process, GradingError), Layer(submission_process, InvalidSubmission)
+        starter.open()
+        starter.freeze()
+        lacking = submission.open()
+        for case in odd_cases(_fresh(root)):
+            inputs = draw(case, _fresh(root))
+            submission.forward(case, inputs, SMALL_SECONDS)
+            submission.untouched(inputs)
+        submission.rest()
+        theirs, ours = _rounds(plan, submission, starter, lambda: _fresh(root))
+        submission.rest()
+    value, baseline = statistics.median(theirs), statistics.fmean(ours)
+    return Score(
+        value=value,
+        baseline=Baseline(value=baseline, values=tuple(ours), source="side_by_side"),
+        details={
+            "trials": len(theirs),
+            "seconds": list(theirs),
+            "spread": (max(theirs) - min(theirs)) / 2,
+            "ratio": value / baseline,
+            "seconds_waited": {"submission": submission.waited, "starter": starter.waited},
+            "max_relative_error": submission.worst_error,
+            "input_shape": [plan.case.batch, plan.case.in_channels, plan.case.height, plan.case.width],
+            "seed": seed,
+            "isolation": context.isolation.isolation,
+            "lacking": list(lacking),
+        },
+    )
+
+
+def odd_cases(rng: np.random.Generator) -> Sequence[Case]:
+    """Small cases of random shape in which every stride from 1 to 3, padding from 0 to 2 and kernel size from 1 to 5 occurs."""
+    paddings, kernels = rng.permutation([0, 1, 2, 0, 1, 2]), rng.permutation([1, 2, 3, 3, 4, 5])
+    return [
+        Case(
+            batch=int(rng.integers(1, 4)),
+            in_channels=int(rng.integers(1, 5)),
+            height=int(kernel + rng.integers(0, 5)),
+            width=int(kernel + rng.integers(5, 10)),
+            out_channels=int(rng.integers(1, 6)),
+            kernel_size=int(kernel),
+            stride=1 + number % 3,
+            padding=int(padding),
+        )
+        for number, (padding, kernel) in enumerate(zip(paddings, kernels, strict=True))
+    ]
+
+
+def _rounds(plan: Plan, submission: Layer, starter: Layer, fresh: Draw) -> tuple[list[float], list[float]]:
+    """Seconds of both layers in turns, which of them is first changing from round to round."""
+    seconds: dict[Layer, list[float]] = {submission: [], starter: []}
+    submission.freeze()
+    for number in range(plan.rounds):
+        if number >= FEWEST_ROUNDS and sum(map(sum, seconds.values())) > plan.budget:
+            break
+        inputs = draw(plan.case, fresh())
+        for layer in (submission, starter) if number % 2 else (starter, submission):
+            with layer.awake():
+                seconds[layer].append(layer.forward(plan.case, inputs, plan.seconds))
+    return seconds[submission], seconds[starter]
+
+
+def _fresh(root: np.random.SeedSequence) -> np.random.Generator:
+    return np.random.default_rng(root.spawn(1)[0])

@@ -1,0 +1,156 @@
+"""What the task proves itself with: layers that must win, layers that must not, and layers that are no submission at all.
+
+Each is the files that an agent would leave. `JUNK` gives beside them a part of the reason that grading must name.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+Files = Mapping[str, str]
+
+
+class Junk(NamedTuple):
+    """A submission that must be refused, and words of the reason."""
+
+    files: Files
+    reason: str
+
+
+WINDOWS = """
+edge = (self.padding, self.padding)
+x = np.pad(x, ((0, 0), (0, 0), edge, edge))
+windows = np.lib.stride_tricks.sliding_window_view(x, self.weights.shape[2:], axis=(2, 3))
+windows = windows[:, :, :: self.stride, :: self.stride]
+out = np.tensordot(windows, self.weights, axes=((1, 4, 5), (1, 2, 3)))
+out = out.transpose(0, 3, 1, 2) + self.biases[:, None, None]
+"""
+"""A forward pass as numpy does it: every patch of the input at once, as a view, times all kernels."""
+
+OFFSETS = """
+s, p, k = self.stride, self.padding, self.weights.shape[2]
+height, width = ((size + 2 * p - k) // s + 1 for size in x.shape[2:])
+x = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)))
+out = np.zeros((len(x), len(self.weights), height, width)) + self.biases[:, None, None]
+for u in range(k):
+    for v in range(k):
+        part = x[:, :, u : u + height * s : s, v : v + width * s : s]
+        out += np.einsum("nchw,oc->nohw", part, self.weights[:, :, u, v])
+"""
+"""Another: one loop over the places of the kernel, which are few."""
+
+
+def layer(forward: str, top: str = "", init: str = "") -> Files:
+    """A `train.py` whose forward pass is these lines; they make `out` of `x`."""
+    lines = [
+        "import numpy as np",
+        top.strip(),
+        "class Conv2DLayer:",
+        "    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0):",
+        "        self.stride, self.padding = stride, padding",
+        "        self.weights = np.zeros((out_channels, in_channels, kernel_size, kernel_size))",
+        "        self.biases = np.zeros(out_channels)",
+        textwrap.indent(init.strip(), " " * 8),
+        "    def forward(self, x):",
+        textwrap.indent(forward.strip(), " " * 8),
+        "        return out",
+    ]
+    return {"train.py": "\n".join(lines) + "\n"}
+
+
+GOLD: Mapping[str, Files] = {
+    "windows": layer(WINDOWS),
+    "offsets": layer(OFFSETS),
+    "other file": {
+        "train.py": "from fast.layers import Conv2DLayer\n",
+        "fast/__init__.py": "",
+        "fast/layers.py": layer(WINDOWS)["train.py"],
+    },
+    "single precision": layer(
+        "x = x.astype(np.float32)\n" + WINDOWS.replace("windows, self.weights", "windows, self.weights.astype('f4')")
+    ),
+}
+"""Layers that are far more than 10% better than the starter."""
+
+NAIVE: Mapping[str, Files] = {
+    "starter": {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")},
+    "late answer": layer(WINDOWS + "import time\ntime.sleep(0.25)"),
+    "lazy answer": layer(
+        WINDOWS + "\nout = Late(out)",
+        top="""
+import time
+
+class Late:
+    def __init__(self, out):
+        self.out = out
+
+    def __array__(self, dtype=None, copy=None):
+        time.sleep(0.25)
+        return self.out
+""",
+    ),
+}
+"""Layers that are right and no better, whatever they say of themselves."""
+
+_MACHINE_CODE = """
+import mmap
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(bytes.fromhex("b82a000000c3"))
+"""
+_OWN_LIBRARY = """
+import ctypes, os
+path = next(line.split()[5] for line in open("/proc/self/maps") if "libstdc++" in line)
+library = os.memfd_create("library")
+os.write(library, open(path, "rb").read())
+ctypes.CDLL(f"/proc/self/fd/{library}")
+"""
+_ANSWERS_EARLY = """
+import os, struct
+for descriptor in range(3, 32):
+    try:
+        os.write(descriptor, struct.pack("<4sQIII", b"MLAB", 2, 2, 0, 0) * 8)
+    except OSError:
+        pass
+"""
+_WORKS_ON = """
+import threading
+def work():
+    while True:
+        pass
+threading.Thread(target=work, daemon=True).start()
+"""
+
+JUNK: Mapping[str, Junk] = {
+    "no class": Junk({"train.py": "print('all done, 100 times faster')\n"}, "has no attribute 'Conv2DLayer'"),
+    "syntax error": Junk({"train.py": "class Conv2DLayer\n"}, "SyntaxError"),
+    "other constructor": Junk(layer(WINDOWS, init="raise TypeError('use make_layer')"), "use make_layer"),
+    "other weights": Junk(layer(WINDOWS, init="self.weights = self.weights.reshape(-1)"), "the weights of a new Conv2DLayer have shape"),
+    "exception": Junk(layer("raise ValueError('not implemented yet')"), "ValueError: not implemented yet (train.py, line"),
+    "wrong shape": Junk(layer(WINDOWS + "out = out.transpose(0, 2, 3, 1)"), "returned shape"),
+    "no array": Junk(layer("out = None"), "must be an array of real numbers"),
+    "no biases": Junk(layer(WINDOWS.replace(" + self.biases[:, None, None]", "")), "returned wrong numbers"),
+    "no stride": Junk(layer(WINDOWS.replace(":: self.stride", "::1")), "returned shape"),
+    "not finite": Junk(layer(WINDOWS + "out[0, 0, 0, 0] = np.nan"), "not finite"),
+    "remembered": Junk(
+        layer("self.known = out = self.known if hasattr(self, 'known') else known.setdefault(x.shape, np.zeros(1))", top="known = {}"),
+        "returned shape",
+    ),
+    "changes its input": Junk(
+        layer(WINDOWS.replace("edge =", "x *= 1\nx += 0.0\nkept = x\nedge =") + "kept[:] = 0"), "forward changes its input"
+    ),
+    "leaves": Junk(layer("import os\nos._exit(0)"), "the process ended without an answer"),
+    "all the memory": Junk(layer("out = [np.ones(2**26) for _ in range(200)]"), "emory"),
+    "other process": Junk(layer("import os\nif os.fork() == 0:\n    os._exit(0)\n" + WINDOWS), "can start no process"),
+    "other program": Junk(layer(WINDOWS, top="import subprocess\nsubprocess.run(['true'])"), "can start no process"),
+    "process pool": Junk(layer(WINDOWS, top="import multiprocessing\npool = multiprocessing.Pool(2)"), "can start no process"),
+    "other package": Junk(layer("import torch\nout = torch.nn.functional.conv2d(x, self.weights)"), "No module named 'torch'"),
+    "machine code": Junk(layer(WINDOWS, top=_MACHINE_CODE), "load no native code"),
+    "own library": Junk(layer(WINDOWS, top=_OWN_LIBRARY), "load no native code"),
+    "changed code": Junk(layer(WINDOWS, top="memory = open('/proc/self/mem', 'r+b')"), "write no file"),
+    "works on": Junk(layer(WINDOWS, top=_WORKS_ON), "it works while it is asked nothing"),
+    "answers early": Junk(layer(WINDOWS, top=_ANSWERS_EARLY), "a question that was not asked"),
+}
+"""Submissions that must be refused."""

@@ -1,0 +1,218 @@
+"""A grader in its process: scores, reasons, bugs and limits, each told apart."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlagentbench.errors import GradingError, InfrastructureError, SandboxUnavailable
+from mlagentbench.grading.grade import Graded, grade, missing
+from mlagentbench.grading.lock import timing
+from mlagentbench.tasks.catalogue import Task, load_task
+
+SPEC = """
+id = "guess"
+title = "Guess the number"
+category = "toy"
+modality = "number"
+published = 2024-01-01
+metric = {{ name = "error", direction = "minimize" }}
+submission = {{ mode = "{mode}", files = ["*.txt"], required = ["guess.txt"] }}
+limits = {{ grading_time = {seconds}, grading_memory_mb = 1024 }}
+"""
+
+GRADE = """
+import os, subprocess, sys, time
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+
+def grade(context: GradingContext) -> Score:
+"""
+
+MakeTask = Callable[..., Task]
+
+
+@pytest.fixture
+def make_task(tmp_path: Path) -> MakeTask:
+    """A task whose grader has this body."""
+
+    def make(body: str, *, mode: str = "file", seconds: float = 30.0) -> Task:
+        folder = tmp_path / "guess"
+        (folder / "starter").mkdir(parents=True)
+        (folder / "problem.md").write_text("Guess.")
+        (folder / "task.toml").write_text(SPEC.format(mode=mode, seconds=seconds))
+        (folder / "grade.py").write_text(GRADE + textwrap.indent(textwrap.dedent(body), "    "))
+        return load_task(folder)
+
+    return make
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Path:
+    folder = tmp_path / "submission"
+    folder.mkdir()
+    (folder / "guess.txt").write_text("40")
+    return folder
+
+
+def graded(task: Task, submission: Path, **more: Any) -> Graded:
+    return asyncio.run(grade(task, submission, **more))
+
+
+def test_a_score_comes_back_with_its_details(make_task: MakeTask, submission: Path, tmp_path: Path) -> None:
+    task = make_task("""
+        guess = float(context.submission.read_text("guess.txt"))
+        answer = float((context.private / "answer.txt").read_text())
+        return Score(value=abs(guess - answer), details={"variant": context.variant, "seed": context.seed})
+    """)
+    (tmp_path / "answer.txt").write_text("42")
+    found = graded(task, submission, variant="mini", private=tmp_path, seed=7)
+    assert found.score is not None and found.reason is None and not found.failed
+    assert found.score.value == 2.0
+    assert found.score.details == {"variant": "mini", "seed": 7}
+    assert 0 < found.seconds < 10
+
+
+def test_what_the_submission_is_at_fault_for_is_a_reason_on_one_safe_line(make_task: MakeTask, submission: Path) -> None:
+    task = make_task(r"""raise InvalidSubmission("guess.txt holds\n\x1b[31mno\x07 number" + " really" * 1000)""")
+    found = graded(task, submission)
+    assert found.score is None
+    assert found.reason is not None and found.reason.startswith("guess.txt holds [31mno number really") and len(found.reason) <= 500
+
+
+def test_a_graders_bug_raises_and_shows_its_traceback(make_task: MakeTask, submission: Path) -> None:
+    task = make_task("return Score(value=1 / 0)")
+    with pytest.raises(GradingError, match="the grader of guess failed: ZeroDivisionError") as caught:
+        graded(task, submission)
+    assert isinstance(caught.value, InfrastructureError)
+    assert "grade.py" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("body", ["return None", "return 0.5", "return Score(value=float('nan'))", "return Score(value=float('inf'))"])
+def test_a_grader_that_gives_no_finite_score_has_a_bug(make_task: MakeTask, submission: Path, body: str) -> None:
+    with pytest.raises(GradingError):
+        graded(make_task(body), submission)
+
+
+def test_what_a_grader_prints_does_not_disturb(make_task: MakeTask, submission: Path) -> None:
+    task = make_task("""
+        print("{}")
+        os.write(1, b"noise" * 100_000)
+        subprocess.run(["echo", "more"])
+        return Score(value=0.5)
+    """)
+    found = graded(task, submission)
+    assert found.score is not None and found.score.value == 0.5
+
+
+def test_a_grader_that_takes_too_long_is_ended_with_all_it_started(make_task: MakeTask, submission: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "alive"
+    task = make_task(
+        f"""
+        subprocess.Popen(["sh", "-c", "while :; do date >> {mark}; sleep 0.05; done"], start_new_session=True)
+        time.sleep(60)
+        """,
+        seconds=1,
+    )
+    started = time.monotonic()
+    with pytest.raises(GradingError, match=r"longer than 1 seconds; raise limits.grading_time"):
+        graded(task, submission)
+    assert time.monotonic() - started < 10
+    before = mark.read_text()
+    assert before
+    time.sleep(0.3)
+    assert mark.read_text() == before
+
+
+def test_a_grader_that_takes_too_much_memory_is_no_fault_of_the_submission(make_task: MakeTask, submission: Path) -> None:
+    with pytest.raises(GradingError, match="MemoryError"):
+        graded(make_task("return Score(value=float(len(bytearray(2 * 2**30))))"), submission)
+
+
+def test_a_grader_that_is_killed_is_no_fault_of_the_submission(make_task: MakeTask, submission: Path) -> None:
+    with pytest.raises(GradingError, match="signal 9"):
+        graded(make_task("os.kill(os.getpid(), 9)"), submission)
+
+
+def test_a_cancelled_grading_leaves_nothing_alive(make_task: MakeTask, submission: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    task = make_task(f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
+
+    async def scene() -> None:
+        async with asyncio.timeout(20):
+            grading = asyncio.create_task(grade(task, submission))
+            while not (mark.exists() and mark.read_text()):
+                await asyncio.sleep(0.02)
+            grading.cancel()
+            await asyncio.wait([grading])
+            assert grading.cancelled()
+
+    asyncio.run(scene())
+    assert not Path("/proc", mark.read_text()).exists()
+
+
+def test_a_grading_whose_asker_is_killed_ends_too(make_task: MakeTask, submission: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    task = make_task(f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
+    asker = f"""
+        import asyncio
+        from pathlib import Path
+        from mlagentbench.grading.grade import grade
+        from mlagentbench.tasks.catalogue import load_task
+        asyncio.run(grade(load_task(Path({str(task.folder)!r})), Path({str(submission)!r})))
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(asker)])
+    try:
+        _until(lambda: mark.exists() and mark.read_text() != "")
+    finally:
+        process.kill()
+        process.wait()
+    _until(lambda: not Path("/proc", mark.read_text()).exists())
+
+
+def _until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_required_path_that_is_no_file_is_a_reason_and_a_missing_one_is_no_submission(make_task: MakeTask, submission: Path) -> None:
+    task = make_task("return Score(value=0.0)")
+    assert missing(task.spec, submission) == ()
+    (submission / "guess.txt").unlink()
+    assert missing(task.spec, submission) == ("guess.txt",)
+    (submission / "guess.txt").symlink_to("/etc/passwd")
+    assert missing(task.spec, submission) == ()
+    assert graded(task, submission).reason == "guess.txt is a link; leave a regular file"
+
+
+def test_a_sandbox_that_is_not_to_be_had_is_said_so(make_task: MakeTask, submission: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxUnavailable, match="bwrap is not installed"):
+        graded(make_task("return Score(value=0.0)"), submission, sandbox="bubblewrap")
+
+
+@pytest.mark.parametrize(("mode", "waits"), [("code", True), ("file", False)])
+def test_only_timed_gradings_wait_for_the_machine(make_task: MakeTask, submission: Path, mode: str, waits: bool) -> None:
+    task = make_task("return Score(value=0.0)", mode=mode)
+
+    async def scene() -> bool:
+        async with timing():
+            grading = asyncio.create_task(grade(task, submission))
+            await asyncio.wait([grading], timeout=10 if not waits else 2)
+            waited = not grading.done()
+        found = await grading
+        assert found.score is not None and found.seconds < 2  # the wait is not in it
+        return waited
+
+    assert asyncio.run(scene()) is waits

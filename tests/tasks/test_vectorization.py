@@ -1,0 +1,119 @@
+"""The grader of vectorization: what it times, what it checks, and what it cannot be told."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlagentbench.errors import GradingError
+from mlagentbench.grading.grade import Graded, grade
+from mlagentbench.grading.success import is_success
+from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.tasks.catalogue import Task, find_task, load_task
+from mlagentbench.tasks.vectorization import proof
+from mlagentbench.tasks.vectorization.grade import odd_cases
+from mlagentbench.tasks.vectorization.layer import Case, draw, reference
+
+SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return find_task("vectorization")
+
+
+def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: Choice = SANDBOX) -> Graded:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return asyncio.run(grade(task, folder, variant="mini", sandbox=sandbox))
+
+
+@pytest.mark.parametrize("name", proof.GOLD)
+def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path, name: str) -> None:
+    found = graded(task, tmp_path, proof.GOLD[name])
+    assert found.score is not None and found.score.baseline is not None, found.reason
+    improvement = task.spec.metric.improvement(found.score.value, found.score.baseline.value)
+    assert improvement is not None and improvement > 0.9
+    assert is_success(task.spec.metric, found.score.value, found.score.baseline.value)
+    assert found.score.details["lacking"] == [] or SANDBOX == "none"
+
+
+def test_the_starter_is_as_fast_as_itself(task: Task, tmp_path: Path) -> None:
+    found = graded(task, tmp_path, proof.NAIVE["starter"])
+    assert found.score is not None and found.score.baseline is not None, found.reason
+    assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.1)
+    assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
+    assert found.score.baseline.source == "side_by_side"
+    assert len(found.score.baseline.values) == found.score.details["trials"] == 5
+    assert found.seconds < 10
+
+
+def test_seconds_that_are_put_off_are_counted(task: Task, tmp_path: Path) -> None:
+    found = graded(task, tmp_path, proof.NAIVE["lazy answer"])
+    assert found.score is not None, found.reason
+    assert found.score.value > 0.25
+
+
+@pytest.mark.parametrize("name", proof.JUNK)
+def test_junk_is_refused_with_its_reason(task: Task, tmp_path: Path, name: str) -> None:
+    found = graded(task, tmp_path, proof.JUNK[name].files)
+    assert found.score is None
+    assert found.reason is not None and proof.JUNK[name].reason in found.reason
+
+
+@pytest.mark.parametrize("name", ["works on", "other process", "own library", "other package"])
+def test_work_done_elsewhere_is_seen_without_a_sandbox_too(task: Task, tmp_path: Path, name: str) -> None:
+    found = graded(task, tmp_path, proof.JUNK[name].files, sandbox="none")
+    assert found.score is None
+    assert found.reason is not None and proof.JUNK[name].reason in found.reason
+
+
+def test_what_the_script_prints_and_writes_counts_for_nothing(task: Task, tmp_path: Path) -> None:
+    slow = proof.NAIVE["late answer"]["train.py"] + "\nprint('0.0000001')\n"
+    found = graded(task, tmp_path, {"train.py": slow, "submission.csv": "0.0000001\n"})
+    assert found.score is not None and found.score.value > 0.25
+
+
+def test_a_starter_that_fails_is_the_tasks_bug(task: Task, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(task.folder, broken)
+    (broken / "starter" / "train.py").write_text(proof.JUNK["no biases"].files["train.py"])
+    with pytest.raises(GradingError, match="wrong numbers"):
+        graded(load_task(broken), tmp_path / "submission", proof.GOLD["windows"])
+
+
+def test_the_reference_is_the_convolution_of_the_textbook() -> None:
+    """One number of it, by hand: batch 0, output channel 1, row 1, column 2 at stride 2, padding 1, kernel size 3."""
+    case = Case(batch=2, in_channels=2, height=5, width=7, out_channels=3, kernel_size=3, stride=2, padding=1)
+    inputs = draw(case, np.random.default_rng(0))
+    out = reference(case, inputs)
+    assert out.shape == (2, 3, 3, 4)
+    patch = inputs.x[0, :, 1:4, 3:6]  # rows from 1 * 2 - 1, columns from 2 * 2 - 1
+    assert out[0, 1, 1, 2] == pytest.approx((patch * inputs.weights[1]).sum() + inputs.biases[1])
+
+
+def test_the_odd_cases_hold_every_stride_padding_and_kernel_size_and_differ_each_time() -> None:
+    first, second = (odd_cases(np.random.default_rng(seed)) for seed in (1, 2))
+    assert first != second
+    for cases in (first, second):
+        assert {case.stride for case in cases} == {1, 2, 3}
+        assert {case.padding for case in cases} == {0, 1, 2}
+        assert {case.kernel_size for case in cases} == {1, 2, 3, 4, 5}
+        for case in cases:
+            assert min(reference(case, draw(case, np.random.default_rng(0))).shape) > 0
+
+
+@pytest.mark.slow
+def test_the_starter_runs_as_it_is(task: Task, tmp_path: Path) -> None:
+    shutil.copy(task.starter / "train.py", tmp_path)
+    ended = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    assert "output shape: (10, 16, 32, 32)" in ended.stdout
+    assert float((tmp_path / "submission.csv").read_text()) > 0
