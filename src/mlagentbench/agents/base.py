@@ -13,6 +13,7 @@ found the same way.
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
@@ -45,23 +46,52 @@ def find_agents() -> Mapping[str, Callable[..., Agent]]:
 
 
 def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
-    """An agent by name.
+    """An agent by name, or by the file and name of its class: `path/to/file.py:Name`.
 
     Raises:
         AgentError: there is no such agent, or it refuses an option.
     """
-    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
-    if not found:
-        names = sorted(entry_points(group=ENTRY_POINT_GROUP).names)
-        close = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise AgentError(f"there is no agent {name!r}{hint} There are: {', '.join(names)}")
-    factory: Callable[..., Agent] = next(iter(found)).load()
-    known = inspect.signature(factory).parameters
+    factory = _from_file(name) if ".py:" in name else _from_entry_points(name)
+    try:
+        known = inspect.signature(factory).parameters
+    except ValueError:
+        known = {}
     unknown = [option for option in options if option not in known]
     if unknown:
         raise AgentError(f"the agent {name!r} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
-    return factory(**options)
+    try:
+        return factory(**options)
+    except (TypeError, ValueError) as error:
+        raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
+
+
+def _from_entry_points(name: str) -> Callable[..., Agent]:
+    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    if found:
+        factory: Callable[..., Agent] = next(iter(found)).load()
+        return factory
+    names = sorted(entry_points(group=ENTRY_POINT_GROUP).names)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}? There are" if close else "there are"
+    raise AgentError(f"there is no agent {name!r}; {hint}: {', '.join(names)}, or name your own as path/to/file.py:Name")
+
+
+def _from_file(name: str) -> Callable[..., Agent]:
+    file, _, attribute = name.rpartition(":")
+    path = Path(file).resolve()
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise AgentError(f"there is no file {file} to take the agent {attribute!r} from")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        # The file is its user's own: whatever it raises is told as its fault.
+        raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
+    if not callable(factory := getattr(module, attribute, None)):
+        raise AgentError(f"{file} has no class or function {attribute!r}")
+    made: Callable[..., Agent] = factory
+    return made
 
 
 def render(prompt: str, **values: object) -> str:

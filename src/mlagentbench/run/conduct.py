@@ -84,7 +84,7 @@ async def conduct(
     listener = listener or Silent()
     with directory.lock():
         environment = _environment(plan, models, directory, sandbox, data, listener, through)
-        ending = await _act(agent, environment, stop)
+        ending = await _settled(environment, await _act(agent, environment, stop))
         listener.activity("grading")
         scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox)
         return await score_run(directory, scoring, ending, environment.usage, steps_too=plan.score_steps)
@@ -99,7 +99,7 @@ async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | Non
         if acting.done():
             return await acting
         acting.cancel()
-        await asyncio.wait((acting,))
+        await asyncio.wait((acting,), timeout=GRACE)
         if stopping.done():
             return Ending("cancelled", "the run was stopped")
         return Ending("limit_time", "the agent did nothing until the time limit")
@@ -107,14 +107,13 @@ async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | Non
         stopping.cancel()
         if not acting.done():
             acting.cancel()
-            await asyncio.wait((acting,))
+            await asyncio.wait((acting,), timeout=GRACE)
 
 
 async def _start(agent: Agent, environment: Environment) -> Ending:
     try:
         await environment.start()
         await agent(environment)
-        await environment.settle()
     except LimitReached as limit:
         return Ending(limit.ended, str(limit))
     except FormatFailure as failure:
@@ -129,6 +128,15 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
     if not environment.ended:
         return Ending("agent_error", "the agent returned without a final answer")
     return Ending("final_answer")
+
+
+async def _settled(environment: Environment, ending: Ending) -> Ending:
+    """Wait for the last step to be on disk, however the agent ended."""
+    try:
+        await environment.settle()
+    except InfrastructureError as failure:
+        return Ending("infrastructure", str(failure))
+    return ending
 
 
 def _environment(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -37,8 +38,12 @@ R = TypeVar("R", bound=Record)
 
 
 def new_name(task: str, agent: str) -> str:
-    """A name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a`."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{agent}-{secrets.token_hex(2)}"
+    """A name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a`.
+
+    Of an agent that is named by its file, as `path/to/file.py:Name`, the name counts.
+    """
+    short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{secrets.token_hex(2)}"
 
 
 def prepare_log_directory(path: Path) -> Path:

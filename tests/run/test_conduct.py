@@ -1,0 +1,184 @@
+"""One run, whole: however it ends, it is graded and its result is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.environment import RunLimits
+from mlagentbench.errors import AgentError, UsageError
+from mlagentbench.model import Models, Script, ScriptedReply
+from mlagentbench.records import Result
+from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.store.run_directory import find_runs
+from mlagentbench.tasks.catalogue import load_task
+from tests.support import finish, reply
+
+SPEC = """
+id = "guess"
+title = "Guess a number"
+category = "a test"
+modality = "text"
+published = 2026-01-31
+
+[metric]
+name = "points"
+direction = "maximize"
+
+[submission]
+mode = "file"
+files = ["submission.txt"]
+required = ["submission.txt"]
+
+[paper]
+baseline = 10.0
+"""
+GRADE = """
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.records import Score
+
+def grade(context):
+    text = context.submission.read_text("submission.txt").strip()
+    if text == "bug":
+        raise KeyError("a bug of the grader")
+    try:
+        return Score(value=float(text))
+    except ValueError:
+        raise InvalidSubmission(f"{text!r} is no number") from None
+"""
+AGENTS = """
+import asyncio
+
+class Raises:
+    async def __call__(self, environment):
+        raise RuntimeError("my own bug")
+
+class Returns:
+    async def __call__(self, environment):
+        return None
+
+class Sleeps:
+    async def __call__(self, environment):
+        await asyncio.sleep(3600)
+"""
+
+
+def submit(text: str) -> str:
+    return reply("Write File", f'{{"file_name": "submission.txt", "content": "{text}"}}')
+
+
+END = reply("Final Answer", '{"final_answer": "It is done."}')
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> RunPlan:
+    """A run of a small task by the research agent, without a sandbox."""
+    folder = tmp_path / "guess"
+    (folder / "starter").mkdir(parents=True)
+    (folder / "starter" / "train.py").write_text("print('hello')\n")
+    (folder / "task.toml").write_text(SPEC)
+    (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
+    (folder / "grade.py").write_text(GRADE)
+    (tmp_path / "agents.py").write_text(AGENTS)
+    return RunPlan(task=load_task(folder), agent="research", log_directory=tmp_path / "runs", variant="mini", sandbox="none")
+
+
+def carry_out(plan: RunPlan, replies: Sequence[str] = (), stop_after: float | None = None) -> Result:
+    async def story() -> Result:
+        stop = asyncio.Event()
+        if stop_after is not None:
+            asyncio.get_running_loop().call_later(stop_after, stop.set)
+        return await conduct(plan, Models.scripted(Script([ScriptedReply(reply=text) for text in replies])), stop=stop)
+
+    result = finish(story())
+    assert isinstance(result, Result)
+    (directory,) = find_runs(plan.log_directory)
+    assert directory.result == result, "what is returned is what is on disk"
+    return result
+
+
+def test_a_good_submission_is_a_success(plan: RunPlan) -> None:
+    result = carry_out(plan, [submit("11"), submit("12.5"), END])
+    assert (result.outcome.ended, result.outcome.verdict, result.success) == ("final_answer", "success", True)
+    assert result.score is not None and result.score.value == 12.5
+    assert result.improvement == pytest.approx(0.25)
+    assert result.final_answer == "It is done."
+    assert {"scripted_model", "unsandboxed", "paper_baseline"} <= set(result.outcome.flags)
+    assert [(score.step, score.value) for score in result.step_scores] == [(1, 11.0), (2, 12.5), (3, 12.5)]
+    assert result.usage["agent"].calls == 3
+    assert result.steps == 3
+
+
+def test_ten_percent_exactly_is_no_success(plan: RunPlan) -> None:
+    assert carry_out(plan, [submit("11"), END]).outcome.verdict == "no_improvement"
+
+
+def test_an_invalid_submission_says_why(plan: RunPlan) -> None:
+    result = carry_out(plan, [submit("many"), END])
+    assert result.outcome.verdict == "invalid_submission"
+    assert result.outcome.reason == "'many' is no number"
+    assert result.score is None and not result.success
+
+
+def test_nothing_submitted_is_no_submission(plan: RunPlan) -> None:
+    assert carry_out(plan, [END]).outcome.verdict == "no_submission"
+
+
+def test_a_graders_bug_is_never_the_agents_fault(plan: RunPlan) -> None:
+    result = carry_out(plan, [submit("bug"), END])
+    assert result.outcome.verdict == "ungraded"
+    assert "a bug of the grader" in (result.outcome.reason or "")
+
+
+def test_a_limit_ends_it_and_what_is_there_is_graded(plan: RunPlan) -> None:
+    result = carry_out(replace(plan, limits=RunLimits(steps=1)), [submit("20"), END])
+    assert (result.outcome.ended, result.outcome.verdict) == ("limit_steps", "success")
+
+
+@pytest.mark.parametrize(
+    "agent, ended, reason",
+    [("Raises", "agent_error", "RuntimeError: my own bug"), ("Returns", "agent_error", "without a final answer")],
+)
+def test_an_agents_own_fault_is_a_typed_outcome(plan: RunPlan, tmp_path: Path, agent: str, ended: str, reason: str) -> None:
+    result = carry_out(replace(plan, agent=f"{tmp_path}/agents.py:{agent}"))
+    assert result.outcome.ended == ended
+    assert reason in (result.outcome.reason or "")
+
+
+def test_an_agent_that_never_answers_is_stopped(plan: RunPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlagentbench.run.conduct.GRACE", 0.2)
+    result = carry_out(replace(plan, agent=f"{tmp_path}/agents.py:Sleeps", limits=RunLimits(time=0.2)))
+    assert result.outcome.ended == "limit_time"
+
+
+def test_a_run_that_is_stopped_is_graded_as_it_stands(plan: RunPlan) -> None:
+    sleep = reply("Write File", '{"file_name": "train.py", "content": "import time; time.sleep(60)"}')
+    run = reply("Execute Script", '{"script_name": "train.py"}')
+    result = carry_out(plan, [submit("20"), sleep, run], stop_after=2)
+    assert (result.outcome.ended, result.outcome.verdict, result.steps) == ("cancelled", "success", 2)
+
+
+def test_the_starter_alone_is_never_a_success(plan: RunPlan) -> None:
+    (plan.task.starter / "submission.txt").write_text("10")
+    result = carry_out(replace(plan, agent="baseline"))
+    assert result.improvement == 0
+    assert not result.success
+
+
+def test_a_plan_that_cannot_be_carried_out_runs_nothing(plan: RunPlan, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import nothing_of_the_kind\n")
+    for agent, complaint in [
+        ("nobody", "there is no agent 'nobody'"),
+        (f"{tmp_path}/nowhere.py:Agent", "there is no file"),
+        (f"{tmp_path}/agents.py:Nobody", "no class or function 'Nobody'"),
+        (f"{tmp_path}/broken.py:Agent", "ModuleNotFoundError"),
+    ]:
+        with pytest.raises(AgentError, match=complaint):
+            finish(conduct(replace(plan, agent=agent), Models.scripted(Script([]))))
+    with pytest.raises(UsageError, match="--log-dir"):
+        finish(conduct(replace(plan, log_directory=Path("/proc/runs")), Models.scripted(Script([]))))
+    assert not plan.log_directory.exists()
