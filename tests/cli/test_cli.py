@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.support import reply
 
 from mlagentbench.store.run_directory import RunDirectory, find_runs
+from tests.support import reply
 
 REPOSITORY = Path(__file__).parents[2]
 END = reply("Final Answer", '{"final_answer": "done"}')

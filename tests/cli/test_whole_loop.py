@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.test_cli import mlab
 
 from mlagentbench.store.run_directory import find_runs
+from tests.cli.test_cli import mlab
 
 pytestmark = pytest.mark.slow
 

@@ -109,6 +109,8 @@ def test_an_unknown_task_is_answered_with_what_there_is(folder: Path, tmp_path: 
     # By hand: (0.6 - 0.5) / 0.5; (2 - 1.5) / 2; a baseline below zero counts by its size: (-1 - -2) / 2; none over zero.
     [("maximize", 0.6, 0.5, 0.2), ("minimize", 1.5, 2.0, 0.25), ("maximize", -1.0, -2.0, 0.5), ("minimize", 1.0, 0.0, None)],
 )
-def test_improvement_is_relative_and_in_the_metrics_direction(direction: str, value: float, baseline: float, improvement: float | None) -> None:
+def test_improvement_is_relative_and_in_the_metrics_direction(
+    direction: str, value: float, baseline: float, improvement: float | None
+) -> None:
     metric = Metric(name="m", direction=direction)  # type: ignore[arg-type]
     assert metric.improvement(value, baseline) == (None if improvement is None else pytest.approx(improvement))

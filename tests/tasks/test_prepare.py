@@ -66,7 +66,7 @@ def test_a_preparation_that_fails_leaves_nothing_behind(task: Task, tmp_path: Pa
 
 
 def test_a_variant_that_is_not_there_says_which_is(task: Task, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="no function 'full'.*--variant"):
+    with pytest.raises(TaskError, match=r"no function 'full'.*--variant"):
         prepared(task, "full", tmp_path / "cache")
 
 

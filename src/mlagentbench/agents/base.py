@@ -6,8 +6,8 @@ An agent is an object that is called with an environment and acts in it until th
         async def __call__(self, environment: Environment) -> None:
             await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
 
-Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. Packages add agents by the entry point group `mlagentbench.agents`; this package's own are
-found the same way.
+Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent by
+its file. Packages add agents by the entry point group `mlagentbench.agents`; this package's own are found the same way.
 """
 
 from __future__ import annotations
@@ -52,10 +52,7 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
         AgentError: there is no such agent, or it refuses an option.
     """
     factory = _from_file(name) if ".py:" in name else _from_entry_points(name)
-    try:
-        known = inspect.signature(factory).parameters
-    except ValueError:
-        known = {}
+    known = inspect.signature(factory).parameters
     unknown = [option for option in options if option not in known]
     if unknown:
         raise AgentError(f"the agent {name!r} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.syntax import Syntax
 from rich.text import Text
 
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Step
-from mlagentbench.report.text import duration, plural, size, tokens, visible
+from mlagentbench.report.text import duration, plural, quantity, size, tokens, visible
 from mlagentbench.report.words import STATUSES, headline, outcome_words
 from mlagentbench.results.load import Run, load
 
@@ -30,50 +29,49 @@ def show(run: Path, number: int | None, diff: bool, calls: bool) -> None:
     RUN is a run's directory.
     """
     if not (run / "run.json").is_file():
-        raise UsageError(f"{run} is no run's directory; name one of those in it, such as {next(run.glob('*/run.json'), run / 'a-run').parent}")
+        example = next(run.glob("*/run.json"), run / "a-run" / "run.json").parent
+        raise UsageError(f"{run} is no run's directory; name one, such as {example}")
     (loaded,) = load(run)
     console = Console()
     steps = {step.number: step for step in loaded.steps}
-    if number is None:
-        console.print(Text(f"{loaded.info.task} ({loaded.info.variant}) by {loaded.info.agent} with {loaded.info.models['agent']}", style="dim"))
-        console.print(Text(headline(loaded.info, loaded.result), style="bold"))
-        console.print(Text(outcome_words(loaded.result)))
-        for step in loaded.steps:
-            _print_step(console, loaded, step, whole=False, diff=diff, calls=calls)
-    elif number not in steps:
+    if number is not None and number not in steps:
         raise UsageError(f"{loaded.name} has {plural(len(steps), 'step')}, and no step {number}")
-    else:
-        _print_step(console, loaded, steps[number], whole=True, diff=diff, calls=calls)
+    if number is None:
+        _print_run(console, loaded)
+    for step in loaded.steps if number is None else [steps[number]]:
+        _print_step(console, loaded, step, whole=number is not None)
+        if diff:
+            _print_changes(console, loaded, step)
+        if calls:
+            _print_calls(console, loaded, step)
 
 
-def _print_step(console: Console, run: Run, step: Step, *, whole: bool, diff: bool, calls: bool) -> None:
-    scores = {score.step: score for score in run.scores}
+def _print_run(console: Console, run: Run) -> None:
+    info = run.info
+    console.print(Text(f"{info.task} ({info.variant}) by {info.agent} with {info.models['agent']}", style="dim"))
+    console.print(Text(headline(info, run.result), style="bold"))
+    console.print(Text(outcome_words(run.result)))
+
+
+def _print_step(console: Console, run: Run, step: Step, *, whole: bool) -> None:
     title = Text.assemble(
         (f"\n{step.number:>3}  ", "dim"),
         (step.action.name, "bold"),
         (f"  {STATUSES[step.status]}", "green" if step.status == "ok" else "red"),
         (f"  {duration(step.seconds)}, {tokens(step.usage.tokens)} tokens", "dim"),
     )
-    score = scores.get(step.number)
-    if score is not None:
-        title.append(f"  score {score.value:.6g}" if score.value is not None else "  no valid score", style="cyan")
+    for score in run.scores:
+        if score.step == step.number:
+            title.append(f"  {quantity(score.value, run.info.unit)}" if score.value is not None else "  no valid score", style="cyan")
     console.print(title)
-    if whole:
-        for entry, text in step.entries.items():
-            console.print(Text.assemble((f"{entry}: ", "bold"), visible(text)))
-    elif "Thought" in step.entries:
-        console.print(Text(f"     {visible(step.entries['Thought'])}", style="italic"), overflow="ellipsis", no_wrap=True)
-    if whole:
-        console.print(Syntax(visible(json.dumps(dict(step.action.arguments), indent=2, ensure_ascii=False)), "json", background_color="default"))
-        console.print(Text(visible(step.observation)))
-    if diff:
-        _print_changes(console, run, step)
-    if calls:
-        for call in run.calls(step.number):
-            console.print(Text(f"--- {call.role} ({call.purpose}), {call.model}: the prompt", style="bold magenta"))
-            console.print(Text(visible(call.prompt)))
-            console.print(Text("--- the reply" + (f", which was sent back: {call.rejected}" if call.rejected else ""), style="bold magenta"))
-            console.print(Text(visible(call.reply)))
+    if not whole:
+        console.print(Text(f"     {visible(step.entries.get('Thought', ''))}", style="italic"), overflow="ellipsis", no_wrap=True)
+        return
+    for entry, text in step.entries.items():
+        console.print(Text.assemble((f"{entry}: ", "bold"), visible(text)))
+    arguments = json.dumps(dict(step.action.arguments), indent=2, ensure_ascii=False)
+    console.print(Text.assemble(("Arguments: ", "bold"), visible(arguments)))
+    console.print(Text.assemble(("Observation:\n", "bold"), visible(step.observation)))
 
 
 def _print_changes(console: Console, run: Run, step: Step) -> None:
@@ -84,3 +82,11 @@ def _print_changes(console: Console, run: Run, step: Step) -> None:
         console.print(Text(f"     {change.change}: {visible(change.path)} ({size(change.size_after or 0)})", style="bold"))
         for line in visible(change.text or "").splitlines():
             console.print(Text(f"     {line}", style=CHANGE_STYLES.get(line[:1], "")))
+
+
+def _print_calls(console: Console, run: Run, step: Step) -> None:
+    for call in run.calls(step.number):
+        console.print(Text(f"--- {call.model} as {call.role}, for {call.purpose}: the prompt", style="bold magenta"))
+        console.print(Text(visible(call.prompt)))
+        console.print(Text("--- its reply" + (f", sent back: {visible(call.rejected)}" if call.rejected else ""), style="bold magenta"))
+        console.print(Text(visible(call.reply)))

@@ -1,7 +1,7 @@
 """One run, whole: an agent in its environment until it ends, then the grading of what it left, then the result.
 
-Nothing here knows Inspect. Whatever ends a run, be it an answer, a limit, the agent's own fault, a provider or a signal, its last snapshot is
-graded and its result written.
+Nothing here knows Inspect. Whatever ends a run, be it an answer, a limit, the agent's own fault, a provider or a signal, its last snapshot
+is graded and its result written.
 """
 
 from __future__ import annotations
