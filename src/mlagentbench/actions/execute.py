@@ -37,7 +37,8 @@ async def execute_script(context: ActionContext, script_name: Annotated[str, "a 
     if kind != "file":
         raise ActionError(f"{script_name} is no file, so it cannot be run.")
     # A name that starts with a dash would be an option of the interpreter.
-    execution = await context.run_script(("python", "-u", script_name if script_name.startswith("/") else f"./{script_name}"))
+    path = f"./{script_name}" if script_name.startswith("-") else script_name
+    execution = await context.run_script(("python", "-u", path))
     return observed(script_name, execution)
 
 

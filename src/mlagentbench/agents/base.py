@@ -6,8 +6,8 @@ An agent is an object that is called with an environment and acts in it until th
         async def __call__(self, environment: Environment) -> None:
             await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
 
-Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent by
-its file. Packages add agents by the entry point group `mlagentbench.agents`; this package's own are found the same way.
+Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent
+by its file. Packages add agents by the entry point group `mlagentbench.agents`; this package's own are found the same way.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ the sandbox, the edits are made, and the hidden grader times the layer on inputs
 
 CLOSING = f"""\
 With a real model, for example:
-  [bold]pip install openai[/]; [bold]export OPENAI_API_KEY=...[/]
-  [bold]mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8[/]
+  [bold]make install EXTRAS=openai[/]
+  [bold]export OPENAI_API_KEY=...[/]
+  [bold].venv/bin/mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8[/]
 """
 
 
