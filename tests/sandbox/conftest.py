@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.sandbox.processes import Run, Trace
 
 from mlagentbench.sandbox.base import Box, BoxLimits, Execution, Sandbox
 from mlagentbench.sandbox.isolation import choose, probe
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.sandbox.process import run
+from tests.sandbox.processes import Run, Trace
 
 
 def sandbox_of(name: str) -> Sandbox:
@@ -32,7 +35,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["bubblewrap", "none"])
+@pytest.fixture(params=["bubblewrap", "landlock", "none"])
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     """Each sandbox whose promise about processes is the same."""
     return sandbox_of(request.param)
@@ -52,3 +55,18 @@ def execute(workspace: Path) -> Run:
 @pytest.fixture
 def trace() -> Trace:
     return Trace()
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment with this package installed, and another copy of it on a .pth file, as an editable install leaves it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
+    package = Path(__file__).parents[2] / "src" / "mlagentbench"
+    for folder in (site / "mlagentbench", tmp_path / "src" / "mlagentbench"):
+        shutil.copytree(package, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "editable.pth").write_text(f"{tmp_path / 'src'}\n")
+    for module in ("visible", "other"):
+        (site / module).mkdir()
+        (site / module / "__init__.py").write_text(f"print('{module} is here')")
+    return tmp_path / "venv" / "bin" / "python"

@@ -12,12 +12,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.sandbox.conftest import sandbox_of
-from tests.sandbox.processes import Run
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Box, BoxLimits, Mount, Sandbox
 from mlagentbench.sandbox.interpreter import describe
+from tests.sandbox.conftest import sandbox_of
+from tests.sandbox.processes import Run
 
 CALL = """
 import ctypes, os, sys
@@ -239,21 +239,6 @@ def test_memory_file_systems_are_bounded(sandbox: Sandbox, execute: Run, workspa
     for folder in ("/tmp", "/dev/shm"):
         done = execute(sandbox, "sh", "-c", f"head -c 300M /dev/zero > {folder}/big", memory_mb=400)
         assert "No space left" in done.output or done.reason == "memory"
-
-
-@pytest.fixture
-def venv(tmp_path: Path) -> Path:
-    """A virtual environment with this package installed, and another copy of it on a .pth file, as an editable install leaves it."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
-    site = next((tmp_path / "venv").glob("lib/python*/site-packages"))
-    package = Path(__file__).parents[2] / "src" / "mlagentbench"
-    for folder in (site / "mlagentbench", tmp_path / "src" / "mlagentbench"):
-        shutil.copytree(package, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (site / "editable.pth").write_text(f"{tmp_path / 'src'}\n")
-    for module in ("visible", "other"):
-        (site / module).mkdir()
-        (site / module / "__init__.py").write_text(f"print('{module} is here')")
-    return tmp_path / "venv" / "bin" / "python"
 
 
 def test_this_package_is_hidden_from_scripts(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path, tmp_path: Path) -> None:

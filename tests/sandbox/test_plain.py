@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.sandbox.processes import Run, Trace
 
 from mlagentbench.sandbox.plain import PlainSandbox
+from tests.sandbox.processes import Run, Trace
 
 
 def test_it_says_that_it_isolates_nothing() -> None:

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.sandbox.processes import Run, Trace
 
 from mlagentbench.errors import ActionError
 from mlagentbench.sandbox.base import Box, BoxLimits, Sandbox
 from mlagentbench.sandbox.process import run, start
+from tests.sandbox.processes import Run, Trace
 
 DAEMON = """
 import os, sys

@@ -18,6 +18,10 @@ WORKSPACE = "/workspace"
 
 Isolation = Literal["bubblewrap", "docker", "landlock", "none"]
 
+OWN_FILES: frozenset[Isolation] = frozenset({"bubblewrap", "docker"})
+"""The sandboxes with a file system of their own: a workspace is at `WORKSPACE`, and `Box.read_only` is mounted. In the others a workspace
+is where the host has it, and data must be linked into it."""
+
 
 class Mount(NamedTuple):
     """A file or folder of the host that a box can read."""

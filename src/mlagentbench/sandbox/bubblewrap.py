@@ -21,7 +21,7 @@ from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
 from mlagentbench.sandbox.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
-from mlagentbench.sandbox.interpreter import Interpreter, describe, package_files
+from mlagentbench.sandbox.interpreter import Interpreter, check_workspace, describe, package_files
 from mlagentbench.sandbox.limits import TASKS_PER_PROCESS, set_tasks
 
 HOW_TO_GET = "install it: `apt install bubblewrap` (Debian, Ubuntu), `dnf install bubblewrap` (Fedora, RHEL), `pacman -S bubblewrap` (Arch)"
@@ -53,7 +53,7 @@ class BubblewrapSandbox:
             SandboxUnavailable: bubblewrap is missing, the interpreter cannot be shown, a GPU or a mount does not exist.
         """
         interpreter = describe(box.python)
-        _check(box, interpreter)
+        check_workspace(box, interpreter)
         gpus = gpu_nodes(box.gpus)
         arguments = [
             *_privileges(),
@@ -172,20 +172,6 @@ def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:
     if filter_file is None:
         return words
     return ("/bin/sh", "-c", 'exec 9<"$0"; exec "$@"', filter_file, words[0], "--seccomp", "9", *words[1:])
-
-
-def _check(box: Box, interpreter: Interpreter) -> None:
-    if not box.workspace.is_dir():
-        raise SandboxUnavailable(f"the workspace {box.workspace} is no folder")
-    for mount in box.read_only:
-        if not mount.host.exists():
-            raise SandboxUnavailable(f"{mount.host}, which a sandbox was to show at {mount.inside}, does not exist")
-    workspace = box.workspace.resolve()
-    for root in (*interpreter.roots, Path("/usr")):
-        if workspace.is_relative_to(root.resolve()):
-            raise SandboxUnavailable(
-                f"the workspace {workspace} lies in {root}, which every sandbox shows; choose another --log-dir, or another --python"
-            )
 
 
 def _program() -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox.base import Box
 
 PACKAGE = "mlagentbench"
 """Hidden from every box: tasks make their small data from a seed, so that the package holds the answers."""
@@ -80,6 +81,25 @@ def describe(python: Path) -> Interpreter:
     links = tuple(link for link in chain if not _lies_in(link, roots))
     hidden = dict.fromkeys(spelling for place in places if place.is_dir() for spelling in spellings(place, (*roots, *SYSTEM)))
     return Interpreter(executable, roots, sites, links, tuple(hidden))
+
+
+def check_workspace(box: Box, interpreter: Interpreter) -> None:
+    """Prove that what a box shows exists, and that its workspace, beside which answers may lie, is not shown with the installation.
+
+    Raises:
+        SandboxUnavailable: it does not, or it is.
+    """
+    if not box.workspace.is_dir():
+        raise SandboxUnavailable(f"the workspace {box.workspace} is no folder")
+    for mount in box.read_only:
+        if not mount.host.exists():
+            raise SandboxUnavailable(f"{mount.host}, which a sandbox was to show at {mount.inside}, does not exist")
+    workspace = box.workspace.resolve()
+    for root in (*interpreter.roots, *SYSTEM):
+        if workspace.is_relative_to(root.resolve()):
+            raise SandboxUnavailable(
+                f"the workspace {workspace} lies in {root}, which every sandbox shows; choose another --log-dir, or another --python"
+            )
 
 
 def spellings(path: Path, roots: tuple[Path, ...]) -> list[Path]:

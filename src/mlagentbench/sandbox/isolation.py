@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox import bubblewrap
+from mlagentbench.sandbox import bubblewrap, landlock
 from mlagentbench.sandbox.base import Isolation, Sandbox
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
+from mlagentbench.sandbox.landlock import LandlockSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.sandbox.standalone import confine
 
 Choice = Literal["auto", "bubblewrap", "docker", "landlock", "none"]
 CHOICES: tuple[Choice, ...] = ("auto", "bubblewrap", "docker", "landlock", "none")
@@ -70,6 +73,15 @@ def _bubblewrap() -> Capability:
     return Capability("bubblewrap", False, f"bubblewrap {version} cannot start: {failure}", bubblewrap.HOW_TO_ALLOW)
 
 
+def _landlock() -> Capability:
+    version = confine.abi() if sys.platform == "linux" else 0
+    if version < landlock.NEEDED:
+        return Capability(
+            "landlock", False, f"this kernel speaks version {version} of Landlock, {landlock.NEEDED} is needed", landlock.HOW_TO_GET
+        )
+    return Capability("landlock", True, f"Landlock version {version}", "")
+
+
 def _failure(command: tuple[str, ...]) -> str | None:
     """Why a command fails, in a line; None where it does not."""
     try:
@@ -82,5 +94,5 @@ def _failure(command: tuple[str, ...]) -> str | None:
     return lines[-1] if tried.returncode else None
 
 
-_TRIALS: dict[Isolation, Callable[[], Capability]] = {"bubblewrap": _bubblewrap}
-_SANDBOXES: dict[Isolation, Callable[[], Sandbox]] = {"bubblewrap": BubblewrapSandbox}
+_TRIALS: dict[Isolation, Callable[[], Capability]] = {"bubblewrap": _bubblewrap, "landlock": _landlock}
+_SANDBOXES: dict[Isolation, Callable[[], Sandbox]] = {"bubblewrap": BubblewrapSandbox, "landlock": LandlockSandbox}

@@ -149,6 +149,8 @@ class SandboxProcess:
     def close(self) -> None:
         """Kill it and close the pipes."""
         try:
+            if self._hung_up():
+                self.wait(GRACE / 4)  # it is ending by itself, and `reason` should say of what
             self.kill()
         finally:
             self._closed.set()
@@ -156,6 +158,14 @@ class SandboxProcess:
             for pipe in (self.stdin, self.stdout):
                 with contextlib.suppress(BrokenPipeError):  # what was not yet flushed has no reader any more
                     pipe.close()
+
+    def _hung_up(self) -> bool:
+        """Whether nobody can write to its standard output any more."""
+        if self.stdout.closed:
+            return False
+        poll = select.poll()
+        poll.register(self.stdout, 0)
+        return bool(poll.poll(0))
 
     def __enter__(self) -> Self:
         return self

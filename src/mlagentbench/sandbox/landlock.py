@@ -1,0 +1,104 @@
+"""Landlock: the kernel's own confinement, which needs no installation and no privilege, for machines without bubblewrap.
+
+A command runs in its workspace where it lies on the host. It reads the system's programs, one Python installation and the data of its box,
+and writes its workspace, its temporary folder and shared memory of its own. It has no network and no capability. What Landlock cannot
+promise is `LIMITATIONS`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox import seccomp
+from mlagentbench.sandbox.base import Box, Isolation, Launch
+from mlagentbench.sandbox.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
+from mlagentbench.sandbox.interpreter import Interpreter, check_workspace, describe, package_files
+from mlagentbench.sandbox.standalone import confine
+
+LIMITATIONS = (
+    "data lies where the host has it, not at a fixed path, and the workspace too",
+    "a file outside cannot be opened or listed, but a command can ask whether a path exists and how large it is",
+    "the mode, owner and times of the user's own files can be changed anywhere, though not what they hold",
+    "local sockets with a path, such as Docker's or a desktop's, can be connected to where the user may",
+    "other processes can be listed with their command lines, though not read, traced or (from Linux 6.12) signalled",
+    "a command that keeps its supervisor from its work is ended by other means, which can miss a process without a control group",
+    "no TCP at all, not even to itself, unless the box has the network",
+)
+"""What a user of this sandbox should know, a line each."""
+
+NEEDED = 3
+"""The first version of Landlock that keeps files from being truncated (Linux 6.2)."""
+HOW_TO_GET = "it needs Linux 6.2 or later with `landlock` in /sys/kernel/security/lsm; bubblewrap runs on older ones"
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
+_ETC_NETWORK = ("/etc/ca-certificates", "/etc/hosts", "/etc/nsswitch.conf", "/etc/pki", "/etc/resolv.conf", "/etc/ssl")
+_KERNEL = ("/proc", "/sys/devices/system")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+
+
+class LandlockSandbox:
+    """Runs a command that has given up its rights. See `LIMITATIONS`."""
+
+    isolation: Isolation = "landlock"
+
+    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
+        """How to start a command in a box.
+
+        Raises:
+            SandboxUnavailable: the kernel cannot hold what the box asks, the interpreter cannot be shown, a GPU or a mount does not exist.
+        """
+        version = confine.abi()
+        if version < NEEDED:
+            raise SandboxUnavailable(f"this kernel speaks version {version} of Landlock and {NEEDED} is needed; {HOW_TO_GET}")
+        interpreter = describe(box.python)
+        check_workspace(box, interpreter)
+        call_filter = seccomp.build(sockets=box.network)
+        if call_filter is None and version < 4 and not box.network:
+            raise SandboxUnavailable("this machine cannot keep a command from the network; use --sandbox bubblewrap or docker")
+        gpus = gpu_nodes(box.gpus)
+        paths = [
+            *(("read", path) for path in (*_ETC, *_KERNEL, *(_ETC_NETWORK if box.network else ()), *(("/sys",) if gpus.nodes else ()))),
+            *_installation(interpreter, box),
+            *(("device", path) for path in (*_DEVICES, *map(str, gpus.nodes))),
+            ("shared", "/dev/shm"),
+            *(("read", str(mount.host)) for mount in box.read_only),
+            ("write" if box.workspace_writable else "read", str(box.workspace)),
+        ]
+        rules = json.dumps({"paths": paths, "tcp": box.network, "filter": (call_filter or b"").hex()})
+        words = (sys.executable, "-I", "-S", confine.__file__, rules, *own_command(command, box))
+        path = f"{interpreter.executable.parent}:{SYSTEM_PATH}"
+        environment = {**variables(box), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
+        return Launch(words, environment, box.workspace, namespace=False)
+
+
+def _installation(interpreter: Interpreter, box: Box) -> Iterator[tuple[str, str]]:
+    """Rules for the programs and one Python installation, without this package, and with no other packages than the box names.
+
+    Landlock allows whole folders and takes nothing back, so that the way down to what is hidden is allowed piece by piece.
+    """
+    hidden = {place.resolve() for place in interpreter.hidden}
+    if box.packages is not None:
+        hidden |= {site.resolve() for site in interpreter.sites}
+        for site in interpreter.sites:
+            yield "list", str(site)
+            yield from (("read", str(path)) for path in package_files(site, box.packages))
+    roots = {root.resolve() for root in (*map(Path, _SYSTEM), *interpreter.roots) if root.exists()}
+    for root in sorted(roots):
+        yield "list", str(root)
+        yield from (("read", str(path)) for path in _around(root, hidden))
+
+
+def _around(folder: Path, hidden: Iterable[Path]) -> Iterator[Path]:
+    """The fewest paths that hold everything below a folder but some other folders."""
+    below = [place for place in hidden if place.is_relative_to(folder)]
+    if not below:
+        yield folder
+    elif folder not in below:
+        for entry in folder.iterdir():
+            if not entry.is_symlink():  # its target has rules of its own
+                yield from _around(entry, below)

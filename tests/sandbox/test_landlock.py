@@ -1,0 +1,217 @@
+"""What a command under Landlock tries, and cannot do. What it can do although it should not is in `landlock.LIMITATIONS`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox.base import Box, Mount, Sandbox
+from mlagentbench.sandbox.interpreter import describe
+from mlagentbench.sandbox.landlock import LIMITATIONS
+from mlagentbench.sandbox.standalone import confine
+from tests.sandbox.conftest import sandbox_of
+from tests.sandbox.processes import Run, Trace
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    return sandbox_of("landlock")
+
+
+@pytest.fixture
+def box(workspace: Path, tmp_path: Path) -> Box:
+    data = tmp_path / "data"
+    (data / "deep").mkdir(parents=True)
+    (data / "deep" / "train.csv").write_text("1,2\n")
+    (workspace / "data").symlink_to(data)
+    (tmp_path / "answers.csv").write_text("the answer")
+    return Box(workspace, read_only=(Mount(data, "/workspace/data"),))
+
+
+def test_the_workspace_can_be_used_as_ever(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    done = execute(
+        sandbox, "sh", "-c", "mkdir a b; echo hello > a/x; mv a/x b/y; ln -s b/y link; rm -r a; cat link; cat data/deep/train.csv", box=box
+    )
+
+    assert done.output == "hello\n1,2\n"
+
+
+def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    data = box.read_only[0].host
+    attacks = (
+        "echo 9 > data/deep/train.csv",
+        "echo 9 >> data/deep/train.csv",
+        "truncate -s 0 data/deep/train.csv",
+        "rm -rf data/deep",
+        f"rm -rf {data}",
+        f"mv {data} .",
+        "mv data/deep/train.csv .",
+        "touch data/new",
+        "ln data/deep/train.csv hard && echo 9 > hard",
+        "ln -s data/deep/train.csv link && echo 9 > link",
+    )
+    for attack in attacks:
+        execute(sandbox, "sh", "-c", attack, box=box)
+        assert (data / "deep" / "train.csv").read_text() == "1,2\n", attack
+        assert [entry.name for entry in data.iterdir()] == ["deep"], attack
+
+
+def test_files_of_the_host_cannot_be_read_or_listed(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path) -> None:
+    for command in (
+        f"cat {tmp_path}/answers.csv",
+        f"ls {tmp_path}",
+        f"ln -s {tmp_path}/answers.csv link; cat link",
+        f"ln {tmp_path}/answers.csv hard; cat hard",
+        f"mv {tmp_path}/answers.csv .",
+        f"cat {__file__}",
+        "cat /etc/passwd",
+        "ls /root /home /tmp /var",
+        f"cat /proc/self/root{tmp_path}/answers.csv",
+    ):
+        done = execute(sandbox, "sh", "-c", command, box=box)
+        assert done.exit_code != 0, command
+        assert "the answer" not in done.output
+
+
+def test_only_the_workspace_and_the_temporary_folder_can_be_written(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path) -> None:
+    for place in (tmp_path, Path("/tmp"), Path("/usr"), Path("/etc"), Path(sys.prefix), Path.home(), Path("/dev"), Path("/run")):
+        assert execute(sandbox, "touch", str(place / "written"), box=box).exit_code != 0, place
+        assert not (place / "written").exists()
+    assert execute(sandbox, "sh", "-c", "touch $TMPDIR/x $HOME/x written", box=box).exit_code == 0
+
+
+def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    (workspace / "model.txt").write_text("1")
+
+    done = execute(sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", box=Box(workspace, workspace_writable=False))
+
+    assert done.output.startswith("1")
+    assert (workspace / "model.txt").read_text() == "1"
+    assert os.listdir(workspace) == ["model.txt"]
+
+
+def test_the_harness_cannot_be_read_traced_or_signalled(sandbox: Sandbox, execute: Run, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = subprocess.Popen(["sleep", "60"], env={"KEY": "sk-secret"})
+    try:
+        for pid in (victim.pid, os.getpid()):
+            for name in ("environ", "mem", "maps", "fd", "root/"):
+                assert execute(sandbox, "sh", "-c", f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}", box=box).exit_code != 0, name
+        if confine.abi() >= 6:
+            assert execute(sandbox, "sh", "-c", f"kill -9 {victim.pid}", box=box).exit_code != 0
+            assert victim.poll() is None
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+def test_the_supervisor_cannot_be_killed(sandbox: Sandbox, execute: Run, box: Box, trace: Trace) -> None:
+    if confine.abi() < 6:
+        pytest.skip("this kernel's Landlock does not hold signals")
+
+    done = execute(sandbox, "sh", "-c", f"kill -9 $PPID; setsid sleep {trace.seconds} & echo on", box=box)
+
+    assert done.output.endswith("on\n")
+    assert not trace.alive()
+
+
+PRIVILEGES = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for name, *arguments in (
+    ("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, None), ("umount2", b"/proc", 2), ("chroot", b"/tmp"), ("unshare", 0x10000000),
+    ("mknod", b"sda", 0o60666, 0x800), ("sethostname", b"x", 1), ("setuid", 1), ("syscall", 101, 16, os.getppid(), 0, 0),
+):
+    if getattr(libc, name)(*arguments) != -1:
+        sys.exit(f"{name} succeeded")
+status = open("/proc/self/status").read()
+for line in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+    assert f"{line}:\\t0000000000000000" in status, status
+assert "NoNewPrivs:\\t1" in status
+"""
+
+
+def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    if os.getuid() != 0:
+        pytest.skip("setuid to oneself is no privilege; only root has any to lose")
+    done = execute(sandbox, "python", "-c", PRIVILEGES, box=box)
+
+    assert done.exit_code == 0, done.output
+
+
+def test_there_is_no_network_unless_asked_for(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connect = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
+        assert execute(sandbox, "python", "-c", connect, box=Box(workspace, network=True)).exit_code == 0
+        assert execute(sandbox, "python", "-c", connect, box=Box(workspace)).exit_code != 0
+    datagram = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))"
+    assert execute(sandbox, "python", "-c", datagram, box=Box(workspace)).exit_code != 0
+
+
+def test_this_package_and_others_are_hidden(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
+    importing = "import mlagentbench; print(mlagentbench.__file__)"
+    assert execute(sandbox, "python", "-c", importing, box=Box(workspace, python=venv)).exit_code != 0
+    assert execute(sandbox, "python", "-c", "import visible, other", box=Box(workspace, python=venv)).exit_code == 0
+
+    box = Box(workspace, python=venv, packages=("visible",))
+    assert execute(sandbox, "python", "-c", "import visible", box=box).output == "visible is here\n"
+    for hidden in ("other", "mlagentbench.tasks"):
+        assert execute(sandbox, "python", "-c", f"import {hidden}", box=box).exit_code != 0
+    assert execute(sandbox, "cat", str(describe(venv).sites[0] / "other" / "__init__.py"), box=box).exit_code != 0
+
+
+def test_ordinary_experiments_work(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    (workspace / "train.py").write_text(
+        "import multiprocessing, tempfile, numpy\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n"
+        "    with multiprocessing.Manager() as manager: print(manager.list([1]))\n"
+        "    tempfile.NamedTemporaryFile().write(b'x')\n"
+        "    numpy.save('out.npy', numpy.ones(3) @ numpy.ones((3, 3)))\n"
+    )
+    done = execute(sandbox, "python", "train.py")
+
+    assert (done.output, done.exit_code) == ("[1, 2]\n[1]\n", 0)
+    assert (workspace / "out.npy").exists()
+
+
+def test_an_old_kernel_is_told_from_a_new_one(sandbox: Sandbox, execute: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confine, "abi", lambda: 2)
+
+    with pytest.raises(SandboxUnavailable, match=r"Linux 6\.2"):
+        execute(sandbox, "true")
+
+
+def test_its_limitations_are_told() -> None:
+    assert all(limitation for limitation in LIMITATIONS)
+
+
+def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
+    python = Path("/usr/bin/python3")
+    if os.getuid() != 0 or not python.exists():
+        pytest.skip("needs root, to become another user, and a Python that this user can reach")
+    folder = Path("/tmp", f"mlagentbench-nobody-{os.getpid()}")
+    program = (
+        "import asyncio, sys; from pathlib import Path; from mlagentbench.sandbox.base import Box\n"
+        "from mlagentbench.sandbox.isolation import choose; from mlagentbench.sandbox.process import run\n"
+        "box = Box(Path(sys.argv[1]))\n"
+        "print(asyncio.run(run(choose('landlock'), ('sh', '-c', 'touch made; cat ../secret; cat /etc/passwd'), box)).output)"
+    )
+    try:
+        shutil.copytree(Path(__file__).parents[2] / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "workspace").mkdir()
+        (folder / "secret").write_text("secret")
+        os.chown(folder / "workspace", 65534, 65534)
+        words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", program, folder / "workspace"]
+        done = subprocess.run(words, env={"PYTHONPATH": str(folder / "src")}, capture_output=True, text=True, cwd="/")
+        assert done.stderr == ""
+        assert done.stdout.count("Permission denied") == 2
+        assert (folder / "workspace" / "made").exists()
+    finally:
+        shutil.rmtree(folder)
