@@ -1,0 +1,293 @@
+"""The report page: one HTML file that holds everything it needs, and asks no network for anything.
+
+Every text goes through the templates, which escape it; `text.visible` shows what would act unseen. A small report carries its runs' stories
+as they are, so that it can be read, searched and printed without JavaScript. A large one carries them packed (gzip), and a story is
+unpacked when its run is opened: the same HTML either way, made in one place.
+"""
+
+from __future__ import annotations
+
+import base64
+import bisect
+import gzip
+import hashlib
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from mlagentbench.errors import UsageError
+from mlagentbench.report import plots
+from mlagentbench.report.page.run_view import RunView, run_view
+from mlagentbench.report.page.step_view import Room, rejected_replies, shown_path, step_views
+from mlagentbench.report.text import plural, visible
+from mlagentbench.results.load import Run, scan
+
+MAX_BYTES = 4_900_000
+"""What the page may weigh; texts are cut shorter until it does."""
+WHOLE = 1_500_000
+"""Up to so many characters the stories are in the page as they are; beyond, packed."""
+ROOMS = tuple(
+    Room(words, output)
+    for words, output in (
+        *((12_000, 12_000), (6_000, 5_000), (4_000, 2_500), (3_000, 1_500), (2_000, 1_000), (1_500, 700), (1_200, 500), (1_000, 400)),
+        *((800, 300), (600, 240), (450, 190), (330, 150), (240, 120), (170, 90), (120, 60), (80, 40)),
+    )
+)
+"""How long texts may be, from the most to the least: the first with which the page keeps its size is taken."""
+FEW = 3
+"""Names up to which they are told and not counted."""
+SAMPLE = 10
+"""Runs from which the size of the page is estimated before all are rendered."""
+
+
+class Column(NamedTuple):
+    """A column of the table of runs."""
+
+    label: str
+    kind: str = "text"
+    wide: bool = False
+    """Whether it is left out where there is little room."""
+
+
+COLUMNS = (
+    Column("Run", "number"),
+    Column("Task", wide=True),
+    Column("Agent", wide=True),
+    Column("Outcome"),
+    Column("Improvement", "number"),
+    Column("Score", "number", wide=True),
+    Column("Steps", "number", wide=True),
+    Column("Time", "number", wide=True),
+    Column("Tokens", "number", wide=True),
+    Column("Cost", "number", wide=True),
+)
+
+
+class Filter(NamedTuple):
+    """A choice that narrows the table."""
+
+    label: str
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run's part of the page."""
+
+    slug: str
+    title: str
+    html: Markup
+    packed: str = ""
+    """The HTML packed for a script element, where it is not in the page as it is."""
+
+
+def write_report(logs: Path, output: Path) -> Path:
+    """Write the report of a run, or of the runs of a log directory, as one page.
+
+    Returns:
+        `output`.
+
+    Raises:
+        RunNotFound: there are no runs at `logs`.
+        UsageError: the file cannot be written.
+    """
+    html = render_report(logs)
+    temporary = output.with_name(f".{output.name}.part")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(html.encode("utf-8", "replace"))
+        temporary.replace(output)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise UsageError(f"cannot write the report to {output}: {error.strerror}; choose another file with -o") from None
+    return output
+
+
+def render_report(logs: Path, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE) -> str:
+    """The page of `write_report` as a text.
+
+    Args:
+        logs: a log directory, or a run's directory.
+        max_bytes: what it may weigh.
+        whole: characters up to which stories are in the page as they are.
+
+    Raises:
+        RunNotFound: there are no runs at `logs`.
+    """
+    runs, unreadable = scan(logs)
+    many = len(runs) != 1 or bool(unreadable)
+    slugs = _slugs(runs)
+    pages = _Pages(many, slugs)
+    room, stories = _fitted(pages, runs, max_bytes, whole)
+    views = [run_view(run, slugs[run.directory.path], room) for run in runs]
+    overview = pages.overview(views, unreadable) if many else Markup()
+    title = _counted(views) if many else f"{views[0].task}: {views[0].title}"
+    return pages.shell(title, str(shown_path(logs)), overview, stories, room)
+
+
+class _Pages:
+    """The templates, and what every one of them is given."""
+
+    def __init__(self, many: bool, slugs: dict[Path, str]) -> None:
+        self.many = many
+        self.slugs = slugs
+        self._charts: dict[Path, Markup] = {}
+        self._templates = Environment(
+            loader=PackageLoader("mlagentbench.report.page"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        )
+        self._templates.filters.update(breakable=_breakable, blank=lambda value: "" if value is None else value)
+        self._templates.globals.update(plural=plural)
+
+    def run(self, run: Run, room: Room) -> Story:
+        """One run's story."""
+        slug = self.slugs[run.directory.path]
+        view = run_view(run, slug, room)
+        after_last = (run.steps[-1].number if run.steps else 0) + 1
+        html = self._templates.get_template("run.html.j2").render(
+            run=view,
+            many=self.many,
+            chart=self._chart(run, slug),
+            chart_words=plots.describe_scores(run.info, run.scores, run.result.baseline if run.result else None),
+            steps=step_views(run, slug, room) if run.steps else (),
+            rejected=rejected_replies(run, after_last, room),
+        )
+        return Story(slug, view.title, Markup(html))
+
+    def overview(self, views: Sequence[RunView], unreadable: Sequence[str]) -> Markup:
+        """The table of all runs."""
+        html = self._templates.get_template("overview.html.j2").render(
+            runs=views,
+            unreadable=unreadable,
+            columns=COLUMNS,
+            filters=_filters(views),
+            title=_counted(views),
+            tasks=_named("task", [view.task for view in views]),
+            agents=_named("agent", [view.agent for view in views]),
+            models=_named("model", [view.models for view in views]),
+            lede=_outcomes(views),
+        )
+        return Markup(html)
+
+    def shell(self, title: str, scope: str, overview: Markup, stories: Sequence[Story], room: Room) -> str:
+        """The whole page."""
+        style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+        packed = any(story.packed for story in stories)
+        return self._templates.get_template("report.html.j2").render(
+            title=title,
+            scope=scope,
+            policy=Markup(_policy(style, script)),
+            style=Markup(style),
+            script=Markup(script),
+            overview=overview,
+            runs=stories,
+            packed=packed,
+            made=time.strftime("Made by MLAgentBench on %-d %b %Y, %H:%M UTC", time.gmtime()),
+            room=room,
+        )
+
+    def _chart(self, run: Run, slug: str) -> Markup:
+        key = run.directory.path
+        if key not in self._charts:
+            baseline = run.result.baseline if run.result else None
+            steps = run.steps[-1].number if run.steps else 0
+            link = f"#{quote(slug)}/"
+            chart = plots.score_over_steps(run.info, run.scores, baseline, steps, plots.THEMED, link=lambda step: f"{link}{step}")
+            self._charts[key] = Markup(plots.to_svg(chart)) if chart else Markup()
+        return self._charts[key]
+
+
+def _fitted(pages: _Pages, runs: Sequence[Run], max_bytes: int, whole: int) -> tuple[Room, list[Story]]:
+    """All stories, their texts cut as little as the page's size allows."""
+    sample = runs[:: max(1, len(runs) // SAMPLE)]
+    # What is not stories is the table, over a kilobyte a run, and the page's own style and script.
+    budget = max_bytes - 50_000 - 1_500 * len(runs)
+
+    def seems_to_fit(room: Room) -> bool:
+        return sum(len(_pack(pages.run(run, room).html)) for run in sample) * len(runs) <= budget * len(sample)
+
+    first = bisect.bisect_left(ROOMS[:-1], True, key=seems_to_fit) if len(sample) < len(runs) else 0
+    for room in ROOMS[first:]:
+        stories = [pages.run(run, room) for run in runs]
+        if sum(len(story.html) for story in stories) <= min(whole, budget):
+            break
+        stories = [Story(story.slug, story.title, Markup(), _pack(story.html)) for story in stories]
+        if sum(len(story.packed) for story in stories) <= budget:
+            break
+    return room, stories
+
+
+def _pack(html: str) -> str:
+    return base64.b64encode(gzip.compress(html.encode("utf-8", "replace"), 9, mtime=0)).decode("ascii")
+
+
+def _policy(style: str, script: str) -> str:
+    """A content security policy that allows this page's own style and script, and nothing else from anywhere."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    own = f"style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
+    return f"default-src 'none'; img-src data:; {own}; base-uri 'none'; form-action 'none'"
+
+
+def _slugs(runs: Sequence[Run]) -> dict[Path, str]:
+    """Names for addresses within the page, by the runs' directories."""
+    slugs: dict[Path, str] = {}
+    for run in runs:
+        slug = "run-" + re.sub(r"[^A-Za-z0-9._-]+", "-", run.directory.name)
+        slugs[run.directory.path] = f"{slug}~{len(slugs)}" if slug in slugs.values() else slug
+    return slugs
+
+
+def _filters(views: Sequence[RunView]) -> list[Filter]:
+    keys = [("Task", "task", "task"), ("Variant", "variant", "variant"), ("Agent", "agent", "agent"), ("Model", "model", "models")]
+    keys += [("Outcome", "outcome", "verdict"), ("Isolation", "isolation", "isolation")]
+    found = [Filter(label, key, tuple(sorted({getattr(view, attribute) for view in views}))) for label, key, attribute in keys]
+    return [each for each in found if len(each.values) > 1]
+
+
+def _named(noun: str, names: Sequence[str]) -> str:
+    """A few different names, or how many there are."""
+    different = sorted(set(names))
+    return ", ".join(different) if len(different) <= FEW else plural(len(different), noun)
+
+
+def _counted(views: Sequence[RunView]) -> str:
+    tasks = sorted({view.task for view in views})
+    return plural(len(views), "run") + (f" of {tasks[0]}" if len(tasks) == 1 else "")
+
+
+def _outcomes(views: Sequence[RunView]) -> str:
+    """How runs came out: `5 successes, 2 without success`. What no agent is to blame for is told apart."""
+    counts = Counter(view.kind for view in views)
+    told = [
+        plural(counts["success"], "success"),
+        f"{counts['no_improvement']} without success",
+        plural(counts["invalid_submission"], "invalid submission"),
+        f"{counts['no_submission']} without a submission",
+        f"{counts['ungraded']} not graded",
+        f"{counts['unfinished']} without a result yet",
+    ]
+    blameless = sum(view.ended in ("infrastructure", "cancelled") for view in views)
+    return ", ".join(words for words in told if not words.startswith("0 ")) + (
+        f"; {blameless} of them cancelled, or ended by a failure that is not counted against the agent" if blameless else ""
+    )
+
+
+def _breakable(text: str) -> Markup:
+    """A long name that may be broken after its hyphens and slashes."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[-/_.:])", visible(text)))

@@ -1,0 +1,211 @@
+"""What the page shows of a run: records turned into the words and figures that its templates place.
+
+Nothing here makes HTML. Texts stay as agents wrote them, but for what is cut; the templates escape them. Its steps are in `step_view.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from mlagentbench.grading.success import THRESHOLD
+from mlagentbench.report import text, words
+from mlagentbench.report.page.step_view import Room, shown_path, usage_words
+from mlagentbench.results.load import Run
+
+
+class Figure(NamedTuple):
+    """One key figure: `note` says what it rests on."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+class Share(NamedTuple):
+    """One part of the time, as a piece of a bar: `start` and `width` in percent."""
+
+    kind: str
+    label: str
+    start: float
+    width: float
+
+
+class RunView(NamedTuple):
+    """One run, but for its steps."""
+
+    name: str
+    slug: str
+    task: str
+    variant: str
+    agent: str
+    models: str
+    started: str
+    started_at: float
+    kind: str
+    """The verdict, or `unfinished`."""
+    verdict: str
+    ended: str
+    """How it ended, in two or three words."""
+    isolation: str
+    title: str
+    lede: str
+    reason: str
+    flags: tuple[words.FlagWords, ...]
+    problems: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    shares: tuple[Share, ...]
+    improvement: str
+    improvement_value: float | None
+    score: str
+    score_value: float | None
+    baseline: str
+    steps: int
+    seconds: float
+    time: str
+    token_count: int
+    tokens: str
+    cost: str
+    cost_value: float | None
+    final_answer: text.Cut | None
+    description: text.Cut
+    facts: tuple[Figure, ...]
+    command: str
+    folder: str
+
+
+def run_view(run: Run, slug: str, room: Room) -> RunView:
+    """A run as the page shows it; long texts are cut."""
+    info, result = run.info, run.result
+    title, lede = _title(run)
+    usage = run.usage
+    return RunView(
+        name=run.name,
+        slug=slug,
+        task=info.task,
+        variant=info.variant,
+        agent=info.agent,
+        models=", ".join(dict.fromkeys(info.models.values())),
+        started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)),
+        started_at=info.started,
+        kind=result.outcome.verdict if result else "unfinished",
+        verdict=words.VERDICTS[result.outcome.verdict] if result else "unfinished",
+        ended=re.sub(r"^limit (\w+?)s?$", r"\1 limit", result.outcome.ended.replace("_", " ")) if result else "",
+        isolation=info.isolation,
+        title=title,
+        lede=lede,
+        reason=(result.outcome.reason or "") if result else "",
+        flags=tuple(words.FLAGS[flag] for flag in result.outcome.flags) if result else (),
+        problems=run.problems,
+        figures=_figures(run),
+        shares=_shares(run),
+        improvement=words.improvement_words(result.improvement) if result else "",
+        improvement_value=result.improvement if result else None,
+        score=text.quantity(run.score, info.unit) if run.score is not None else "",
+        score_value=run.score,
+        baseline=text.quantity(result.baseline.value, info.unit) if result and result.baseline else "",
+        steps=len(run.steps),
+        seconds=run.seconds,
+        time=text.duration(run.seconds),
+        token_count=usage.tokens,
+        tokens=text.tokens(usage.tokens),
+        cost=text.cost(usage.cost),
+        cost_value=usage.cost,
+        final_answer=text.cut(result.final_answer, room.words) if result and result.final_answer else None,
+        description=text.cut(info.description, room.words),
+        facts=_facts(run),
+        command=f"mlab show {shown_path(run.directory.path)}",
+        folder=str(shown_path(run.directory.path)),
+    )
+
+
+def _title(run: Run) -> tuple[str, str]:
+    """A run's verdict as a title, and the sentences under it."""
+    info, result = run.info, run.result
+    if result is None:
+        return "No result yet", f"The run is in progress, or was stopped before it ended: {text.plural(len(run.steps), 'step')} so far."
+    verdict = _capital(words.VERDICTS[result.outcome.verdict])
+    ended = f"The run {words.outcome_words(result)}, after {text.plural(result.steps, 'step')} and {text.duration(result.seconds)}."
+    if result.score is None:
+        return verdict, ended
+    baseline = result.baseline.value if result.baseline else None
+    scores = _capital(words.scores(info, result.score.value, baseline))
+    title = verdict if baseline is None else f"{verdict}: {words.change(result.score.value, baseline, info.unit, info.direction)}"
+    return title, f"{scores}{' for the starter' if baseline is not None else ', with no baseline to compare'}. {ended}"
+
+
+def _figures(run: Run) -> tuple[Figure, ...]:
+    info, result = run.info, run.result
+    figures: list[Figure] = []
+    if result:
+        score = text.quantity(result.score.value, info.unit) if result.score else "none"
+        figures.append(Figure("Score", score, f"{info.metric.replace('_', ' ')}, {words.direction_words(info.direction)}"))
+        baseline = text.quantity(result.baseline.value, info.unit) if result.baseline else "none"
+        figures.append(Figure("Baseline", baseline, words.baseline_words(result.baseline, info.unit) if result.baseline else ""))
+        success = "yes" if result.success else "no"
+        figures.append(Figure("Improvement", words.improvement_words(result.improvement), "of the baseline, positive for better"))
+        figures.append(Figure("Success", success, f"needs an improvement of more than {THRESHOLD:.0%} at the last step"))
+    marks = [text.plural(run.failed, "step") + " refused, failed or stopped"] if run.failed else []
+    marks += [text.plural(run.malformed, "reply") + " without an action"] if run.malformed else []
+    figures.append(Figure("Steps", str(len(run.steps)), "; ".join(marks)))
+    figures.append(Figure("Time", text.duration(run.seconds), ""))
+    roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
+    figures.append(Figure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
+    figures.append(Figure("Cost", text.cost(run.usage.cost), "" if run.usage.cost is not None else "no price is known for this model"))
+    figures.append(Figure("Isolation", info.isolation, "what the agent's scripts ran in"))
+    return tuple(figures)
+
+
+def _shares(run: Run) -> tuple[Share, ...]:
+    """The time, split: waiting for models, running scripts, the framework's own, and grading after it."""
+    parts = [
+        ("model", "model", run.model_seconds),
+        ("scripts", "scripts", run.script_seconds),
+        ("framework", "framework", run.framework_seconds),
+        ("grading", "grading, after the run", run.grading_seconds),
+    ]
+    total = sum(seconds for _, _, seconds in parts)
+    shares: list[Share] = []
+    start = 0.0
+    for kind, label, seconds in parts:
+        width = 100 * seconds / total if total else 0.0
+        if seconds:
+            shares.append(Share(kind, f"{label} {text.duration(seconds)}", round(start, 2), round(width, 2)))
+        start += width
+    return tuple(shares)
+
+
+def _facts(run: Run) -> tuple[Figure, ...]:
+    """What a reader needs to do the run again."""
+    info = run.info
+    facts = [
+        Figure("Run", info.run),
+        Figure("Task", f"{info.task}, {info.variant} data"),
+        Figure("Agent", _options(info.agent, info.agent_options)),
+    ]
+    facts += [Figure(f"Model ({role})", model) for role, model in info.models.items()]
+    facts.append(Figure("Limits", _pairs(info.limits)))
+    facts.append(Figure("Versions", _pairs(info.versions)))
+    facts.append(Figure("Hardware", _pairs(info.hardware)))
+    if info.parent:
+        facts.append(Figure("Continued from", info.parent))
+    return tuple(facts)
+
+
+def _options(name: str, options: Mapping[str, JsonValue]) -> str:
+    return f"{name} ({_pairs(options)})" if options else name
+
+
+def _pairs(values: Mapping[str, JsonValue] | Mapping[str, str]) -> str:
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in values.items()
+    )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -1,0 +1,152 @@
+"""Numbers and texts as people read them: one place, for the terminal and the page.
+
+Everything here is pure, and returns plain text: no markup, and an ordinary space between a number and its unit, so that what is shown can
+be searched for. Words for how a run went are in `words.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+MINUS = "\N{MINUS SIGN}"
+SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to so many significant digits: `0.634`, `1.10`, `12,345`, `3.1e-10`."""
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "infinity" if value > 0 else MINUS + "infinity"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e9:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        shown = f"{mantissa}e{int(exponent)}"
+    elif abs(value) >= 10 ** (digits - 1):
+        shown = f"{value:,.0f}"
+    else:
+        shown = f"{value:#.{digits}g}".rstrip(".")
+    return shown.replace("-", MINUS, 1) if value < 0 else shown
+
+
+def quantity(value: float, unit: str, digits: int = 3) -> str:
+    """A value in its unit. Seconds below one become milliseconds and so on: `3.10 ms` for 0.0031 `s`, `31.0 ms/token` for `s/token`."""
+    if unit == "s" or unit.startswith("s/"):
+        for size, name in SECOND_UNITS:
+            # What would be rounded up to 1,000 of the smaller unit is one of the larger.
+            if abs(value) >= size * (1 - 0.5 * 10**-digits):
+                return f"{number(value / size, digits)} {name}{unit[1:]}"
+    return f"{number(value, digits)} {unit}".strip()
+
+
+def duration(seconds: float) -> str:
+    """A time that went by: `420 ms`, `3.1 s`, `42 s`, `1 min 23 s`, `2 h 05 min`, `3 d 4 h`."""
+    if not math.isfinite(seconds) or seconds < 0:
+        return "unknown"
+    if seconds == 0:
+        return "0 s"
+    if seconds < 0.9995:
+        return quantity(seconds, "s", 2 if seconds < 0.0995 else 3)
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = round(seconds / 3600)
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def percent(share: float) -> str:
+    """A relative change, signed: `+63.4 %` for 0.634, `+36,300 %` for 363."""
+    if not math.isfinite(share):
+        return number(share)
+    value = abs(share) * 100
+    if value < 0.005:
+        return "0 %"
+    shown = f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
+    return f"{'+' if share > 0 else MINUS}{shown} %"
+
+
+def tokens(count: int) -> str:
+    """A count with its thousands apart: `12,345`."""
+    return f"{count:,}"
+
+
+def size(count: int) -> str:
+    """A size: `812 B`, `12.3 kB`, `4.0 MB`."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 999.5 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def cost(dollars: float | None) -> str:
+    """US dollars: `$0.0123`, `$12.30`; `unknown` for None."""
+    if dollars is None:
+        return "unknown"
+    return f"${dollars:,.2f}" if dollars >= 0.995 or dollars == 0 else f"${dollars:.2g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count of things: `1 step`, `12,345 steps`, `2 replies`."""
+    many = re.sub(r"([^aeiou])y$", r"\1ie", re.sub(r"(s|x|ch|sh)$", r"\1e", noun)) + "s"
+    return f"{count:,} {noun if count == 1 else many}"
+
+
+class Cut(NamedTuple):
+    """A text with its middle left out."""
+
+    head: str
+    tail: str
+    left_out: int
+    """Characters between the two; 0 for a whole text, which is all head."""
+
+
+def cut(text: str, limit: int) -> Cut:
+    """Keep at most about `limit` characters: two thirds from the start, the rest from the end, where errors stand."""
+    # A cut that saves less than the words that name it is no gain.
+    if len(text) <= limit + 80:
+        return Cut(text, "", 0)
+    head = text[: limit * 2 // 3]
+    tail = text[len(text) - (limit - len(head)) :] if limit > len(head) else ""
+    newline = head.rfind("\n")
+    if newline > len(head) // 2:
+        head = head[: newline + 1]
+    newline = tail.find("\n")
+    if 0 <= newline < len(tail) // 2:
+        tail = tail[newline + 1 :]
+    return Cut(head, tail, len(text) - len(head) - len(tail))
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\N{SYMBOL FOR DELETE}"
+    if 0xD800 <= code <= 0xDFFF:
+        return "\N{REPLACEMENT CHARACTER}"
+    return f"<U+{code:04X}>"
+
+
+# C0 and C1 controls but tab and newline, surrogates, and the marks that turn the direction of text, by which code can be made to read as
+# something else than it is (CVE-2021-42574).
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Text from an agent with what acts unseen made visible: terminal escapes (`␛[31m`), other controls, marks that turn text around.
+
+    A carriage return before a newline goes; one that overwrites a line, as progress bars use it, becomes a newline.
+    """
+    return _UNSEEN.sub(_visible, text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,0 +1,169 @@
+"""How a run went, in plain words: for the terminal and the page. Pure functions of records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from mlagentbench.grading.success import THRESHOLD
+from mlagentbench.records import Baseline, Direction, Ended, Flag, Result, RunInfo, StepStatus, Verdict
+from mlagentbench.report.text import number, percent, plural, quantity
+
+MANY_TIMES = 1.995
+"""From this ratio on a change is told as "2 times", below it in percent."""
+
+VERDICTS: Mapping[Verdict, str] = {
+    "success": "success",
+    "no_improvement": "no success",
+    "invalid_submission": "invalid submission",
+    "no_submission": "no submission",
+    "ungraded": "not graded",
+}
+
+ENDED: Mapping[Ended, str] = {
+    "final_answer": "ended by its final answer",
+    "limit_steps": "ended at the limit of steps",
+    "limit_time": "ended at the limit of time",
+    "limit_tokens": "ended at the limit of tokens",
+    "limit_cost": "ended at the limit of cost",
+    "limit_context": "ended when its prompt no longer fitted the model",
+    "format_failure": "ended after too many replies in a row that held no action",
+    "agent_error": "ended by an error in the agent's own code",
+    "infrastructure": "ended by a failure that was not the agent's, and is not counted against it",
+    "cancelled": "cancelled, and not counted against the agent",
+}
+
+STATUSES: Mapping[StepStatus, str] = {
+    "ok": "done",
+    "error": "failed",
+    "limit_time": "stopped: time limit",
+    "limit_memory": "stopped: memory limit",
+    "limit_output": "stopped: output limit",
+    "limit_disk": "stopped: disk limit",
+    "limit_processes": "stopped: process limit",
+}
+
+
+class FlagWords(NamedTuple):
+    """What a flag means to a reader."""
+
+    title: str
+    meaning: str
+
+
+FLAGS: Mapping[Flag, FlagWords] = {
+    "cheated": FlagWords(
+        "cheated", "The audit found that the score was not earned by the task's means. Do not count this run as a success."
+    ),
+    "unsandboxed": FlagWords(
+        "no sandbox",
+        "The agent's scripts ran without isolation: they could read and change anything on this machine, the answers included.",
+    ),
+    "within_noise": FlagWords("within the noise", "The gain is no larger than the spread of the starter's own scores: it may be chance."),
+    "scripted_model": FlagWords(
+        "scripted model",
+        "The model's replies were written beforehand: this run says nothing about any model. The scripts it ran and the score are real.",
+    ),
+    "near_zero_baseline": FlagWords(
+        "baseline near zero",
+        "Relative to a baseline this close to zero any change looks huge: read the scores themselves, not the percentage.",
+    ),
+    "paper_baseline": FlagWords(
+        "the paper's baseline",
+        "The baseline is the paper's constant, not measured on this machine or on this variant of the data: compare with care.",
+    ),
+}
+
+SOURCES: Mapping[str, str] = {
+    "side_by_side": "measured side by side with the submission",
+    "measured": "measured on this machine",
+    "paper": "the paper's constant, not measured here",
+}
+
+
+def direction_words(direction: Direction) -> str:
+    """`higher is better`, or lower."""
+    return "higher is better" if direction == "maximize" else "lower is better"
+
+
+def is_time(unit: str) -> bool:
+    """Whether a unit is one of time, so that less of it is faster."""
+    return unit == "s" or unit.startswith("s/")
+
+
+def threshold_value(baseline: float, direction: Direction) -> float:
+    """The score that a success must be better than."""
+    margin = THRESHOLD * abs(baseline)
+    return baseline + margin if direction == "maximize" else baseline - margin
+
+
+def change(value: float, baseline: float, unit: str, direction: Direction) -> str:
+    """A score against the baseline's, in words: `363 times faster`, `18.2 % less time`, `26.5 % better`, `3 times slower`, `no change`."""
+    if value == baseline:
+        return "no change"
+    better = (value > baseline) == (direction == "maximize")
+    if is_time(unit) and direction == "minimize" and value > 0 and baseline > 0:
+        ratio = baseline / value if better else value / baseline
+        if ratio >= MANY_TIMES:
+            return f"{_times(ratio)} times {'faster' if better else 'slower'}"
+        return f"{_share(value, baseline)} {'less' if better else 'more'} time"
+    if baseline == 0:
+        return f"{'better' if better else 'worse'} than a baseline of 0"
+    if value > 0 and value / baseline >= 10:
+        return f"{_times(value / baseline)} times the baseline, {'better' if better else 'worse'}"
+    return f"{_share(value, baseline)} {'better' if better else 'worse'}"
+
+
+def scores(info: RunInfo, value: float, baseline: float | None) -> str:
+    """A score beside the baseline's: `3.03 ms against 1.10 s`, `accuracy 0.634 against 0.501`."""
+    name = "" if info.unit else f"{info.metric} "
+    against = f" against {quantity(baseline, info.unit)}" if baseline is not None else ""
+    return f"{name}{quantity(value, info.unit)}{against}"
+
+
+def headline(info: RunInfo, result: Result | None) -> str:
+    """A run's verdict in one line, for example `success: 3.03 ms against 1.10 s: 363 times faster`."""
+    if result is None:
+        return "no result yet: the run is in progress, or was stopped before it ended"
+    verdict = VERDICTS[result.outcome.verdict]
+    if result.score is None:
+        return f"{verdict}: {result.outcome.reason}" if result.outcome.reason else verdict
+    baseline = result.baseline.value if result.baseline else None
+    line = f"{verdict}: {scores(info, result.score.value, baseline)}"
+    if baseline is None:
+        return f"{line}, with no baseline to compare"
+    line += f": {change(result.score.value, baseline, info.unit, info.direction)}"
+    if result.outcome.verdict == "no_improvement" and result.improvement is not None and result.improvement > 0:
+        line += f" (a success needs more than {THRESHOLD:.0%})"
+    return line
+
+
+def baseline_words(baseline: Baseline, unit: str) -> str:
+    """Where a baseline comes from and how sure it is: `measured side by side with the submission, 3 times, ± 20.0 ms`."""
+    words = SOURCES[baseline.source]
+    if baseline.source == "paper":
+        return words
+    if baseline.spread is None:
+        return f"{words}, once: its spread is unknown"
+    return f"{words}, {plural(len(baseline.values), 'time')}, ± {quantity(baseline.spread, unit, 2)}"
+
+
+def outcome_words(result: Result | None) -> str:
+    """How a run ended, and why, as a sentence's end: `ended at the limit of steps`."""
+    if result is None:
+        return "not ended"
+    return ENDED[result.outcome.ended]
+
+
+def improvement_words(improvement: float | None) -> str:
+    """The relative improvement, or that there is none to tell."""
+    return "none" if improvement is None else percent(improvement)
+
+
+def _times(ratio: float) -> str:
+    shown = number(ratio)
+    return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
+
+
+def _share(value: float, baseline: float) -> str:
+    return percent(abs(value - baseline) / abs(baseline)).lstrip("+")

@@ -1,0 +1,252 @@
+"""The page as a file: what it holds, what it escapes, what it weighs. How it behaves is in `test_page_in_browser.py`."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import os
+import random
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlagentbench.errors import RunNotFound, UsageError
+from mlagentbench.report.page import render_report, write_report
+from tests.example_runs import ExampleStep, vectorization_steps, write_run
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return tmp_path / "logs"
+
+
+def story(html: str) -> str:
+    """What a reader reads: the text without markup, style and script."""
+    html = re.sub(r"<(style|script)\b.*?</\1>", "", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", html)))
+
+
+def unpacked(html: str) -> list[str]:
+    packed = re.findall(r'<script type="application/gzip\+base64"[^>]*>([^<]*)</script>', html)
+    return [gzip.decompress(base64.b64decode(text)).decode() for text in packed]
+
+
+def test_one_run_is_told_with_its_verdict_figures_and_steps(logs: Path) -> None:
+    write_run(logs, cost=0.01)
+
+    told = story(render_report(logs))
+
+    for words in (
+        *("Success: 363 times faster", "3.03 ms against 1.10 s for the starter", "ended by its final answer, after 8 steps and 28 s"),
+        *("scripted model The model's replies were written beforehand", "measured side by side with the submission, 3 times, ± 4.0 ms"),
+        *("+99.7 %", "24,000 agent 19,800 in, 1,760 out; editor 1,530 in, 910 out", "$0.09", "bubblewrap"),
+        *("model 11 s", "scripts 4.6 s", "grading, after the run 9.6 s", "1 step refused, failed or stopped; 1 reply without an action"),
+        *("A sliding window view gives the patches without a copy.", "ValueError: matmul", "No valid score after this step"),
+        *("1 reply before this one held no action", "Your reply holds no Action. Name one.", "I would run the script now."),
+        *("3.0 ms instead of 1.1 s.", "Make the forward pass faster.", "AMD EPYC 9654", "--step 4"),
+    ):
+        assert words in told, words
+
+
+def test_a_difference_is_shown_once_and_coloured(logs: Path) -> None:
+    write_run(logs)
+
+    html = render_report(logs)
+
+    assert "<del>-        for n in range(batch):" not in html  # adjacent lines are one element
+    assert re.search(
+        r"<del>-        out = np.zeros.*?\n-        for n in range\(batch\):\n.*?</del><ins>\+        windows", html, re.DOTALL
+    )
+    assert html.count("+        windows = np.lib.stride_tricks") == 1
+    assert "(the difference shown below)" in html
+
+
+def test_many_runs_are_a_table_with_a_link_to_each(logs: Path) -> None:
+    write_run(logs, "one")
+    write_run(logs, "two", verdict="invalid_submission", ended="limit_steps", reason="train.py raised ValueError", flags=())
+    write_run(logs, "three", finished=False)
+
+    html = render_report(logs)
+
+    assert "3 runs of vectorization" in html
+    assert "1 success, 1 invalid submission, 1 without a result yet" in html
+    for name in ("one", "two", "three"):
+        assert f'<a href="#run-{name}">{name}</a>' in html and f'id="run-{name}"' in html
+
+
+def test_runs_that_nobody_is_to_blame_for_are_told_apart(logs: Path) -> None:
+    write_run(logs, "one")
+    write_run(logs, "two", verdict="ungraded", ended="infrastructure", reason="the provider is down")
+
+    assert "1 success, 1 not graded; 1 of them cancelled, or ended by a failure that is not counted against the agent" in render_report(
+        logs
+    )
+
+
+def test_runs_that_cannot_be_read_are_named(logs: Path) -> None:
+    write_run(logs, "one")
+    (write_run(logs, "two").path / "run.json").write_text("{")
+
+    told = story(render_report(logs))
+
+    assert "1 run cannot be read and is missing here" in told and "two/run.json" in told
+
+
+def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:
+    directory = write_run(logs)
+    (directory.steps_folder / "0002.json").write_text("{")
+    directory.manifest(4).unlink()
+    directory.manifest(7).write_bytes(b"torn")
+
+    told = story(render_report(logs))
+
+    assert "unreadable" in told and "0002.json cannot be read" in told
+    assert "no snapshot of this step" in told
+    assert "is damaged" in told
+
+
+@pytest.mark.parametrize("ended", ["format_failure", "limit_context", "agent_error"])
+def test_a_run_without_steps_is_told(logs: Path, ended: str) -> None:
+    write_run(logs, steps=[], ended=ended, verdict="no_submission", reason="there is no submission")
+
+    told = story(render_report(logs))
+
+    assert "No step was finished." in told and "No submission" in told
+
+
+def test_a_file_that_is_no_text_is_named_with_its_size(logs: Path) -> None:
+    write_run(logs, steps=[ExampleStep("Execute Script", files={"model.bin": bytes(range(256)) * 10})])
+
+    assert "model.bin added 2.6 kB, no text or too long to compare" in story(render_report(logs))
+
+
+HOSTILE = "</script><script>hacked = 1</script><img src=x onerror='hacked = 2'>\"'><b>bold</b> \x1b[31mred\x07 \u202eflip {{ 7 * 7 }} &lt;"
+
+
+def hostile_run(logs: Path, name: str = "run", **more: Any) -> None:
+    steps = [
+        ExampleStep(
+            HOSTILE,
+            {HOSTILE: HOSTILE, "file": "<i>short</i>", "code": HOSTILE + "\n" + HOSTILE},
+            HOSTILE,
+            HOSTILE,
+            files={"x<b>.py": HOSTILE, os.fsdecode(b"\xff\xfe.txt"): "surrogates in a name\n"},
+            reason=HOSTILE,
+            malformed=1,
+        ),
+        ExampleStep("Final Answer", {"final_answer": HOSTILE}, HOSTILE, HOSTILE, score=0.5),
+    ]
+    facts = {
+        "task": HOSTILE,
+        "agent": HOSTILE,
+        "models": {"agent": HOSTILE},
+        "description": HOSTILE,
+        "metric": HOSTILE,
+        "isolation": HOSTILE,
+    }
+    facts |= {"limits": {HOSTILE: HOSTILE}, "versions": {HOSTILE: HOSTILE}, "unit": ""}
+    write_run(logs, name, steps, reason=HOSTILE, **(facts | more))
+
+
+@pytest.mark.parametrize("whole", [10**9, 0])
+def test_what_agents_write_is_text(logs: Path, whole: int) -> None:
+    hostile_run(logs)
+    hostile_run(logs, "other")
+
+    html = render_report(logs, whole=whole)
+
+    for part in (html, *unpacked(html)):
+        assert "<script>hacked" not in part
+        assert "<img" not in part
+        assert "<b>bold" not in part and "<i>short" not in part
+        assert "\x1b" not in part and "\u202e" not in part
+        assert not re.search("[\ud800-\udfff]", part)
+    told = story(html + "".join(unpacked(html)))
+    assert "</script><script>hacked = 1</script>" in told
+    assert "␛[31mred␇ <U+202E>flip {{ 7 * 7 }} &lt;" in told
+    assert "x<b>.py" in told and "\ufffd\ufffd.txt" in told
+
+
+def test_the_policy_allows_this_style_and_script_and_no_other(logs: Path) -> None:
+    write_run(logs)
+
+    html = render_report(logs)
+
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy and "http" not in policy
+    for element, directive in (("style", "style-src"), ("script", "script-src")):
+        [content] = re.findall(f"<{element}>(.*?)</{element}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy
+
+
+def test_no_address_leads_out_of_the_page(logs: Path) -> None:
+    write_run(logs)
+
+    addresses = re.findall(r'(?:href|src)="([^"]*)"', render_report(logs))
+
+    assert addresses and all(address.startswith("#") or address == "data:," for address in addresses)
+
+
+def test_a_long_observation_is_cut_and_the_cut_is_named(logs: Path) -> None:
+    directory = write_run(logs, steps=[ExampleStep("Execute Script", observation="first\n" + "x" * 50_000 + "\nlast\n")])
+
+    told = story(render_report(logs))
+
+    assert re.search(r"first x+ … 38,\d{3} characters left out; mlab show \S+ --step 1 … x+ last", told)
+    assert f"{directory.path} --step 1" in told
+
+
+def test_a_page_keeps_its_size_by_cutting_more(logs: Path) -> None:
+    chance = random.Random(1)
+    for run in range(12):
+        steps = [
+            ExampleStep("Execute Script", observation=chance.randbytes(4000).hex(), thought=chance.randbytes(400).hex()) for _ in range(12)
+        ]
+        write_run(logs, f"run-{run}", steps, snapshots=False)
+
+    html = render_report(logs, max_bytes=250_000)
+
+    assert len(html.encode()) <= 250_000
+    stories = unpacked(html)
+    assert len(stories) == 12
+    assert all(part.count('<li class="step"') == 12 for part in stories)
+    assert "characters left out; mlab show" in stories[0]
+
+
+def test_packed_stories_are_the_same_stories(logs: Path) -> None:
+    write_run(logs, "one")
+    write_run(logs, "two", vectorization_steps(0.5))
+
+    plain, packed = render_report(logs), render_report(logs, whole=0)
+
+    assert len(unpacked(packed)) == 2 and not unpacked(plain)
+    assert all(part in plain for part in unpacked(packed))
+    assert "needs JavaScript" in packed and "needs JavaScript" not in plain
+
+
+def test_the_file_is_written_whole(logs: Path, tmp_path: Path) -> None:
+    write_run(logs)
+    output = tmp_path / "new folder" / "report.html"
+
+    assert write_report(logs, output) == output
+    assert output.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert [path.name for path in output.parent.iterdir()] == ["report.html"]
+
+
+def test_a_place_that_cannot_be_written_is_an_error_that_says_what_to_do(logs: Path, tmp_path: Path) -> None:
+    write_run(logs)
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(UsageError, match="choose another file with -o"):
+        write_report(logs, tmp_path / "file" / "report.html")
+
+
+def test_no_runs_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound):
+        write_report(tmp_path, tmp_path / "report.html")
