@@ -75,7 +75,7 @@ def receive(descriptor: int, max_values: int) -> Frame:
     """
     magic, number, kind, text_length, count = _HEAD.unpack(_read(descriptor, _HEAD.size).data)
     if magic != _MAGIC or text_length > MAX_TEXT or count > MAX_ARRAYS:
-        raise FrameError("what came over the pipe is no frame")
+        raise FrameError("what came over the grader's pipe is no answer; only its own code may write there")
     text = bytes(_read(descriptor, text_length)).decode("utf-8", "replace")
     arrays: list[Array] = []
     for _ in range(count):

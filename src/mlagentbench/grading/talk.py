@@ -77,7 +77,7 @@ class Talk:
             frame = receive(self.process.stdout.fileno(), max_values)
             ended = time.perf_counter()
         except FrameError as error:
-            raise self.blame(f"{doing}: {error}; only the grader's own code may write to its pipe") from None
+            raise self.blame(f"{doing}: {error}") from None
         except (EOFError, BrokenPipeError):
             if late.is_set():
                 raise self.blame(f"{doing} took longer than {seconds:g} seconds") from None

@@ -117,7 +117,7 @@ class Layer:
         doing = f"forward on an input of shape {inputs.x.shape}"
         meter = Meter.start(self._server)
         answer = self._ask(FORWARD, tuple(inputs), doing=doing, seconds=seconds, count=1, max_values=16 * expected.size)
-        taken = meter.stop(answer.seconds)
+        taken = meter.stop(answer.seconds) if self._visible else answer.seconds
         self.waited += answer.seconds - taken
         self._check(doing, case, answer.arrays[0], expected)
         return taken

@@ -82,7 +82,7 @@ def _plain(value: Any, what: str) -> Array:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{what} must be an array of real numbers, not of {array.dtype}")
-    return array.astype("<f8", copy=False)
+    return np.asarray(array, dtype="<f8", order="C")
 
 
 def _last_line(error: BaseException, code: str) -> str:
