@@ -130,7 +130,8 @@ class Environment:
         self.listener: Listener = listener or Silent()
         self.ended = False
         """True once a final answer was given; nothing can be executed after it."""
-        self.usage: dict[Role, Usage] = {}
+        self.usage: dict[Role, Usage] = directory.usage()
+        """Tokens and cost by role, those of an earlier process included."""
         self._directory = directory
         self._sandbox = sandbox
         self._box = box

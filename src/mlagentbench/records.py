@@ -185,11 +185,18 @@ class RunInfo(Record):
     unit: str
     direction: Direction
     isolation: str
+    """What the agent's scripts run in; `sandbox` is what was asked for."""
     limits: Mapping[str, JsonValue]
     started: float
     versions: Mapping[str, str]
     hardware: Mapping[str, JsonValue]
+    sandbox: str = "auto"
+    python: str = ""
+    """The interpreter of the agent's scripts."""
+    gpus: tuple[str, ...] = ()
+    task_folder: str = ""
     parent: str | None = None
+    """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
 
 
 class Result(Record):

@@ -19,6 +19,7 @@ COMMANDS = {
     "demo": "mlagentbench.cli.demo:demo",
     "doctor": "mlagentbench.cli.doctor:doctor",
     "report": "mlagentbench.cli.report:report",
+    "resume": "mlagentbench.cli.resume:resume",
     "run": "mlagentbench.cli.run:run",
     "show": "mlagentbench.cli.show:show",
     "tasks": "mlagentbench.cli.tasks:tasks",

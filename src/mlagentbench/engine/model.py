@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import get_args
 
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model
@@ -66,10 +67,16 @@ class RoleModel:
         return Reply(output.completion, usage, self.name, truncated=output.stop_reason == "max_tokens")
 
 
-def current_models() -> Models:
-    """The models of the sample that is running: the evaluation's, and those of the roles `fast` and `editor`, which fall back to it."""
+def current_models(replies: Mapping[Role, int] = {}) -> Models:
+    """The models of the sample that is running: the evaluation's, and those of the roles `fast` and `editor`, which fall back to it.
+
+    Args:
+        replies: how many replies each role has given before, in a run that goes on.
+    """
     main = get_model()
-    return Models(RoleModel(main, "agent"), *(RoleModel(get_model(role=role, default=main), role) for role in get_args(Role)[1:]))
+    roles: tuple[Role, ...] = get_args(Role)
+    models = {role: main if role == "agent" else get_model(role=role, default=main) for role in roles}
+    return Models(**{role: RoleModel(model, role, replies.get(role, 0)) for role, model in models.items()})
 
 
 def check_model(name: str) -> None:

@@ -65,7 +65,10 @@ def _conduct(
 ) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         number = state.epoch
-        result = await conduct(plan, current_models(), listener=listen(plan, number) if listen else None, stop=stop, through=as_tool_call)
+        replies = plan.continues.replies() if plan.continues else {}
+        result = await conduct(
+            plan, current_models(replies), listener=listen(plan, number) if listen else None, stop=stop, through=as_tool_call
+        )
         directory = RunDirectory(plan.log_directory / result.run)
         state.messages = _conversation(plan.task, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")

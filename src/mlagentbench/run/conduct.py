@@ -7,6 +7,7 @@ is graded and its result written.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, UsageError
 from mlagentbench.model import Models
-from mlagentbench.records import Result, RunInfo
+from mlagentbench.records import Result, Role, RunInfo
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.run.score import Ending, Scoring, score_run
 from mlagentbench.sandbox import isolation
@@ -30,7 +31,8 @@ from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.spec import Variant
-from mlagentbench.workspace.paths import lay
+from mlagentbench.workspace.paths import Workspace, lay, lay_data
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
@@ -52,6 +54,8 @@ class RunPlan:
     gpus: tuple[str, ...] = ()
     score_steps: bool = True
     """Whether every step's submission is scored too, once each distinct one."""
+    continues: RunDirectory | None = None
+    """A run to go on with, from its last step; None for a new one."""
 
     @property
     def run_limits(self) -> RunLimits:
@@ -80,7 +84,7 @@ async def conduct(
     sandbox = isolation.choose(plan.sandbox)
     data = prepared(plan.task, plan.variant)
     log_directory = prepare_log_directory(plan.log_directory)
-    directory = RunDirectory.create(log_directory, _info(plan, models, sandbox))
+    directory = plan.continues or RunDirectory.create(log_directory, run_info(plan, models.names(), sandbox.isolation))
     listener = listener or Silent()
     with directory.lock():
         environment = _environment(plan, models, directory, sandbox, data, listener, through)
@@ -143,7 +147,7 @@ def _environment(
     plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
 ) -> Environment:
     public = {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
-    workspace = lay(directory.workspace, plan.task.starter, public, links=sandbox.isolation == "none")
+    workspace = _workspace(plan, directory, public, links=sandbox.isolation == "none")
     own = plan.task.spec.limits
     box = Box(
         workspace=workspace.root,
@@ -169,7 +173,20 @@ def _environment(
     )
 
 
-def _info(plan: RunPlan, models: Models, sandbox: Sandbox) -> RunInfo:
+def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path], links: bool) -> Workspace:
+    """The starter for a new run; for one that goes on, what its last step left."""
+    steps = directory.steps()
+    start = directory.manifest(len(steps))
+    if not start.exists():
+        shutil.rmtree(directory.workspace, ignore_errors=True)
+        return lay(directory.workspace, plan.task.starter, public, links=links)
+    SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
+    lay_data(directory.workspace, public, links=links)
+    return Workspace(directory.workspace, public)
+
+
+def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunInfo:
+    """What is known of a run before its first step."""
     spec = plan.task.spec
     limits = plan.run_limits
     return RunInfo(
@@ -178,14 +195,18 @@ def _info(plan: RunPlan, models: Models, sandbox: Sandbox) -> RunInfo:
         variant=plan.variant,
         agent=plan.agent,
         agent_options=plan.agent_options,
-        models=models.names(),
+        models=models,
         description=plan.task.problem,
         metric=spec.metric.name,
         unit=spec.metric.unit,
         direction=spec.metric.direction,
-        isolation=sandbox.isolation,
+        isolation=isolation,
         limits={"steps": limits.steps, "time": limits.time, "tokens": limits.tokens, "cost": limits.cost},
         started=time.time(),
         versions=versions(),
         hardware=hardware(),
+        sandbox=plan.sandbox,
+        python=str(plan.python),
+        gpus=plan.gpus,
+        task_folder=str(plan.task.folder),
     )

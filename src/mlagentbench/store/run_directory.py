@@ -22,7 +22,9 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +33,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
-from mlagentbench.records import ModelCall, Record, Result, RunInfo, Step
+from mlagentbench.records import ModelCall, Record, Result, Role, RunInfo, Step, Usage
 
 OBJECTS = "objects"
 R = TypeVar("R", bound=Record)
@@ -100,6 +102,23 @@ class RunDirectory:
                 folder.mkdir()
             _publish(directory.path / "run.json", _text(info))
         return directory
+
+    def fork(self, info: RunInfo, step: int) -> RunDirectory:
+        """Make the directory of a new run that has this one's steps up to one, and goes on from there.
+
+        Args:
+            info: of the new run.
+            step: the last step to take over; 0 for none.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        new = RunDirectory.create(self.path.parent, info)
+        with storage(new.path):
+            for number in range(step + 1):
+                for path in (self.manifest(number), *self.steps_folder.glob(f"{number:04d}.*")):
+                    shutil.copyfile(path, new.path / path.relative_to(self.path))
+        return new
 
     @property
     def name(self) -> str:
@@ -175,6 +194,21 @@ class RunDirectory:
         lines = path.read_text(encoding="utf-8").split("\n")
         return [ModelCall.model_validate_json(line) for line in lines[:-1]]
 
+    def usage(self) -> dict[Role, Usage]:
+        """What models have used so far, by role, for steps that were never published too."""
+        usage: dict[Role, Usage] = {}
+        for path in sorted(self.steps_folder.glob("*.calls.jsonl")):
+            for call in self.calls(int(path.name[:4])):
+                usage[call.role] = Usage.total((usage.get(call.role, Usage()), call.usage))
+        return usage
+
+    def replies(self) -> dict[Role, int]:
+        """How many replies each role has given for the published steps."""
+        counts: Counter[Role] = Counter()
+        for step in self.steps():
+            counts.update(call.role for call in self.calls(step.number))
+        return dict(counts)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run, so that no other process works on it.
@@ -240,6 +274,11 @@ def _publish(path: Path, text: str) -> None:
         os.link(temporary, path)
     finally:
         temporary.unlink()
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _replace(path: Path, text: str) -> None:
