@@ -27,6 +27,11 @@ from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 T = TypeVar("T")
 
+UNKNOWN_CONTEXT = 16_000
+"""Tokens that a model is taken to have where nobody says."""
+LEAST_READ = 4000
+"""Characters of a file that any question can hold."""
+
 MOST_MALFORMED = 5
 """Replies in a row without an action that end a run (the paper's)."""
 
@@ -267,6 +272,16 @@ class Environment:
             ) from None
         self._keep(role, purpose, prompt, reply, seconds)
         return reply
+
+    def can_read(self, role: Role) -> int:
+        """About how many characters of a file fit into one question to a role's model."""
+        model: Model = getattr(self._models, role)
+        # Half of the context, at three characters a token: the rest is for the question and the reply.
+        return max(LEAST_READ, (model.context_tokens or UNKNOWN_CONTEXT) * 3 // 2)
+
+    def research_log(self) -> str:
+        """The research log so far; empty where nothing was written."""
+        return "".join(str(step.details["logged"]) for step in self._steps if "logged" in step.details)
 
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, at most until the run's time limit."""

@@ -49,6 +49,11 @@ class Model(Protocol):
         """As a user would write it, for example `openai/gpt-4o`."""
         ...
 
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens it can read and write in all; None where that is unknown."""
+        ...
+
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Answer a prompt.
 
@@ -162,6 +167,11 @@ class ScriptedModel:
     def name(self) -> str:
         """`scripted/` and the file."""
         return f"scripted/{self.script.source}"
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Unknown: a script reads everything."""
+        return None
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Give the next reply."""

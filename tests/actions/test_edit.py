@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support import MakeEnvironment, finish
 
 from mlagentbench.actions.edit import script_in
 from mlagentbench.environment import Environment
 from mlagentbench.model import ScriptedReply
 from mlagentbench.records import Action, Step
+from tests.support import MakeEnvironment, finish
 
 
 def edited(text: str) -> ScriptedReply:

@@ -40,12 +40,25 @@ class ActionContext(Protocol):
     """What an action may use. The environment provides it; nothing else is in reach of an action."""
 
     @property
+    def description(self) -> str:
+        """What the agent was told to do."""
+        ...
+
+    @property
     def workspace(self) -> Workspace:
         """The agent's files."""
         ...
 
     async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Ask a model; the call is counted and kept beside the step."""
+        ...
+
+    def can_read(self, role: Role) -> int:
+        """About how many characters of a file fit into one question to a role's model."""
+        ...
+
+    def research_log(self) -> str:
+        """The research log so far; empty where nothing was written."""
         ...
 
     async def run_script(self, command: Sequence[str]) -> Execution:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
+import textwrap
 from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
@@ -16,9 +18,8 @@ MOST_LINES = 100
 EDITOR_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=4000)
 
 EDIT_PROMPT = """\
-Below is the Python script {name}{state}. Change it as instructed.
+Below is the Python script {where}. Change it as instructed.
 
-The script:
 ```python
 {script}
 ```
@@ -26,8 +27,8 @@ The script:
 The instruction:
 {instruction}
 
-Answer with the whole script as it should be after the change, in one block that starts with ```python and ends with ```. Change nothing
-that the instruction does not ask for. Write no placeholders: every line of the script must be there.
+Answer with all of what stands above as it should be after the change, in one block that starts with ```python and ends with ```. Change
+nothing that the instruction does not ask for, the indentation included. Write no placeholders: every line must be there.
 """
 
 
@@ -43,7 +44,7 @@ async def inspect_script_lines(
         raise ActionError(f"Lines {start_line_number} to {end_line_number} are no range: the first is at least 1, the last not before it.")
     if end_line_number - start_line_number >= MOST_LINES:
         raise ActionError(f"At most {MOST_LINES} lines can be inspected at once; ask for a shorter range.")
-    lines = shown(context.workspace.read_text(script_name)).splitlines()
+    lines = [line.rstrip("\r\n") for line in lines_of(shown(context.workspace.read_text(script_name)))]
     if start_line_number > len(lines):
         raise ActionError(f"{script_name} has {len(lines)} lines, so it has no line {start_line_number}.")
     chosen = enumerate(lines[start_line_number - 1 : end_line_number], start=start_line_number)
@@ -59,22 +60,36 @@ async def edit_script(
     save_name: Annotated[str, "the file to save the edited script as, with its folder"],
 ) -> Observation:
     """Have a model edit a script by an instruction."""
-    if context.workspace.is_read_only(save_name):
-        raise ActionError(f"{save_name} is read-only; save the edited script under another name.")
+    _check_writable(context, save_name)
     exists = context.workspace.kind(script_name) is not None
-    before = shown(context.workspace.read_text(script_name)) if exists else ""
-    prompt = EDIT_PROMPT.format(
-        name=script_name, state="" if exists else ", which does not exist yet", script=before, instruction=edit_instruction
-    )
-    reply = await context.ask(prompt, role="editor", purpose="Edit Script (AI)", options=EDITOR_OPTIONS)
-    if reply.truncated:
-        raise ActionError(f"The edited script was longer than the model may write, so {save_name} was not changed. Ask for a smaller edit.")
-    after = script_in(reply.text)
-    context.workspace.write_text(save_name, after)
-    return Observation(
-        f"The edited script is saved as {save_name}. The change:\n{_diff(before, after, script_name, save_name)}",
-        details={"changed": save_name},
-    )
+    before = context.workspace.read_text(script_name) if exists else ""
+    where = script_name if exists else f"{script_name}, which does not exist yet"
+    after = await _edited(context, "Edit Script (AI)", where, before, edit_instruction, save_name)
+    return _saved(context, before, after, script_name, save_name)
+
+
+@action(
+    "Edit Script Segment (AI)", returns="The observation will be the change that was made, as a diff; check that it is right.", hidden=True
+)
+async def edit_script_segment(
+    context: ActionContext,
+    script_name: Annotated[str, "the script to edit, with its folder"],
+    start_line_number: Annotated[int, "the first line to edit, from 1"],
+    end_line_number: Annotated[int, "the last line to edit"],
+    edit_instruction: Annotated[str, "what to change, in every detail; a model that sees only this and those lines makes the edit"],
+    save_name: Annotated[str, "the file to save the edited script as, with its folder"],
+) -> Observation:
+    """Have a model edit some lines of a script by an instruction. The other lines stay as they are."""
+    _check_writable(context, save_name)
+    before = context.workspace.read_text(script_name)
+    lines = lines_of(before)
+    if not 1 <= start_line_number <= end_line_number <= len(lines):
+        raise ActionError(f"Lines {start_line_number} to {end_line_number} are no range of {script_name}, which has {len(lines)} lines.")
+    segment = "".join(lines[start_line_number - 1 : end_line_number])
+    where = f"{script_name}, of which these are the lines {start_line_number} to {end_line_number}"
+    edited = await _edited(context, "Edit Script Segment (AI)", where, segment, edit_instruction, save_name)
+    after = "".join(lines[: start_line_number - 1]) + edited + "".join(lines[end_line_number:])
+    return _saved(context, before, after, script_name, save_name)
 
 
 @action("Undo Edit Script", returns="The observation will be the script as it is after the undo.")
@@ -87,6 +102,11 @@ async def undo_edit_script(context: ActionContext, script_name: Annotated[str, "
     context.workspace.write_bytes(script_name, before)
     content = before.decode("utf-8", "replace")
     return Observation(f"{script_name} is as it was before its last change:\n{content}", details={"undone": script_name})
+
+
+def lines_of(text: str) -> list[str]:
+    """A text's lines with their ends. Only line feeds end lines, as in every editor; form feeds and their like do not."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def script_in(reply: str) -> str:
@@ -107,12 +127,34 @@ def script_in(reply: str) -> str:
 
 def _parses(script: str) -> bool:
     try:
-        ast.parse(script)
+        ast.parse(textwrap.dedent(script))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
 
 
-def _diff(before: str, after: str, source: str, target: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), source, target, lineterm="")
-    return "\n".join(lines) or "(nothing changed)"
+def _check_writable(context: ActionContext, save_name: str) -> None:
+    if context.workspace.is_read_only(save_name):
+        raise ActionError(f"{save_name} is read-only; save the edited script under another name.")
+
+
+async def _edited(context: ActionContext, purpose: str, where: str, script: str, instruction: str, save_name: str) -> str:
+    """What the editor's model makes of a script.
+
+    Raises:
+        ActionError: the script holds what a model cannot be sent, or the model did not get to its end.
+    """
+    if shown(script) != script:
+        raise ActionError(f"{where} holds bytes that are no UTF-8 text, which a model would not keep as they are. Edit another file.")
+    prompt = EDIT_PROMPT.format(where=where, script=script, instruction=instruction)
+    reply = await context.ask(prompt, role="editor", purpose=purpose, options=EDITOR_OPTIONS)
+    if reply.truncated:
+        raise ActionError(f"The edited script was longer than the model may write, so {save_name} was not changed. Ask for a smaller edit.")
+    return script_in(reply.text)
+
+
+def _saved(context: ActionContext, before: str, after: str, script_name: str, save_name: str) -> Observation:
+    context.workspace.write_text(save_name, after)
+    diff = difflib.unified_diff(shown(before).splitlines(), shown(after).splitlines(), script_name, save_name, lineterm="")
+    change = "\n".join(diff) or "(nothing changed)"
+    return Observation(f"The edited script is saved as {save_name}. The change:\n{change}", details={"changed": save_name})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import get_args
 
-from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model
+from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.util import LimitExceededError
 
@@ -30,6 +30,12 @@ class RoleModel:
     def name(self) -> str:
         """As a user would write it, for example `openai/gpt-4o`."""
         return str(self._model)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How many tokens it can read and write in all, by Inspect's tables."""
+        known = get_model_info(self._model)
+        return known.context_length if known else None
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Answer a prompt.

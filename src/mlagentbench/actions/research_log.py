@@ -1,0 +1,69 @@
+"""The research log: what an agent writes down, and asks for later. It lives with the run's steps, not in the working directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mlagentbench.actions.base import ActionContext, Observation, action
+from mlagentbench.errors import ActionError
+from mlagentbench.model import GenerateOptions
+
+OPTIONS = GenerateOptions(temperature=0.01, max_tokens=2000)
+EMPTY = "The research log is empty. Append Summary to Research Log writes to it."
+
+REFLECT_PROMPT = """\
+A researcher works on this task:
+{task}
+
+This is the research log so far:
+```
+{log}
+```
+
+Reflect on this, from what the log says alone: {wanted}
+"""
+
+RETRIEVE_PROMPT = """\
+A researcher works on a task with this plan:
+{plan}
+
+This is the research log so far:
+```
+{log}
+```
+
+Give back what of the log matters for the next step of that plan. Keep every number exactly as it stands, and add nothing.
+"""
+
+
+@action("Append Summary to Research Log", returns="The observation will say that it was written down.", hidden=True)
+async def append_summary(context: ActionContext, content: Annotated[str, "what to write down"]) -> Observation:
+    """Write a summary of what was done and found into the research log."""
+    return Observation("The summary is in the research log.", details={"logged": content.rstrip("\n") + "\n\n"})
+
+
+@action("Reflection", returns="The observation will be the reflection.", hidden=True)
+async def reflection(context: ActionContext, things_to_reflect_on: Annotated[str, "what to reflect on"]) -> str:
+    """Have a model look over the research log and reflect on something."""
+    prompt = REFLECT_PROMPT.format(task=context.description, log=_log(context), wanted=things_to_reflect_on)
+    return (await context.ask(prompt, role="fast", purpose="Reflection", options=OPTIONS)).text
+
+
+@action("Retrieval from Research Log", returns="The observation will be what matters of the log.", hidden=True)
+async def retrieval(context: ActionContext, current_plan: Annotated[str, "the plan, with its status"]) -> str:
+    """Have a model find what in the research log matters for the current plan."""
+    prompt = RETRIEVE_PROMPT.format(plan=current_plan, log=_log(context))
+    return (await context.ask(prompt, role="fast", purpose="Retrieval from Research Log", options=OPTIONS)).text
+
+
+def _log(context: ActionContext) -> str:
+    """The log, its end where it is longer than the model can read.
+
+    Raises:
+        ActionError: nothing was written yet.
+    """
+    log = context.research_log()
+    if not log:
+        raise ActionError(EMPTY)
+    most = context.can_read("fast")
+    return log if len(log) <= most else "(The beginning is left out.)\n" + log[-most:]
