@@ -125,7 +125,7 @@ def vectorization_steps(fast: float = 0.00303) -> list[ExampleStep]:
                 **names,
                 "edit_instruction": "Transpose the weights: they are (out_channels, patch), the product needs (patch, out_channels).",
             },
-            "The edited script is saved as train.py. The change:\n" + _diff(BROKEN, WINDOWS),
+            "The edited script is saved as train.py. The change:\n" + _diff(BROKEN, WINDOWS).rstrip(),
             "The weights have to be transposed, so that the inner dimensions agree.",
             files={"train.py": WINDOWS},
             score=fast,

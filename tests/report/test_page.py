@@ -62,7 +62,7 @@ def test_a_difference_is_shown_once_and_coloured(logs: Path) -> None:
         r"<del>-        out = np.zeros.*?\n-        for n in range\(batch\):\n.*?</del><ins>\+        windows", html, re.DOTALL
     )
     assert html.count("+        windows = np.lib.stride_tricks") == 1
-    assert "(the difference shown below)" in html
+    assert html.count("(the difference shown below)") == 2
 
 
 def test_many_runs_are_a_table_with_a_link_to_each(logs: Path) -> None:
@@ -250,3 +250,9 @@ def test_a_place_that_cannot_be_written_is_an_error_that_says_what_to_do(logs: P
 def test_no_runs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound):
         write_report(tmp_path, tmp_path / "report.html")
+
+
+def test_a_score_a_little_off_the_baseline_is_neither_better_nor_worse(logs: Path) -> None:
+    write_run(logs, steps=[ExampleStep("Look", score=score) for score in (1.11, 0.5, 1.5)])
+
+    assert re.findall(r'<li class="step" data-status="ok" data-score="(\w+)"', render_report(logs)) == ["same", "better", "worse"]

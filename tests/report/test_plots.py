@@ -44,13 +44,22 @@ def test_values_close_together_stand_on_a_linear_scale_and_so_do_negative_ones()
         assert chart["layer"][-1]["encoding"]["y"]["scale"]["type"] == "linear"
 
 
+def test_ticks_of_a_linear_scale_share_a_unit() -> None:
+    chart = plots.score_over_steps(run_info("r"), scores(1.1), BASELINE, 1)
+    assert chart is not None
+
+    shown = texts(plots.to_svg(chart))
+
+    assert "0.98 s" in shown and "1.1 s" in shown and not any(text.endswith("ms") for text in shown)
+
+
 def test_the_picture_names_baseline_threshold_direction_and_the_last_value() -> None:
     chart = plots.score_over_steps(run_info("r"), scores(1.1, None, 0.00303), BASELINE, 3)
     assert chart is not None
 
     shown = texts(plots.to_svg(chart))
 
-    for text in ("baseline 1.10 s", "10% better", "no valid score", "3.03 ms", "seconds per forward pass, logarithmic: lower is better"):
+    for text in ("baseline 1.10 s", "10 % better", "no valid score", "3.03 ms", "seconds per forward pass, logarithmic: lower is better"):
         assert text in shown
     assert {"10 ms", "100 ms", "1 s"} <= set(shown)
 

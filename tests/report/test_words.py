@@ -53,7 +53,7 @@ def test_the_headline_of_a_gain_that_is_too_small_says_what_was_needed(tmp_path:
         **accuracy,
     )
 
-    assert said == "no success: accuracy 0.520 against 0.500: 4.0 % better (a success needs more than 10%)"
+    assert said == "no success: accuracy 0.520 against 0.500: 4.0 % better (a success needs more than 10 %)"
 
 
 def test_the_headline_without_a_score_gives_the_reason(tmp_path: Path) -> None:

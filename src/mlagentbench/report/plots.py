@@ -16,7 +16,7 @@ import vl_convert
 
 from mlagentbench.grading.success import THRESHOLD
 from mlagentbench.records import Baseline, RunInfo, StepScore
-from mlagentbench.report.text import plural, quantity, visible
+from mlagentbench.report.text import SECOND_UNITS, plural, quantity, visible
 from mlagentbench.report.words import change, direction_words, is_time, threshold_value
 
 LOG_FROM = 30
@@ -145,7 +145,7 @@ def _references(info: RunInfo, baseline: float, threshold: float, span: _Range, 
     away = -1 if up else 1
     names = [
         _margin_label(f"baseline {quantity(baseline, info.unit)}", palette.muted, y, -7 * away, baseline),
-        _margin_label(f"{THRESHOLD:.0%} better", palette.zone, y, 7 * away, threshold),
+        _margin_label(f"{THRESHOLD * 100:g} % better", palette.zone, y, 7 * away, threshold),
     ]
     return [zone, border, rule, *names]
 
@@ -209,7 +209,7 @@ def _value_axis(info: RunInfo, span: _Range) -> alt.Axis:
     unit = f" ({info.unit})" if info.unit and not is_time(info.unit) else ""
     scale = ", logarithmic" if span.log else ""
     options: dict[str, Any] = {"title": f"{info.metric.replace('_', ' ')}{unit}{scale}: {direction_words(info.direction)}"}
-    options["labelExpr"] = _seconds_label(info.unit) if is_time(info.unit) else "format(datum.value, '~g')"
+    options["labelExpr"] = _seconds_label(info.unit, span) if is_time(info.unit) else "format(datum.value, '~g')"
     if span.log:
         powers = range(math.ceil(math.log10(span.low)), math.floor(math.log10(span.high)) + 1)
         factors = (1,) if len(powers) > 2 else (1, 3)
@@ -220,14 +220,19 @@ def _value_axis(info: RunInfo, span: _Range) -> alt.Axis:
     return alt.Axis(titleAngle=0, titleAlign="left", titleAnchor="start", titleX=0, titleY=-14, titleBaseline="bottom", **options)
 
 
-def _seconds_label(unit: str) -> str:
+def _seconds_label(unit: str, span: _Range) -> str:
+    """Ticks in seconds or parts of them: each in its own on a logarithmic scale, all in one on a linear scale."""
     per = unit[1:]
-    sizes = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+    sizes: Sequence[tuple[float, str]] = SECOND_UNITS
+    if not span.log:
+        sizes = (next(((size, name) for size, name in sizes if span.high >= size), sizes[-1]),)
     # Computed ticks miss their decade by a rounding error, hence the factor.
     cases = [
-        f"abs(datum.value) >= {size * 0.999} ? format(datum.value / {size}, '~g') + {json.dumps(f' {name}{per}')}" for size, name in sizes
+        f"abs(datum.value) >= {size * 0.999} ? format(datum.value / {size}, '~g') + {json.dumps(f' {name}{per}')} : "
+        for size, name in sizes[:-1]
     ]
-    return f"datum.value == 0 ? '0' : {' : '.join(cases)} : format(datum.value / 1e-9, '~g') + {json.dumps(f' ns{per}')}"
+    size, name = sizes[-1]
+    return f"datum.value == 0 ? '0' : {''.join(cases)}format(datum.value / {size}, '~g') + {json.dumps(f' {name}{per}')}"
 
 
 def _data(rows: Sequence[dict[str, Any]]) -> alt.InlineData:

@@ -134,7 +134,7 @@ def headline(info: RunInfo, result: Result | None) -> str:
         return f"{line}, with no baseline to compare"
     line += f": {change(result.score.value, baseline, info.unit, info.direction)}"
     if result.outcome.verdict == "no_improvement" and result.improvement is not None and result.improvement > 0:
-        line += f" (a success needs more than {THRESHOLD:.0%})"
+        line += f" (a success needs more than {THRESHOLD * 100:g} %)"
     return line
 
 

@@ -149,7 +149,7 @@ def _figures(run: Run) -> tuple[Figure, ...]:
         figures.append(Figure("Baseline", baseline, words.baseline_words(result.baseline, info.unit) if result.baseline else ""))
         success = "yes" if result.success else "no"
         figures.append(Figure("Improvement", words.improvement_words(result.improvement), "of the baseline, positive for better"))
-        figures.append(Figure("Success", success, f"needs an improvement of more than {THRESHOLD:.0%} at the last step"))
+        figures.append(Figure("Success", success, f"needs an improvement of more than {THRESHOLD * 100:g} % at the last step"))
     marks = [text.plural(run.failed, "step") + " refused, failed or stopped"] if run.failed else []
     marks += [text.plural(run.malformed, "reply") + " without an action"] if run.malformed else []
     figures.append(Figure("Steps", str(len(run.steps)), "; ".join(marks)))

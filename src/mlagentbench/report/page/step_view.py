@@ -88,7 +88,7 @@ class StepView(NamedTuple):
     score: str
     score_note: str
     score_kind: str
-    """`better`, `worse`, `same`, `invalid`, or empty where the step was not graded."""
+    """`better` or `worse` by more than a success needs, `same` if not or as the step before, `invalid`; empty where it was not graded."""
     rejected: tuple[Argument, ...]
 
 
@@ -162,7 +162,7 @@ def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple
     if before is not None and before.value == score.value:
         return shown, note, "same"
     improvement = score.improvement or 0.0
-    return shown, note, "better" if improvement > THRESHOLD else "worse" if improvement < 0 else "same"
+    return shown, note, "better" if improvement > THRESHOLD else "worse" if improvement < -THRESHOLD else "same"
 
 
 def _changes(run: Run, step: int) -> tuple[tuple[FileChange, ...], str]:
@@ -180,7 +180,7 @@ def _without(changes: Iterable[FileChange], observation: str) -> list[str]:
     """An observation, split where it tells a whole difference that is shown as a changed file: an edit's does, and once is enough."""
     for change in changes:
         _, _, body = (change.text or "").partition("\n+++ ")
-        _, _, body = body.partition("\n")
+        body = body.partition("\n")[2].rstrip("\n")
         if len(body) > SHORT and body in observation:
             before, _, after = observation.partition(body)
             return [re.sub(r"--- .*\n\+\+\+ .*\n\Z", "", before), after]
