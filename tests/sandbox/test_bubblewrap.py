@@ -15,7 +15,7 @@ import pytest
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Box, BoxLimits, Mount, Sandbox
-from mlagentbench.sandbox.interpreter import describe
+from mlagentbench.sandbox.view.interpreter import describe
 from tests.sandbox.conftest import sandbox_of
 from tests.sandbox.processes import Run
 

@@ -13,9 +13,9 @@ import pytest
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Box, Mount, Sandbox
-from mlagentbench.sandbox.interpreter import describe
 from mlagentbench.sandbox.landlock import LIMITATIONS
 from mlagentbench.sandbox.standalone import confine
+from mlagentbench.sandbox.view.interpreter import describe
 from tests.sandbox.conftest import sandbox_of
 from tests.sandbox.processes import Run, Trace
 

@@ -50,11 +50,11 @@ SUPERVISOR = Path(__file__).parents[2] / "src/mlagentbench/sandbox/standalone/su
 
 def test_the_supervisor_passes_on_how_its_command_ended() -> None:
     for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)):
-        words = [sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid()), "sh", "-c", command]
+        words = [sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid()), "--", "sh", "-c", command]
         assert subprocess.run(words).returncode == status
 
 
 def test_a_supervisor_whose_harness_died_first_starts_nothing() -> None:
-    words = [sys.executable, "-I", "-S", SUPERVISOR, "1", "echo", "started"]
+    words = [sys.executable, "-I", "-S", SUPERVISOR, "1", "--", "echo", "started"]
 
     assert subprocess.run(words, capture_output=True).stdout == b""

@@ -8,7 +8,7 @@ code over pipes uses `process.start`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
@@ -72,8 +72,8 @@ class Launch(NamedTuple):
     namespace: bool
     """True when the kernel ends all descendants with the first process, as a pid namespace does. Otherwise the command gets a supervisor,
     and a folder as HOME and TMPDIR that lives as long as the call."""
-    stop: tuple[str, ...] = ()
-    """A command that ends what the end of the first process would not."""
+    control: Callable[[int], tuple[str, ...]] | None = None
+    """For a command whose processes are not descendants of the first one: the command that sends them a signal, with SIGKILL for good."""
 
 
 EndReason = Literal["exit", "time", "memory", "output", "disk", "processes", "cancelled"]

@@ -15,14 +15,16 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
-from mlagentbench.sandbox.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
-from mlagentbench.sandbox.interpreter import Interpreter, check_workspace, describe, package_files
 from mlagentbench.sandbox.limits import TASKS_PER_PROCESS, set_tasks
+from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
+from mlagentbench.sandbox.view.interpreter import check_workspace, describe
+from mlagentbench.sandbox.view.layout import Bind, Hollow, Link, Piece, installation, programs, workspace
 
 HOW_TO_GET = "install it: `apt install bubblewrap` (Debian, Ubuntu), `dnf install bubblewrap` (Fedora, RHEL), `pacman -S bubblewrap` (Arch)"
 HOW_TO_ALLOW = (
@@ -33,12 +35,8 @@ HOW_TO_ALLOW = (
 PYTHON_LINKS = "/run/python"
 """Where `python` and `python3` are made for an interpreter that lacks one of them beside it."""
 
-_SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
-_ETC_NETWORK = ("ca-certificates", "hosts", "nsswitch.conf", "pki", "resolv.conf", "ssl")
 _KERNEL_SETTINGS = ("sys", "irq", "bus", "fs", "scsi", "acpi", "pressure")
 """Folders of /proc whose files root, or everybody, may write without any capability."""
-_ABSENT = Path(__file__).parent / "standalone" / "absent.py"
 
 
 class BubblewrapSandbox:
@@ -55,18 +53,21 @@ class BubblewrapSandbox:
         interpreter = describe(box.python)
         check_workspace(box, interpreter)
         gpus = gpu_nodes(box.gpus)
+        links = [Link(str(link), str(interpreter.executable.resolve())) for link in interpreter.links]
+        if not interpreter.provides_python:
+            links += [Link(f"{PYTHON_LINKS}/{name}", str(interpreter.executable)) for name in ("python", "python3")]
         arguments = [
             *_privileges(),
-            *_file_system(box),
-            *_python(interpreter, box),
-            *_workspace(box),
+            *_mounts(programs(box.network)),
+            *_kernel(box.limits.memory_mb),
+            *_mounts([*installation(interpreter, box.packages), *links, *workspace(box)]),
             *(word for node in gpus.nodes for word in ("--dev-bind", str(node), str(node))),
             *(("--ro-bind", "/sys", "/sys") if gpus.nodes else ()),
             *("--remount-ro", "/dev", "--remount-ro", "/"),
             *("--chdir", WORKSPACE),
         ]
         path = f"{interpreter.executable.parent if interpreter.provides_python else PYTHON_LINKS}:{SYSTEM_PATH}"
-        environment = {**variables(box), "PATH": path, "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
+        environment = {**variables(), "PATH": path, "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
         for name, value in environment.items():
             arguments += ["--setenv", name, value]
         if box.network:
@@ -90,7 +91,8 @@ def trial() -> tuple[str, ...]:
     Raises:
         SandboxUnavailable: bubblewrap is not installed.
     """
-    return _with_filter((_program(), *_privileges(), *_file_system(Box(Path("/"))), "--remount-ro", "/", "--", "/usr/bin/env", "true"))
+    arguments = [*_privileges(), *_mounts(programs(False)), *_kernel(1024), "--remount-ro", "/"]
+    return _with_filter((_program(), *arguments, "--", "/usr/bin/env", "true"))
 
 
 def _privileges() -> list[str]:
@@ -107,63 +109,39 @@ def _privileges() -> list[str]:
     return words
 
 
-def _file_system(box: Box) -> list[str]:
-    """The system's programs and libraries, and what the kernel shows."""
-    words = ["--ro-bind", "/usr", "/usr"]
-    for name in _SYSTEM_FOLDERS:
-        folder = Path("/", name)
-        if folder.is_symlink():
-            words += ["--symlink", os.readlink(folder), str(folder)]
-        elif folder.is_dir():
-            words += ["--ro-bind", str(folder), str(folder)]
-    for name in (*_ETC, *(_ETC_NETWORK if box.network else ())):
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--proc", "/proc", *_kernel()]
-    half = str(max(box.limits.memory_mb // 2, 64) << 20)
-    size = ["--size", half] if version() >= (0, 7) else []
+def _kernel(memory_mb: int) -> list[str]:
+    """What the kernel shows, and the file systems in memory.
+
+    Mounts keep root without capabilities from the kernel's settings, which belong to it.
+    """
+    words = ["--proc", "/proc"]
+    for name in _KERNEL_SETTINGS:
+        if Path("/proc", name).is_dir():
+            words += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
+    size = ["--size", str(max(memory_mb // 2, 64) << 20)] if version() >= (0, 7) else []
     return [*words, "--dev", "/dev", *size, "--tmpfs", "/dev/shm", *size, "--tmpfs", "/tmp"]
 
 
-def _kernel() -> list[str]:
-    """Mounts that keep root without capabilities from the kernel's settings, which belong to it."""
-    return [word for name in _KERNEL_SETTINGS if Path("/proc", name).is_dir() for word in ("--ro-bind", f"/proc/{name}", f"/proc/{name}")]
-
-
-def _python(interpreter: Interpreter, box: Box) -> list[str]:
-    """One Python installation, without this package, and with no other packages than the box names."""
-    words = []
-    for root in interpreter.roots:
-        words += ["--ro-bind", str(root), str(root)]
-    if box.packages is not None:
-        for site in interpreter.sites:
-            words += ["--tmpfs", str(site)]
-            for entry in package_files(site, box.packages):
-                words += ["--ro-bind", str(entry), str(entry)]
-            words += ["--remount-ro", str(site)]
-    for place in interpreter.hidden:
-        if box.packages is None or not any(place.is_relative_to(site) for site in interpreter.sites):
-            words += ["--tmpfs", str(place), "--ro-bind", str(_ABSENT), str(place / "__init__.py"), "--remount-ro", str(place)]
-    for link in interpreter.links:
-        words += ["--symlink", str(interpreter.executable.resolve()), str(link)]
-    if not interpreter.provides_python:
-        for name in ("python", "python3"):
-            words += ["--symlink", str(interpreter.executable), f"{PYTHON_LINKS}/{name}"]
-    return words
-
-
-def _workspace(box: Box) -> list[str]:
-    words = ["--bind" if box.workspace_writable else "--ro-bind", str(box.workspace), WORKSPACE]
-    for mount in box.read_only:
-        words += ["--ro-bind", str(mount.host), mount.inside]
-    return words
+def _mounts(pieces: Iterable[Piece]) -> list[str]:
+    words: list[str] = []
+    sealed: list[str] = []
+    for piece in pieces:
+        match piece:
+            case Bind(host, inside, writable):
+                words += ["--bind" if writable else "--ro-bind", str(host), inside]
+            case Link(inside, target):
+                words += ["--symlink", target, inside]
+            case Hollow(inside):
+                words += ["--tmpfs", inside]
+                sealed += ["--remount-ro", inside]
+    return words + sealed
 
 
 def _tasks_limit(box: Box) -> tuple[str, ...]:
     """Set from inside, where the kernel counts this user namespace's tasks and not all of the user's. It does not count root's."""
     if os.getuid() == 0:
         return ()
-    most = box.limits.processes * TASKS_PER_PROCESS
-    return ("/bin/sh", "-c", f'{set_tasks(most)}; exec "$@"', "sh")
+    return ("/bin/sh", "-c", f'{set_tasks(box.limits.processes * TASKS_PER_PROCESS)}; exec "$@"', "sh")
 
 
 def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:

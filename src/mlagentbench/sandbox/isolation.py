@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox import bubblewrap, landlock
+from mlagentbench.sandbox import bubblewrap, docker, landlock
 from mlagentbench.sandbox.base import Isolation, Sandbox
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
+from mlagentbench.sandbox.docker import DockerSandbox
 from mlagentbench.sandbox.landlock import LandlockSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.sandbox.standalone import confine
@@ -73,6 +74,13 @@ def _bubblewrap() -> Capability:
     return Capability("bubblewrap", False, f"bubblewrap {version} cannot start: {failure}", bubblewrap.HOW_TO_ALLOW)
 
 
+def _docker() -> Capability:
+    try:
+        return Capability("docker", True, f"Docker {docker.server_version()}", "")
+    except SandboxUnavailable as error:
+        return Capability("docker", False, str(error).partition(";")[0], docker.HOW_TO_GET)
+
+
 def _landlock() -> Capability:
     version = confine.abi() if sys.platform == "linux" else 0
     if version < landlock.NEEDED:
@@ -94,5 +102,5 @@ def _failure(command: tuple[str, ...]) -> str | None:
     return lines[-1] if tried.returncode else None
 
 
-_TRIALS: dict[Isolation, Callable[[], Capability]] = {"bubblewrap": _bubblewrap, "landlock": _landlock}
-_SANDBOXES: dict[Isolation, Callable[[], Sandbox]] = {"bubblewrap": BubblewrapSandbox, "landlock": LandlockSandbox}
+_TRIALS: dict[Isolation, Callable[[], Capability]] = {"bubblewrap": _bubblewrap, "docker": _docker, "landlock": _landlock}
+_SANDBOXES: dict[Isolation, Callable[[], Sandbox]] = {"bubblewrap": BubblewrapSandbox, "docker": DockerSandbox, "landlock": LandlockSandbox}

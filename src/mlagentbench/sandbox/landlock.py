@@ -15,9 +15,10 @@ from pathlib import Path
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import Box, Isolation, Launch
-from mlagentbench.sandbox.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
-from mlagentbench.sandbox.interpreter import Interpreter, check_workspace, describe, package_files
 from mlagentbench.sandbox.standalone import confine
+from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
+from mlagentbench.sandbox.view.interpreter import SYSTEM, Interpreter, check_workspace, describe, package_files
+from mlagentbench.sandbox.view.layout import ETC, ETC_NETWORK
 
 LIMITATIONS = (
     "data lies where the host has it, not at a fixed path, and the workspace too",
@@ -34,9 +35,6 @@ NEEDED = 3
 """The first version of Landlock that keeps files from being truncated (Linux 6.2)."""
 HOW_TO_GET = "it needs Linux 6.2 or later with `landlock` in /sys/kernel/security/lsm; bubblewrap runs on older ones"
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime")
-_ETC_NETWORK = ("/etc/ca-certificates", "/etc/hosts", "/etc/nsswitch.conf", "/etc/pki", "/etc/resolv.conf", "/etc/ssl")
 _KERNEL = ("/proc", "/sys/devices/system")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
@@ -62,7 +60,8 @@ class LandlockSandbox:
             raise SandboxUnavailable("this machine cannot keep a command from the network; use --sandbox bubblewrap or docker")
         gpus = gpu_nodes(box.gpus)
         paths = [
-            *(("read", path) for path in (*_ETC, *_KERNEL, *(_ETC_NETWORK if box.network else ()), *(("/sys",) if gpus.nodes else ()))),
+            *(("read", f"/etc/{name}") for name in (*ETC, *(ETC_NETWORK if box.network else ()))),
+            *(("read", path) for path in (*_KERNEL, *(("/sys",) if gpus.nodes else ()))),
             *_installation(interpreter, box),
             *(("device", path) for path in (*_DEVICES, *map(str, gpus.nodes))),
             ("shared", "/dev/shm"),
@@ -72,7 +71,7 @@ class LandlockSandbox:
         rules = json.dumps({"paths": paths, "tcp": box.network, "filter": (call_filter or b"").hex()})
         words = (sys.executable, "-I", "-S", confine.__file__, rules, *own_command(command, box))
         path = f"{interpreter.executable.parent}:{SYSTEM_PATH}"
-        environment = {**variables(box), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
+        environment = {**variables(), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
         return Launch(words, environment, box.workspace, namespace=False)
 
 
@@ -87,7 +86,7 @@ def _installation(interpreter: Interpreter, box: Box) -> Iterator[tuple[str, str
         for site in interpreter.sites:
             yield "list", str(site)
             yield from (("read", str(path)) for path in package_files(site, box.packages))
-    roots = {root.resolve() for root in (*map(Path, _SYSTEM), *interpreter.roots) if root.exists()}
+    roots = {root.resolve() for root in (*SYSTEM, *interpreter.roots) if root.exists()}
     for root in sorted(roots):
         yield "list", str(root)
         yield from (("read", str(path)) for path in _around(root, hidden))

@@ -127,7 +127,9 @@ class Watch:
         if len(members) > self._limits.processes:
             return "processes"
         if self._group is not None:
-            return None  # the kernel watches memory
+            return (
+                "memory" if self._group.hit("memory") else None
+            )  # the kernel watches: it has killed a process, and the others may wait for it
         return "memory" if _memory(members, self._limits.memory_mb << 20) > self._limits.memory_mb << 20 else None
 
     def members(self) -> list[int]:

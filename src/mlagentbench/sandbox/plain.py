@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlagentbench.sandbox.base import Box, Isolation, Launch
-from mlagentbench.sandbox.environment import host_environment, own_command
+from mlagentbench.sandbox.view.environment import host_environment, own_command
 
 
 class PlainSandbox:

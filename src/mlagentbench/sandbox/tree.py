@@ -51,10 +51,11 @@ class Tree:
         self._ended_by_itself: bool | None = None
         self._over = False
         self._orphans: set[int] = set()
-        self._group = make_group(box.limits) if groups else None
+        self._group = make_group(box.limits) if groups and not launch.control else None
         command = launch.command
         if not launch.namespace:
-            command = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *command)
+            at_the_end = launch.control(signal.SIGKILL) if launch.control else ()
+            command = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *at_the_end, "--", *command)
         try:
             self.popen = subprocess.Popen(
                 (*prelude(box.limits, self._group, launch.namespace), *command),
@@ -81,6 +82,9 @@ class Tree:
 
     def signal_members(self, number: int) -> None:
         """Send a signal to all processes but the first, which is ours."""
+        if self._launch.control:
+            subprocess.run(self._launch.control(number), env=dict(self._launch.environment), stdin=subprocess.DEVNULL, capture_output=True)
+            return
         for pid in supervise.descendants(self.popen.pid):
             supervise.send(pid, number)
 
@@ -90,7 +94,11 @@ class Tree:
         Args:
             last_words: the end of what it wrote.
         """
-        return self.watch.verdict(self.exit_code, last_words[-4000:]) if self._ended_by_itself else "cancelled"
+        if not self._ended_by_itself:
+            return "cancelled"
+        if self._launch.control and self.exit_code == 128 + signal.SIGKILL:
+            return "memory"  # nobody but the engine's kernel kills in a container
+        return self.watch.verdict(self.exit_code, last_words[-4000:])
 
     def end(self) -> None:
         """Leave nothing alive. Can be called again, and from any thread.
@@ -121,8 +129,6 @@ class Tree:
         self._over = True
 
     def _end_first(self) -> Iterator[float]:
-        if self._launch.stop:
-            subprocess.run(self._launch.stop, stdin=subprocess.DEVNULL, capture_output=True)
         if self._launch.namespace:
             self.popen.kill()
         else:

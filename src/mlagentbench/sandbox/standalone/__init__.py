@@ -1,1 +1,8 @@
 """Programs that run outside the harness: each is started by its path, with the standard library alone."""
+
+from pathlib import Path
+
+
+def absent_file() -> Path:
+    """A module that fails to import as if it were not installed."""
+    return Path(__file__).parent / "absent.py"

@@ -1,10 +1,11 @@
 """Runs a command, and ends whatever it left behind: for sandboxes without a pid namespace.
 
-    python -I -S supervise.py HARNESS_PID COMMAND...
+    python -I -S supervise.py HARNESS_PID [LAST...] -- COMMAND...
 
 The supervisor is a child subreaper: an orphan of the command, `setsid`ed and forked twice or not, becomes a child of the supervisor and
 of no other call. It ends the tree when the command has ended, when it is sent SIGTERM, and when the harness dies, and exits with the
-command's status as a shell gives it. Until then the command has a folder of its own as HOME and TMPDIR.
+command's status as a shell gives it. LAST is a command to run where the other did not end by itself. Until the end the command has a
+folder of its own as HOME and TMPDIR.
 
 Not covered: a command that kills its supervisor, which one of the same user can unless a sandbox forbids it. The harness then ends what
 it can still find.
@@ -104,7 +105,8 @@ def is_zombie(pid: int) -> bool:
 
 def main(arguments: list[str]) -> int:
     """Run the command of the arguments and end its tree. Returns its exit status."""
-    harness, command = int(arguments[0]), arguments[1:]
+    harness, separator = int(arguments[0]), arguments.index("--")
+    last, command = arguments[1:separator], arguments[separator + 1 :]
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -114,12 +116,17 @@ def main(arguments: list[str]) -> int:
     try:
         if os.getppid() != harness:  # it died before it could be watched
             return 128 + signal.SIGKILL
-        return _wait(_start(command, home))
+        status = _wait(_start(command, home))
+        if status < 128:
+            last = []
+        return status
     except _Stopped:
         return 128 + signal.SIGKILL
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end_descendants(os.getpid())
+        if last:
+            os.spawnvp(os.P_WAIT, last[0], last)
         _remove(home)
 
 

@@ -1,0 +1,209 @@
+"""Docker: a container for each command, through the `docker` command. For machines without bubblewrap, and the only sandbox on macOS.
+
+On Linux a container shows the host's own programs and Python installation, read-only, as bubblewrap would, on an empty image that is made
+on first use; nothing is downloaded. Elsewhere, or when `MLAGENTBENCH_DOCKER_IMAGE` names an image, its commands run with what that image
+holds: `Box.python` and `Box.packages` do not count, and `python` is the image's.
+
+A container starts in about half a second. Its processes are the engine's, so that their number is limited but not watched: a command that
+starts too many is refused them, and not ended.
+
+Not covered: engines on other machines, which cannot mount our folders, and rootless ones, whose users are not ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
+from mlagentbench.sandbox.limits import TASKS_PER_PROCESS
+from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
+from mlagentbench.sandbox.view.interpreter import check_workspace, describe
+from mlagentbench.sandbox.view.layout import SYSTEM_FOLDERS, Bind, Hollow, Link, Piece, installation, programs, workspace
+
+HOW_TO_GET = "install it (https://docs.docker.com/engine/install), start its engine, and let your user use it: `docker run hello-world`"
+IMAGE_VARIABLE = "MLAGENTBENCH_DOCKER_IMAGE"
+EMPTY_IMAGE = "mlagentbench-empty"
+
+_FIRST = """
+exec 3<&0
+"$@" <&3 3<&- &
+command=$!
+exec 3<&-
+trap 'kill -TERM -1' TERM
+while :; do
+    wait $command
+    status=$?
+    kill -0 $command 2>/dev/null || exit $status
+done
+"""
+"""The first process of a container: it hands on SIGTERM, which a first process would ignore, and waits for the command."""
+_CLIENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "XDG_RUNTIME_DIR", "PATH")
+"""Variables by which the `docker` command finds its engine."""
+
+
+class DockerSandbox:
+    """Runs a command in a container of its own.
+
+    Args:
+        image: what its commands run with; by default what `MLAGENTBENCH_DOCKER_IMAGE` says, and without it the host's own programs.
+    """
+
+    isolation: Isolation = "docker"
+
+    def __init__(self, image: str | None = None) -> None:
+        self.image = image or os.environ.get(IMAGE_VARIABLE)
+
+    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
+        """How to start a command in a box.
+
+        Raises:
+            SandboxUnavailable: Docker is missing or does not answer, a GPU or a mount does not exist, or no image is named and this is no
+                Linux.
+        """
+        docker = _program()
+        name = f"mlagentbench-{os.getpid()}-{secrets.token_hex(6)}"
+        if self.image is None:
+            view, command = _host_view(box, command)
+            image = _empty_image(docker)
+        else:
+            view = [*_gpus_of_image(box), *_mounts(workspace(box))]
+            image = self.image
+        environment = {**variables(), "HOME": "/tmp", **_path(box, self.image), **box.environment}
+        words = (
+            *(docker, "run", "--rm", "--interactive", "--name", name, "--pull", "never", "--log-driver", "none"),
+            *_limits(box),
+            *view,
+            *("--workdir", WORKSPACE, "--entrypoint", "/bin/sh"),
+            *(word for key, value in environment.items() for word in ("--env", f"{key}={value}")),
+            *(image, "-c", _FIRST, "sh", *command),
+        )
+        return Launch(words, _client_environment(), Path("/"), namespace=False, control=functools.partial(_control, docker, name))
+
+
+def server_version() -> str:
+    """The version of the engine that answers.
+
+    Raises:
+        SandboxUnavailable: Docker is not installed, or no engine answers.
+    """
+    asked = _ask(_program(), "version", "--format", "{{.Server.Version}}")
+    if asked.returncode:
+        raise SandboxUnavailable(f"no Docker engine answers: {(asked.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+    return asked.stdout.strip()
+
+
+def _limits(box: Box) -> list[str]:
+    memory = box.limits.memory_mb
+    words = ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only", "--user", f"{os.getuid()}:{os.getgid()}"]
+    words += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m", "--pids-limit", str(box.limits.processes * TASKS_PER_PROCESS)]
+    words += ["--ulimit", "core=0", "--ulimit", f"fsize={box.limits.file_mb << 20}", "--shm-size", f"{max(memory // 2, 64)}m"]
+    words += ["--tmpfs", f"/tmp:rw,exec,mode=1777,size={max(memory // 2, 64)}m"]
+    return words if box.network else [*words, "--network", "none"]
+
+
+def _host_view(box: Box, command: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+    """The mounts of the host's programs and Python, and the command in their terms."""
+    interpreter = describe(box.python)
+    check_workspace(box, interpreter)
+    gpus = gpu_nodes(box.gpus)
+    pieces = [*programs(False), *installation(interpreter, box.packages), *workspace(box)]
+    words = _mounts(piece for piece in pieces if not isinstance(piece, Link))  # the links are the image's
+    words += [word for node in gpus.nodes for word in ("--device", str(node))]
+    words += ["--env", f"CUDA_VISIBLE_DEVICES={gpus.visible}"]
+    command = own_command(command, box)
+    if command[0] == str(interpreter.executable) and interpreter.links:
+        command = (str(interpreter.executable.resolve()), *command[1:])
+    return words, command
+
+
+def _gpus_of_image(box: Box) -> list[str]:
+    return ["--gpus", f'"device={",".join(box.gpus)}"'] if box.gpus else []
+
+
+def _path(box: Box, image: str | None) -> dict[str, str]:
+    return {} if image else {"PATH": f"{Path(os.path.abspath(box.python)).parent}:{SYSTEM_PATH}"}
+
+
+def _mounts(pieces: Iterable[Piece]) -> list[str]:
+    words: list[str] = []
+    for piece in pieces:
+        match piece:
+            case Bind(host, inside, writable):
+                words += ["--mount", _csv("type=bind", f"source={host}", f"target={inside}", *(() if writable else ("readonly",)))]
+            case Hollow(inside):
+                words += ["--mount", _csv("type=tmpfs", f"target={inside}", "tmpfs-size=1m", "tmpfs-mode=0755")]
+    return words
+
+
+def _csv(*fields: str) -> str:
+    """A line of CSV, as `--mount` reads its value, so that any path can stand in it."""
+    return ",".join('"' + field.replace('"', '""') + '"' for field in fields)
+
+
+def _control(docker: str, name: str, number: int) -> tuple[str, ...]:
+    """The command that sends a signal to a container's processes."""
+    match number:
+        case signal.SIGSTOP:
+            return (docker, "pause", name)
+        case signal.SIGCONT:
+            return (docker, "unpause", name)
+        case signal.SIGKILL:
+            return (docker, "rm", "--force", name)
+        case _:
+            return (docker, "kill", "--signal", str(number), name)
+
+
+def _client_environment() -> dict[str, str]:
+    """What the `docker` command needs. Its own settings are in the user's home, which it is not told of otherwise."""
+    settings = os.environ.get("DOCKER_CONFIG", str(Path.home() / ".docker"))
+    return {**{name: os.environ[name] for name in _CLIENT if name in os.environ}, "DOCKER_CONFIG": settings}
+
+
+def _program() -> str:
+    program = shutil.which("docker")
+    if program is None:
+        raise SandboxUnavailable(f"docker is not installed; {HOW_TO_GET}, or run unprotected with --sandbox none")
+    return program
+
+
+def _ask(*command: str, data: bytes = b"") -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, input=data.decode("latin-1"), capture_output=True, encoding="latin-1", timeout=30)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, "", "no answer in 30 s")
+
+
+@functools.cache
+def _empty_image(docker: str) -> str:
+    """An image with nothing but the host's links into /usr and the folders that a box mounts."""
+    if sys.platform != "linux":
+        raise SandboxUnavailable(
+            f"name an image with Python and what your tasks need in {IMAGE_VARIABLE}, for example one made from python:3.12"
+        )
+    made = _ask(docker, "import", "-", EMPTY_IMAGE, data=_skeleton())
+    if made.returncode:
+        raise SandboxUnavailable(f"docker import failed: {made.stderr.strip()}; {HOW_TO_GET}")
+    return EMPTY_IMAGE
+
+
+def _skeleton() -> bytes:
+    import io
+    import tarfile
+
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in SYSTEM_FOLDERS:
+            if os.path.islink(f"/{name}"):
+                entry = tarfile.TarInfo(name)
+                entry.type, entry.linkname = tarfile.SYMTYPE, os.readlink(f"/{name}")
+                archive.addfile(entry)
+    return file.getvalue()

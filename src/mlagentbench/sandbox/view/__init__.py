@@ -1,0 +1,1 @@
+"""What a command sees: files, one Python installation, variables."""

@@ -1,0 +1,77 @@
+"""The file system of a box, for sandboxes that build one: what lies where, in the order in which it is mounted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from mlagentbench.sandbox.base import WORKSPACE, Box
+from mlagentbench.sandbox.standalone import absent_file
+from mlagentbench.sandbox.view.interpreter import Interpreter, package_files
+
+SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+"""Beside /usr; on most systems links into it."""
+ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
+ETC_NETWORK = ("ca-certificates", "hosts", "nsswitch.conf", "pki", "resolv.conf", "ssl")
+
+
+class Bind(NamedTuple):
+    """A file or folder of the host."""
+
+    host: Path
+    inside: str
+    writable: bool = False
+
+
+class Hollow(NamedTuple):
+    """An empty folder over one of the host. What is mounted in it later is all it holds, and it cannot be written."""
+
+    inside: str
+
+
+class Link(NamedTuple):
+    """A symbolic link."""
+
+    inside: str
+    target: str
+
+
+Piece = Bind | Hollow | Link
+
+
+def programs(network: bool) -> Iterator[Piece]:
+    """The system's programs, libraries, and the few settings that these need."""
+    yield Bind(Path("/usr"), "/usr")
+    for name in SYSTEM_FOLDERS:
+        folder = Path("/", name)
+        if folder.is_symlink():
+            yield Link(str(folder), os.readlink(folder))
+        elif folder.is_dir():
+            yield Bind(folder, str(folder))
+    for name in (*ETC, *(ETC_NETWORK if network else ())):
+        if (file := Path("/etc", name)).exists():
+            yield Bind(file, str(file))
+
+
+def installation(interpreter: Interpreter, packages: tuple[str, ...] | None) -> Iterator[Piece]:
+    """One Python installation, without this package, and with no other packages than those named, unless that is None."""
+    for root in interpreter.roots:
+        yield Bind(root, str(root))
+    if packages is not None:
+        for site in interpreter.sites:
+            yield Hollow(str(site))
+            for entry in package_files(site, packages):
+                yield Bind(entry, str(entry))
+    for place in interpreter.hidden:
+        if packages is None or not any(place.is_relative_to(site) for site in interpreter.sites):
+            yield Hollow(str(place))
+            yield Bind(absent_file(), str(place / "__init__.py"))
+
+
+def workspace(box: Box) -> Iterator[Piece]:
+    """The workspace, and the data in it."""
+    yield Bind(box.workspace, WORKSPACE, box.workspace_writable)
+    for mount in box.read_only:
+        yield Bind(mount.host, mount.inside)
