@@ -1,0 +1,336 @@
+r"""Objects as models write them: JSON, and what can only be meant as JSON.
+
+Three readings are tried, each in linear time, and the first that fits is taken:
+
+1. JSON as the standard library reads it. What is valid JSON is never read otherwise.
+2. JSON with raw line breaks and tabs in its strings, comments, a trailing comma, a line break in place of a comma, bare keys, Python's
+   constants, single, smart or triple quotes, and backslashes that JSON does not know (`\d` stays `\d`). Markdown's `\_` is `_` where
+   the keys are written so too.
+3. A flat object whose strings hold quotes that nobody escaped, where the action's own argument names leave one way to cut it.
+
+Nothing is guessed about a value: where two readings of a backslash or a quote would give different text, `Unreadable` is raised.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, TypeAlias
+
+from mlagentbench.agents._replies.escapes import (
+    APOSTROPHE,
+    DRIVE,
+    ESCAPE,
+    JSON_ESCAPES,
+    SURROGATE,
+    Ambiguous,
+    Unreadable,
+    decode,
+    in_quotes,
+)
+
+Value: TypeAlias = "str | NumberText | bool | list[Value] | dict[str, Value] | None"
+
+MAX_DEPTH = 16
+"""No action takes nested arguments; deeper nesting is noise."""
+
+
+class NumberText(str):
+    """A number as it was written, so that no digit is lost before its type is known."""
+
+
+class LooseObject(NamedTuple):
+    """An object, and where it ends in the text."""
+
+    pairs: Mapping[str, Value]
+    end: int
+
+
+def read_object(text: str, start: int, keys: Collection[str], limit: int) -> LooseObject:
+    """Read the object that begins with the brace at `start`.
+
+    Args:
+        text: the whole reply.
+        start: where the opening brace is.
+        keys: the argument names that the object may have; only the third reading needs them.
+        limit: where the third reading and the search for a torn string stop, such as the next label.
+
+    Raises:
+        Unreadable: the object is broken, unfinished, or can be read in two ways.
+    """
+    try:
+        pairs, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        try:
+            pairs, end = _Reader(text, start).read()
+        except Ambiguous:
+            raise
+        except Unreadable as fault:
+            found = _cut_at_keys(text, start, keys, limit)
+            if found is None:
+                raise fault
+            return found
+    _refuse_torn(text, end, limit)
+    return LooseObject(_whole(pairs), end)
+
+
+def _no_constant(name: str) -> Value:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
+
+_SAME_LINE = re.compile(r"[ \t]*+(?:$|[\r\n`<}\]*])")
+_QUOTE_THEN_BRACE = re.compile(r"[\"'\u201d]\s*+,?\s*+\}")
+
+
+def _refuse_torn(text: str, end: int, limit: int) -> None:
+    """Refuse an object that seems to end inside one of its strings, as `{"content": "print("}")"}` does at its first brace.
+
+    Then another end follows, and the line goes on, or a quote or a brace is left over.
+    """
+    limit = max(end, limit)
+    if not _QUOTE_THEN_BRACE.search(text, end, limit):
+        return
+    left_over = text.count('"', end, limit) % 2 or text.count("}", end, limit) > text.count("{", end, limit)
+    if left_over or not _SAME_LINE.match(text, end, limit):
+        raise Ambiguous('it seems to end twice; write one object with nothing behind it, and a quote inside text as \\"')
+
+
+def _whole(pairs: Mapping[str, Value]) -> Mapping[str, Value]:
+    for value in pairs.values():
+        if isinstance(value, str) and SURROGATE.search(value):
+            raise Ambiguous("a \\u escape in it is half a character")
+    return pairs
+
+
+# The second reading
+
+_SPACE = re.compile(r"\s*+")
+_COMMENT = re.compile(r"(?:#|//)[^\n\"\u201c\u201d]*+(?=\n)")
+_NAME = re.compile(r"[A-Za-z_][\w\\]*+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.])")
+_CONSTANTS: Mapping[str, bool | None] = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+_CLOSERS = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u2018": "\u2019"}
+"""The quotes that open a string, and those that close it; the last three are smart quotes."""
+
+_STRINGS = {opener: re.compile(rf"([^{closer}\\]*+(?:\\.[^{closer}\\]*+)*+){closer}", re.DOTALL) for opener, closer in _CLOSERS.items()}
+
+
+class _Raw(NamedTuple):
+    """A string between its quotes, its escapes not yet read."""
+
+    text: str
+    quote: str
+
+
+class _Reader:
+    """One pass over an object; strings are kept raw until all keys are known."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self.text = text
+        self.pos = start
+        self.markdown = False
+
+    def read(self) -> tuple[dict[str, Value], int]:
+        value = self._finish(self._object(0))
+        assert isinstance(value, dict)
+        return value, self.pos
+
+    def _finish(self, value: object) -> Value:
+        match value:
+            case _Raw():
+                return decode(value.text, value.quote, markdown=self.markdown)
+            case dict():
+                return {key: self._finish(item) for key, item in value.items()}
+            case list():
+                return [self._finish(item) for item in value]
+            case str() | bool() | None:
+                return value
+        raise AssertionError(value)
+
+    def _skip(self) -> None:
+        while True:
+            self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
+            if not self.text.startswith(("#", "//"), self.pos):
+                return
+            comment = _COMMENT.match(self.text, self.pos)
+            if comment is None or self.text[self.pos - 1] not in " \t\r\n,{[":
+                raise self._fault("what looks like a comment")
+            self.pos = comment.end()
+
+    def _object(self, depth: int) -> dict[str, object]:
+        if depth > MAX_DEPTH:
+            raise Unreadable("it is nested too deeply")
+        self.pos += 1
+        pairs: dict[str, object] = {}
+        self._skip()
+        while not self._take("}"):
+            key = self._key()
+            self._skip()
+            if not self._take(":"):
+                raise self._fault(f"after {key!r} a colon")
+            self._skip()
+            pairs[key] = self._value(depth)
+            self._separate("}")
+        return pairs
+
+    def _array(self, depth: int) -> list[object]:
+        if depth > MAX_DEPTH:
+            raise Unreadable("it is nested too deeply")
+        self.pos += 1
+        items: list[object] = []
+        self._skip()
+        while not self._take("]"):
+            items.append(self._value(depth))
+            self._separate("]")
+        return items
+
+    def _separate(self, closer: str) -> None:
+        """Go past the comma, or the line break that stands for it, up to the next item or the closer."""
+        before = self.pos
+        self._skip()
+        if self._take(","):
+            self._skip()
+            return
+        next_line = closer == "}" and "\n" in self.text[before : self.pos] and self.text[self.pos : self.pos + 1] in _CLOSERS
+        if not next_line and not self.text.startswith(closer, self.pos):
+            raise self._fault(f"a comma or {closer}")
+
+    def _key(self) -> str:
+        quote = self.text[self.pos : self.pos + 1]
+        if quote in _CLOSERS:
+            key = self._string(quote).text
+        elif name := _NAME.match(self.text, self.pos):
+            self.pos = name.end()
+            key = name.group()
+        else:
+            raise self._fault("a name in quotes")
+        if "\\_" in key:
+            self.markdown = True
+        return key.replace("\\_", "_")
+
+    def _value(self, depth: int) -> object:
+        quote = self.text[self.pos : self.pos + 1]
+        if quote in _CLOSERS:
+            return self._string(quote)
+        if quote == "`":
+            return self._verbatim("`")
+        if quote == "{":
+            return self._object(depth + 1)
+        if quote == "[":
+            return self._array(depth + 1)
+        if number := _NUMBER.match(self.text, self.pos):
+            self.pos = number.end()
+            return NumberText(number.group())
+        if (name := _NAME.match(self.text, self.pos)) and name.group() in _CONSTANTS:
+            self.pos = name.end()
+            return _CONSTANTS[name.group()]
+        raise self._fault("a value in quotes")
+
+    def _string(self, quote: str) -> _Raw:
+        if self.text.startswith(('"""', "'''"), self.pos):
+            return self._verbatim(quote * 3)
+        found = _STRINGS[quote].match(self.text, self.pos + 1)
+        if found is None:
+            raise Unreadable("its last text has no closing quote, or the reply was cut off")
+        self.pos = found.end()
+        return _Raw(found.group(1), quote)
+
+    def _verbatim(self, quote: str) -> _Raw:
+        """Text between triple quotes or backticks, where no escape may have two meanings."""
+        start = self.pos + len(quote)
+        end = self.text.find(quote, start)
+        self.pos = end + len(quote)
+        if end < 0 or self.text.startswith(quote[0], self.pos) or (quote == "`" and end == start):
+            raise Unreadable(f"text between {quote} is not JSON")
+        return _Raw(self.text[start:end], quote)
+
+    def _take(self, mark: str) -> bool:
+        found = self.text.startswith(mark, self.pos)
+        self.pos += found
+        return found
+
+    def _fault(self, expected: str) -> Unreadable:
+        if self.pos >= len(self.text):
+            return Unreadable("it is not finished")
+        near = " ".join(self.text[self.pos : self.pos + 30].split())
+        return Unreadable(f'{expected} was expected before {near!r} (inside text, write a quote as \\" and a line break as \\n)')
+
+
+# The third reading
+
+_ENDS_HERE = r"(?=[ \t]*+(?:[\r\n`<]|$|\Z))"
+_ANY_KEY = r"{q}\s*+,\s*+{q}[\w .-]{{1,40}}{q}\s*+:"
+
+
+def _cut_at_keys(text: str, start: int, keys: Collection[str], limit: int) -> LooseObject | None:
+    """Read a flat object by the names of its arguments alone; None where that does not leave exactly one way."""
+    head = re.compile(r"\{\s*+([\"'])").match(text, start, limit)
+    if head is None or not keys:
+        return None
+    quote = head.group(1)
+    names = "|".join(re.escape(key) for key in keys)
+    heads = re.compile(rf"(?:(?<=\{{)|(?<=,))\s*+{quote}({names}){quote}\s*+:\s*+")
+    cuts = [match for match in heads.finditer(text, start, limit) if match.start() == start + 1 or _after_value(text, match.start(), quote)]
+    given = [match.group(1) for match in cuts]
+    if not cuts or cuts[0].start() != start + 1 or len(set(given)) < len(given):
+        return None
+    last_is_text = text.startswith(quote, cuts[-1].end())
+    tail = re.compile((rf"{quote}\s*+,?\s*+" if last_is_text else "") + rf"\}}{_ENDS_HERE}", re.MULTILINE)
+    ends = list(tail.finditer(text, cuts[-1].end() + last_is_text, limit))
+    if len(ends) != 1:
+        return None
+    pairs: dict[str, Value] = {}
+    stops = [cut.start() - 1 for cut in cuts[1:]] + [ends[0].start() + last_is_text]
+    for cut, stop in zip(cuts, stops, strict=True):
+        value = _bare_value(text[cut.end() : stop].rstrip(), quote)
+        if value is None:
+            return None
+        pairs[cut.group(1)] = value
+    return LooseObject(pairs, ends[0].end())
+
+
+def _after_value(text: str, pos: int, quote: str) -> bool:
+    """Whether the comma before `pos` can end a value: it follows a quote, a digit or a constant."""
+    before = text[max(0, pos - 200) : pos - 1].rstrip()
+    return text[pos - 1] == "," and (before.endswith((quote, "true", "false", "True", "False")) or before[-1:].isdigit())
+
+
+def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
+    """The value of a span; None where its quotes or escapes could mean something else."""
+    if not span.startswith(quote):
+        constant = _CONSTANTS.get(span)
+        return NumberText(span) if _NUMBER.fullmatch(span) else constant
+    inner = span[1:-1]
+    if len(span) < 2 or not span.endswith(quote) or span.endswith("\\" + quote):
+        return None
+    if quote not in inner:
+        try:
+            return decode(inner, quote)
+        except Ambiguous:
+            return None
+    counted = APOSTROPHE.sub("", inner) if quote == "'" else inner
+    joined = re.search(rf"{quote}[\s+\\]*+{quote}", counted)
+    comment = re.search(rf"{quote}[ \t]*+,?[ \t]*+(?:#|//)[^\n]*+\Z", counted)
+    if counted.count(quote) % 2 or joined or comment or _has_key(inner, quote):
+        return None
+    lines = inner.split("\\n")
+    escapes = {match.group(1) for match in ESCAPE.finditer(inner)} - {"n"}
+    if escapes & {*JSON_ESCAPES, "'", "_"} or any(len(escape) > 1 for escape in escapes):
+        return None
+    if len(lines) > 1 and ("\n" in inner or escapes or DRIVE.search(inner) or in_quotes(inner)):
+        return None
+    return "\n".join(lines)
+
+
+def _has_key(inner: str, quote: str) -> bool:
+    """Whether something like `", "key":` stands in a text outside all braces: then it may be an argument, not text."""
+    depth, before = 0, 0
+    for match in re.finditer(_ANY_KEY.format(q=quote), inner):
+        passed = inner[before : match.start()]
+        depth, before = depth + passed.count("{") - passed.count("}"), match.start()
+        if depth <= 0:
+            return True
+    return False

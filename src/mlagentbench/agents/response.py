@@ -1,0 +1,314 @@
+"""Reading a reply: which action it asks for, with which arguments, and what its author thought.
+
+Covers: labels in any dress (bold, headings, lists, numbers, quotes, capitals, `Action_Input`); the name on a line of its own, in quotes or
+backticks, in lower or snake case, without `(AI)`; arguments in fences, after prose, or right behind the name; a whole reply as one JSON
+object, or a tool call in JSON; `<think>` blocks; a recital of the format or of earlier steps around the one action.
+
+Does not cover: arguments that are not an object, names of actions that do not exist, and all else that would need a guess. Those replies
+are refused, with a message that shows what to write: a refusal costs one call to a model, a wrong guess may cost the run.
+
+Where more than one action could be meant:
+
+- the first complete one counts, complete being a known name with its arguments;
+- once an action was attempted, a line `Observation:` ends the reply, for what follows builds on an observation that never was;
+- nothing is looked for behind an object that may have swallowed the rest of the reply;
+- labels that begin a line go before labels within one; of those, and of actions in thinking, there must be only one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from mlagentbench.agents._replies import labels
+from mlagentbench.agents._replies.arguments import ActionLike, Misfit, Names, as_call, fit, squeezed
+from mlagentbench.agents._replies.escapes import Unreadable
+from mlagentbench.agents._replies.loose_json import LooseObject, read_object
+from mlagentbench.errors import ResponseFormatError
+
+
+class Response(NamedTuple):
+    """What a reply says."""
+
+    entries: Mapping[str, str]
+    """The thinking entries that were found, by the names that were asked for."""
+    action: str
+    """The action's name as the paper has it."""
+    arguments: Mapping[str, JsonValue]
+    """The arguments that were given and no others, under the action's own names for them."""
+
+
+def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, ActionLike], *, strict: bool = False) -> Response:
+    """Read a reply of an agent's model, in time linear in its length.
+
+    No argument is changed but in its type: a whole number may be given as `"10"` or `10.0`, any number as text, text as a bare number
+    (kept digit by digit), true and false as text. An optional argument given as null counts as left out.
+
+    Args:
+        text: the reply as the provider gave it.
+        entries: the names of the thinking entries that were asked for; `Action` and `Action Input` among them are passed over.
+        actions: the definitions by the paper's names.
+        strict: refuse a reply that lacks one of the entries.
+
+    Raises:
+        ResponseFormatError: the reply holds no complete action, or could be read in two ways. The first line of the message says what is
+            wrong, the lines after it show what to write.
+    """
+    thoughts = tuple(entry for entry in entries if squeezed(entry) not in ("action", "actioninput"))
+    thinking = labels.end_of_thinking(text)
+    reading = _Reading(text[thinking.end :], thoughts, actions)
+    call = reading.find(anywhere=not thinking.closed)
+    if thinking.end and (not thinking.opened or not reading.attempted):
+        # The tag may be part of an argument. Or nothing was said behind it: then the action may stand before it, if there is just one.
+        whole = _Reading(text, thoughts, actions)
+        first = whole.find(anywhere=not reading.attempted)
+        if not reading.attempted or (first and first.start < thinking.end <= first.end):
+            reading, call = whole, first
+    if call is None:
+        raise ResponseFormatError(reading.refusal())
+    found = reading.entries(call)
+    if strict and (missing := [entry for entry in thoughts if entry not in found]):
+        raise ResponseFormatError(
+            f"The reply lacks {', '.join(missing)}. Write every entry, each on a line of its own, like this:\n\n"
+            + _form(call.action, actions[call.action].usage, thoughts)
+        )
+    return Response(found, call.action, call.arguments)
+
+
+class _Call(NamedTuple):
+    """A complete action, and where in the text it stands."""
+
+    action: str
+    arguments: Mapping[str, JsonValue]
+    start: int
+    end: int
+
+
+class _Fault(NamedTuple):
+    """Why something is not a complete action. Of several faults the first of the highest rank is told."""
+
+    rank: int
+    message: Callable[[], str]
+    """Made only when it is told: a reply may hold thousands of faults."""
+
+
+_QUOTED_CALL = re.compile(
+    r"\{\s*+([\"'])(?:name|tool|tool_name|function|action|action_name|command)\1\s*+:\s*+([\"'])[^\"'\n]{1,80}\2\s*+,\s*+"
+    r"([\"'])(?:arguments|args|parameters|params|input|kwargs|tool_input|action_input|action_args)\3\s*+:",
+    re.IGNORECASE,
+)
+_BRACE = re.compile(r"\{(?!\s*\w[\w -]{0,80}\})")
+"""The beginning of an object, and not of a placeholder such as `{script_name}`."""
+_OPENING = re.compile(r"\s*+(?:```[a-z]*+\s*+)?(?=\{)", re.IGNORECASE)
+_NAME_LINE = re.compile(r"(?:[^\w\n{]*+\n)*+([^\n]*+)")
+_MAX_NAME = 60
+_MAX_WORDS = 6
+_MAX_BROKEN = 20
+_MAX_GAP = 200
+
+
+class _Reading:
+    """One text being searched for its action."""
+
+    def __init__(self, text: str, thoughts: Sequence[str], actions: Mapping[str, ActionLike]) -> None:
+        self.attempted = False
+        """Whether an action was asked for, completely or not."""
+        self._text = text
+        self._thoughts = thoughts
+        self._actions = actions
+        self._names = Names(actions)
+        self._marks = labels.line_marks(text, thoughts)
+        self._fault = _Fault(0, self._nothing)
+        self._broken = 0
+        self._given: dict[str, str] | None = None
+
+    def find(self, *, anywhere: bool) -> _Call | None:
+        """The action of the text; None where there is none. With `anywhere`, none but a single one counts."""
+        call = self._whole_object()
+        if call is None:
+            calls = self._labelled(self._marks)
+            call = self._only(calls) if anywhere else next(calls, None)
+        if call is None and not self.attempted:
+            call = self._only(self._labelled(labels.inline_marks(self._text, self._marks)))
+        if call is None and not self.attempted:
+            call = self._only(self._quoted())
+        return call
+
+    def entries(self, call: _Call) -> dict[str, str]:
+        """The thinking around the action that was found."""
+        return self._given if self._given is not None else labels.entries_of(self._text, self._marks, call.start, call.end)
+
+    def refusal(self) -> str:
+        """What to tell the model."""
+        return self._fault.message()
+
+    def _only(self, calls: Iterable[_Call]) -> _Call | None:
+        found = list(calls)
+        if any((call.action, call.arguments) != (found[0].action, found[0].arguments) for call in found):
+            self._blame(
+                5,
+                lambda: f"The reply holds several actions. End it with the one that is meant:\n\n{_form('[its name]', '[its arguments]')}",
+            )
+            return None
+        return found[0] if found else None
+
+    # Where an action may stand
+
+    def _labelled(self, marks: Sequence[labels.Mark]) -> Iterator[_Call]:
+        """The complete actions behind labels, up to a hallucinated observation or an object without an end."""
+        stops = [len(self._text)]
+        for mark in reversed(marks):
+            stops.append(mark.start if mark.kind in ("action", "observation") else stops[-1])
+        passed = 0
+        for mark, stop in zip(marks, reversed(stops[:-1]), strict=True):  # a label reaches to the next one's beginning
+            if mark.start < passed:
+                continue
+            if mark.kind == "observation" and self.attempted:
+                return
+            if mark.kind == "action" and stop > mark.end + 2:  # no object is shorter
+                call, passed = self._read(mark, stop)
+                if call:
+                    yield call
+                if passed < 0:
+                    return
+
+    def _read(self, mark: labels.Mark, stop: int) -> tuple[_Call | None, int]:
+        """The action of a label that reaches to `stop`, and where it ends: -1 where that cannot be told."""
+        label = labels.input_label(self._text, mark.end, stop)
+        phrase = _NAME_LINE.match(self._text, mark.end, label.start() if label else stop)
+        assert phrase is not None, "every part of it may be empty"
+        words, brace, _ = phrase.group(1).partition("{")
+        name = self._names.leading(words)
+        after = phrase.start(1) + len(words)
+        near = (label.end(), stop) if label and not brace else (after, min(stop, after + _MAX_GAP))
+        start = found.start() if (found := _BRACE.search(self._text, *near)) else -1
+        if label is None and name is None:
+            self._blame_name(words, 1)
+            return None, mark.end
+        if start < 0:
+            self.attempted = self.attempted or name is not None
+            self._blame_input(name, words, 2, "must be a JSON object in braces, and there is none")
+            return None, mark.end
+        return self._object(name, words, mark.start, start, stop)
+
+    def _object(self, name: str | None, words: str, begin: int, start: int, stop: int) -> tuple[_Call | None, int]:
+        """The action whose arguments begin at the brace at `start`, and where it ends: -1 where that cannot be told."""
+        self.attempted = True
+        try:
+            found = self._arguments(name, start, stop)
+        except Unreadable as fault:
+            self._blame_input(name, words, 4, f"cannot be read: {fault}")
+            self._broken += 1
+            region = self._text[start:stop]
+            closed = "}" in region and region.count('"') % 2 == region.count('\\"') % 2
+            return None, stop if closed and self._broken < _MAX_BROKEN else -1
+        return self._fitted(name, words, found, begin), found.end
+
+    def _arguments(self, name: str | None, start: int, stop: int) -> LooseObject:
+        """The object at `start`, also where it is a string itself, or the one item of a list."""
+        before = self._text[max(0, start - 20) : start].rstrip()
+        if before.endswith('"') and re.compile(r'\{\s*+\\"').match(self._text, start):
+            return self._from_string(start - 1)
+        found = read_object(self._text, start, list(self._actions[name].parameters) if name else (), stop)
+        if before.endswith("[") and not re.compile(r"\s*+\]").match(self._text, found.end):
+            raise Unreadable("it is a list of several objects")
+        return found
+
+    def _from_string(self, start: int) -> LooseObject:
+        try:
+            inner, end = json.JSONDecoder(strict=False).raw_decode(self._text, start)
+        except ValueError:
+            raise Unreadable("it is text that holds JSON, and not the JSON itself") from None
+        found = read_object(inner, 0, (), len(inner))
+        if inner[found.end :].strip():
+            raise Unreadable("it is text that holds more than one object")
+        return LooseObject(found.pairs, end)
+
+    def _fitted(self, name: str | None, words: str, found: LooseObject, begin: int) -> _Call | None:
+        """The action with these arguments; None, and a fault, where they are not its own."""
+        misfit = "its action is unknown"
+        if name is not None:
+            try:
+                return _Call(name, fit(name, self._actions[name], found.pairs), begin, found.end)
+            except Misfit as fault:
+                misfit = str(fault)
+        call = as_call(found.pairs)
+        inner = self._names.exactly(call.phrase) if call else None
+        if call and inner and (name == inner or not words.strip()):
+            return self._fitted(inner, words, LooseObject(call.pairs, found.end), begin)
+        self._blame_input(name, call.phrase if call else words, 4 if name else 3, f"does not fit: {misfit}")
+        return None
+
+    def _whole_object(self) -> _Call | None:
+        """The action of a reply that is one JSON object, entries and all."""
+        opening = _OPENING.match(self._text)
+        if opening is None:
+            return None
+        try:
+            found = read_object(self._text, opening.end(), (), len(self._text))
+        except Unreadable:
+            return None
+        call = as_call(found.pairs)
+        if call is None:
+            return None
+        self.attempted = True
+        name = self._names.leading(call.phrase)
+        complete = self._fitted(name, call.phrase, LooseObject(call.pairs, found.end), 0)
+        if complete:
+            asked = {squeezed(entry): entry for entry in self._thoughts}
+            texts = {asked.get(squeezed(key)): value for key, value in found.pairs.items()}
+            self._given = {entry: value.strip() for entry, value in texts.items() if entry and isinstance(value, str)}
+        return complete
+
+    def _quoted(self) -> Iterator[_Call]:
+        """The complete actions among tool calls in JSON, without labels."""
+        passed = 0
+        for found in _QUOTED_CALL.finditer(self._text):
+            if found.start() >= passed:
+                call, passed = self._object(None, "", found.start(), found.start(), len(self._text))
+                if call:
+                    yield call
+                if passed < 0:
+                    return
+
+    # What is wrong
+
+    def _blame(self, rank: int, message: Callable[[], str]) -> None:
+        if rank > self._fault.rank:
+            self._fault = _Fault(rank, message)
+
+    def _blame_input(self, name: str | None, words: str, rank: int, what: str) -> None:
+        if name is None:
+            self._blame_name(words, rank)
+        else:
+            self._blame(rank, lambda: f"The Action Input of {name} {what}. Write:\n\n{_form(name, self._actions[name].usage)}")
+
+    def _blame_name(self, words: str, rank: int) -> None:
+        name = words[: _MAX_NAME * 2].strip(" \t\r`*\"'.:,")
+        if 0 < len(name) <= _MAX_NAME and len(name.split()) <= _MAX_WORDS:  # more would be prose
+            self._blame(rank, lambda: self._unknown(name))
+
+    def _unknown(self, wanted: str) -> str:
+        close = difflib.get_close_matches(wanted, self._actions, 1)
+        hint = f"Did you mean {close[0]}? " if close else ""
+        example = _form(close[0], self._actions[close[0]].usage) if close else _form("[its name]", "[its arguments as a JSON object]")
+        what = f"There is no action {json.dumps(wanted, ensure_ascii=False)}. {hint}The actions are: {self._offered()}."
+        return f"{what} Write one like this:\n\n{example}"
+
+    def _offered(self) -> str:
+        """The names that prompts mention; a definition may hide its own."""
+        return ", ".join(name for name, definition in self._actions.items() if not getattr(definition, "hidden", False))
+
+    def _nothing(self) -> str:
+        example = _form(f"[one of: {self._offered()}]", "[its arguments as a JSON object]", self._thoughts)
+        return f"The reply holds no action. End it with one, like this:\n\n{example}"
+
+
+def _form(name: str, usage: str, thoughts: Sequence[str] = ()) -> str:
+    """What a reply has to look like."""
+    return "".join(f"{entry}: [your text]\n" for entry in thoughts) + f"Action: {name}\nAction Input: {usage}"
