@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support import MakeEnvironment, run_info
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.environment import Environment, RunLimits
@@ -17,6 +16,7 @@ from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import lay
+from tests.support import MakeEnvironment, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
 

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support import MakeEnvironment, finish
 
 from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
@@ -15,6 +14,7 @@ from mlagentbench.model import ScriptedReply
 from mlagentbench.records import Action
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from tests.support import MakeEnvironment, finish
 
 LIST = Action(name="List Files", arguments={"dir_path": "."})
 RUN = Action(name="Execute Script", arguments={"script_name": "train.py"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support import finish
 
 from mlagentbench.errors import ScriptFailed, UsageError
 from mlagentbench.model import GenerateOptions, Models, Script
 from mlagentbench.records import Usage
+from tests.support import finish
 
 YAML = """
 - expect: train.py

@@ -15,12 +15,13 @@ from typing import Protocol, TypeVar
 
 from pydantic import JsonValue
 
-from mlagentbench.actions.base import ActionDefinition, Observation
+from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
+from mlagentbench.sandbox.session import PythonSession
 from mlagentbench.store.run_directory import RunDirectory, storage
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
@@ -146,6 +147,7 @@ class Environment:
         self._steps = directory.steps()
         self._manifest: Manifest | None = None
         self._publishing: asyncio.Task[None] | None = None
+        self._session: PythonSession | None = None
         self._tally = _Tally()
         self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in self._steps)
 
@@ -287,6 +289,23 @@ class Environment:
         """Run a command in the sandbox, at most until the run's time limit."""
         limits = replace(self._box.limits, seconds=max(0.1, min(self._box.limits.seconds, self.seconds_left)))
         return await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self.listener.output)
+
+    async def run_in_session(self, source: str) -> SessionAnswer:
+        """Run Python source in the agent's session, which is started where there is none."""
+        renewed = False
+        if self._session is None or not self._session.alive:
+            renewed = any(step.details.get("session") for step in self._steps)
+            self.close()
+            self._session = PythonSession(self._sandbox, self._box)
+        execution = await self._session.run(source, max(0.1, min(self._box.limits.seconds, self.seconds_left)))
+        self.listener.output(execution.output)
+        return SessionAnswer(execution, renewed, ended=not self._session.alive)
+
+    def close(self) -> None:
+        """End the agent's session, if there is one. Call it when the run is over."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def last_change(self, path: str) -> bytes | None:
         """The content of a file before the last change to it that is not yet undone; None where there was no file.

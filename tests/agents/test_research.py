@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.support import MakeEnvironment, finish, reply
 
 from mlagentbench.agents.base import find_agents, make_agent
 from mlagentbench.agents.research import LONG_OBSERVATION, ResearchAgent
@@ -11,6 +10,7 @@ from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.errors import AgentError, FormatFailure, LimitReached
 from mlagentbench.model import ScriptedReply
 from mlagentbench.records import ModelCall
+from tests.support import MakeEnvironment, finish, reply
 
 LIST = reply("List Files", '{"dir_path": "."}')
 RUN = reply("Execute Script", '{"script_name": "train.py"}')

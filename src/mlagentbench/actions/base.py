@@ -36,6 +36,16 @@ class Observation(NamedTuple):
     script_seconds: float = 0.0
 
 
+class SessionAnswer(NamedTuple):
+    """What came of a command in the agent's Python session."""
+
+    execution: Execution
+    renewed: bool
+    """True when an earlier session of this run was lost, and this one knows nothing of it."""
+    ended: bool
+    """True when the command was the session's last."""
+
+
 class ActionContext(Protocol):
     """What an action may use. The environment provides it; nothing else is in reach of an action."""
 
@@ -63,6 +73,10 @@ class ActionContext(Protocol):
 
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, within the run's limits; `python` is the task's interpreter."""
+        ...
+
+    async def run_in_session(self, source: str) -> SessionAnswer:
+        """Run Python source in the agent's session, which is started where there is none."""
         ...
 
     def last_change(self, path: str) -> bytes | None:

@@ -88,7 +88,10 @@ async def conduct(
     listener = listener or Silent()
     with directory.lock():
         environment = _environment(plan, models, directory, sandbox, data, listener, through)
-        ending = await _settled(environment, await _act(agent, environment, stop))
+        try:
+            ending = await _settled(environment, await _act(agent, environment, stop))
+        finally:
+            environment.close()
         listener.activity("grading")
         scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox)
         return await score_run(directory, scoring, ending, environment.usage, steps_too=plan.score_steps)

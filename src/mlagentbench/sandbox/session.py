@@ -1,0 +1,100 @@
+"""A Python that keeps its state between commands, in a sandbox of its own, and is frozen while nobody asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from mlagentbench.sandbox import process
+from mlagentbench.sandbox.base import Box, EndReason, Execution, Sandbox
+from mlagentbench.sandbox.output import Transcript
+
+SERVER = Path(__file__).parent / "standalone" / "session_server.py"
+ALWAYS = 1e9
+"""Seconds: a session lives as long as its run, each command has a limit of its own."""
+
+
+class PythonSession:
+    """A running Python. Close it: its end is the end of all it started.
+
+    Args:
+        sandbox: where it runs.
+        box: what it may see and use; its limit of seconds holds for each command.
+
+    Raises:
+        SandboxUnavailable: this machine cannot do what the box asks.
+    """
+
+    def __init__(self, sandbox: Sandbox, box: Box) -> None:
+        self._box = box
+        command = ("python", "-u", "-c", SERVER.read_text(encoding="utf-8"), str(box.limits.output_kb << 10))
+        self._process = process.start(sandbox, command, replace(box, limits=replace(box.limits, seconds=ALWAYS)))
+        self._process.freeze()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take another command."""
+        return self._process.running
+
+    async def run(self, source: str, seconds: float) -> Execution:
+        """Run a command, and freeze again. A command at its limit, or one that ends the process, ends the session.
+
+        Args:
+            source: Python source; the value of a last expression is printed.
+            seconds: how long it may take.
+        """
+        started = time.monotonic()
+        self._process.thaw()
+        reason: EndReason = "exit"
+        transcript = Transcript(self._box.limits.output_kb << 10)
+        try:
+            async with asyncio.timeout(seconds):
+                size, kept = await asyncio.to_thread(self._ask, source.encode("utf-8", "replace"))
+            transcript.feed(kept)
+            transcript.total = size
+            self._process.freeze()
+        except (TimeoutError, asyncio.CancelledError) as stop:
+            self._process.kill()
+            reason = "time"
+            if isinstance(stop, asyncio.CancelledError):
+                raise
+        except (EOFError, BrokenPipeError):
+            self._process.kill()
+            reason = self._process.reason or "exit"
+        ended = not self.alive
+        return Execution(
+            output=transcript.text() or (self._process.stderr_tail() if ended else ""),
+            exit_code=(self._process.exit_code or 0) if ended else 0,
+            reason=reason,
+            seconds=time.monotonic() - started,
+            output_bytes=transcript.total,
+        )
+
+    def close(self) -> None:
+        """End it and all it started."""
+        self._process.close()
+
+    def _ask(self, order: bytes) -> tuple[int, bytes]:
+        """Send an order and read its answer. Its process's end ends the wait.
+
+        Raises:
+            EOFError: the session ended meanwhile.
+        """
+        self._process.stdin.write(struct.pack(">Q", len(order)) + order)
+        self._process.stdin.flush()
+        size, length = struct.unpack(">QQ", self._read(16))
+        # What runs there may write here too: it can spoil its own answer, and nothing else.
+        return size, self._read(min(length, self._box.limits.output_kb << 10))
+
+    def _read(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            part = os.read(self._process.stdout.fileno(), count - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
