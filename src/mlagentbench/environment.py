@@ -250,7 +250,7 @@ class Environment:
             self._keep("agent", "agent", prompt, reply, seconds, rejected=str(error))
             self._tally.malformed += 1
             if self._tally.malformed >= MOST_MALFORMED:
-                raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {error}") from None
+                raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {str(error).splitlines()[0]}") from None
             raise
         self._keep("agent", "agent", prompt, reply, seconds)
         return answer

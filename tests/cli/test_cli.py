@@ -210,6 +210,57 @@ def test_a_full_disk_is_one_line_and_loses_no_finished_step(tmp_path: Path) -> N
     assert "0002.json" in finished.stdout
 
 
+@pytest.fixture
+def without_bubblewrap(tmp_path: Path) -> dict[str, str]:
+    """An environment whose PATH has no bwrap."""
+    (tmp_path / "bin").mkdir()
+    return {"PATH": str(tmp_path / "bin")}
+
+
+def test_without_bubblewrap_a_run_stops_with_how_to_get_it(tmp_path: Path, without_bubblewrap: dict[str, str]) -> None:
+    arguments = ("run", "vectorization", "--sandbox", "bubblewrap", "--model", "scripted/demo", "--log-dir", tmp_path / "runs")
+    finished = mlab(*arguments, environment=without_bubblewrap)
+    assert finished.returncode == 2
+    assert "bubblewrap" in complaint(finished) and "apt" in finished.stderr
+
+
+def test_a_run_without_a_sandbox_says_so_and_is_flagged(tmp_path: Path) -> None:
+    model = script(tmp_path / "end.yaml", END)
+    arguments = (
+        "run",
+        "vectorization",
+        "--variant",
+        "mini",
+        "--sandbox",
+        "none",
+        "--model",
+        model,
+        "--json",
+        "--log-dir",
+        tmp_path / "runs",
+    )
+    finished = mlab(*arguments)
+    assert finished.returncode == 0
+    assert "No sandbox" in finished.stderr
+    told = json.loads(finished.stdout)
+    assert told["isolation"] == "none"
+    assert "unsandboxed" in told["flags"]
+
+
+def test_a_run_is_shown_in_the_terminal(tmp_path: Path) -> None:
+    model = script(tmp_path / "write.yaml", reply("Write File", '{"file_name": "a.txt", "content": "red \\u001b[31m"}'), END)
+    mlab("run", "vectorization", "--variant", "mini", "--model", model, "--log-dir", tmp_path / "runs", "--no-score-steps")
+    (run,) = find_runs(tmp_path / "runs")
+    shown = mlab("show", run.path).stdout
+    assert "Write File" in shown and "Final Answer" in shown
+    whole = mlab("show", run.path, "--step", "1", "--diff", "--calls").stdout
+    assert "added: a.txt" in whole
+    assert "+red " in whole
+    assert "\x1b" not in whole, "an escape of the agent's does nothing to the terminal"
+    assert "the prompt" in whole
+    assert "has 2 steps, and no step 9" in complaint(mlab("show", run.path, "--step", "9"))
+
+
 def test_doctor_names_keys_and_never_shows_them() -> None:
     finished = mlab("doctor", "--json", environment={"OPENAI_API_KEY": "sk-very-secret"})
     told = json.loads(finished.stdout)

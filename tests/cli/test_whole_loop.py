@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -53,7 +57,8 @@ def test_the_baseline_improves_nothing(tmp_path: Path) -> None:
     assert finished.returncode == 0, finished.stderr
     told = [json.loads(line) for line in finished.stdout.splitlines()]
     assert len(told) == 3
-    assert all(abs(run["improvement"]) < 0.1 and not run["success"] for run in told)
+    assert all(abs(run["improvement"]) < 0.1 for run in told), [run["improvement"] for run in told]
+    assert not any(run["success"] for run in told)
     assert all(run["tokens"] == 0 and run["ended"] == "final_answer" for run in told)
 
 
@@ -70,3 +75,29 @@ def test_inspect_runs_the_same_task_and_reads_the_same_log(tmp_path: Path) -> No
     assert [event["function"] for event in tools][:3] == ["list_files", "inspect_script_lines", "execute_script"]
     (run,) = find_runs(tmp_path / "logs")
     assert run.result is not None and run.result.success
+
+
+def test_inspects_viewer_shows_the_runs(tmp_path: Path) -> None:
+    logs = tmp_path / "runs"
+    assert mlab("run", "vectorization", "--variant", "mini", "--agent", "baseline", "--no-score-steps", "--log-dir", logs).returncode == 0
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    viewer = subprocess.Popen([sys.executable, "-m", "mlagentbench", "view", str(logs), "--port", str(port)], start_new_session=True)
+    try:
+        listed = _fetched(f"http://127.0.0.1:{port}/api/logs")
+    finally:
+        os.killpg(viewer.pid, signal.SIGTERM)
+        viewer.wait(30)
+    assert next(logs.glob("*.eval")).name in listed
+
+
+def _fetched(url: str) -> str:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return str(answer.read(), "utf-8")
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)

@@ -17,11 +17,11 @@ from mlagentbench.tasks.catalogue import find_task
 
 TASK, AGENT, MODEL = "vectorization", "research", "scripted/demo"
 
-OPENING = f"""\
-The task [bold]{TASK}[/]: make a convolution layer in Python loops faster, with numpy. The [bold]{AGENT}[/] agent does it.
-[yellow]The model's replies are scripted[/]: they were written beforehand, so no key is needed. Everything else is real: the scripts run in
-the sandbox, the edits are made, and the hidden grader times the layer on inputs of its own.
-"""
+OPENING = (
+    f"The task [bold]{TASK}[/]: make a convolution layer in Python loops faster, with numpy. The [bold]{AGENT}[/] agent does it.\n"
+    "[yellow]The model's replies are scripted[/]: they were written beforehand, so that no key is needed. Everything else is real: the "
+    "scripts run in the sandbox, the edits are made, and the hidden grader times the layer on inputs of its own.\n"
+)
 
 CLOSING = f"""\
 With a real model, for example:

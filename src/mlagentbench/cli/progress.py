@@ -94,13 +94,14 @@ class RunProgress:
             (f"{self._name}  " if self._name else "", "bold"),
             (f"{step.number:>4} ", "dim"),
             (MARKS.get(step.status, "!") + " ", style),
-            (f"{step.action.name:<22}", "bold"),
-            (f"{visible(subject).splitlines()[0] if subject.strip() else '':<24.24}", ""),
-            (f"{duration(step.seconds):>9}", "cyan"),
+            (f"{step.action.name:<21}", "bold"),
+            (f"{visible(subject).splitlines()[0] if subject.strip() else '':<18.18}", ""),
+            (f"{duration(step.seconds):>10}", "cyan"),
             (f"{tokens(step.usage.tokens):>9} tokens", "dim"),
-            (f"  {_told(step)}", style if step.status != "ok" else "dim"),
         )
         self._console.print(line, overflow="ellipsis", no_wrap=True)
+        if told := _told(step):
+            self._console.print(Text(f"       {told}", style=style if step.status != "ok" else "dim"), overflow="ellipsis", no_wrap=True)
 
     def now(self) -> RenderableType:
         """What is being done now, with the time it has taken."""
