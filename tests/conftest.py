@@ -50,7 +50,7 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
             directory=directory,
             sandbox=BubblewrapSandbox() if sandboxed else PlainSandbox(),
             box=Box(workspace=workspace.root, limits=box_limits),
-            models=Models.scripted(script),
+            models=more.pop("models", None) or Models.scripted(script),
             actions=ACTIONS,
             limits=limits,
             **more,

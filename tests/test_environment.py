@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -10,8 +11,8 @@ import pytest
 
 from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
-from mlagentbench.model import ScriptedReply
-from mlagentbench.records import Action
+from mlagentbench.model import GenerateOptions, Models, Reply, ScriptedReply
+from mlagentbench.records import Action, Usage
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 from tests.support import MakeEnvironment, finish
@@ -203,3 +204,30 @@ def test_a_disk_that_takes_no_more_loses_no_finished_step(make_environment: Make
 
     finish(story())
     assert json.loads((directory_of(environment).steps_folder / "0001.json").read_text())["number"] == 1
+
+
+class Waits:
+    """A model whose provider lets it wait."""
+
+    name = "waits"
+    context_tokens = None
+
+    async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
+        await asyncio.sleep(0.3)
+        return Reply("reply", Usage(calls=1), "waits", waited=0.3)
+
+
+def test_waiting_for_a_rate_limit_is_no_working_time(make_environment: MakeEnvironment) -> None:
+    environment = make_environment(models=Models(Waits(), Waits(), Waits()), limits=RunLimits(working_time=0.5))
+
+    async def story() -> None:
+        await environment.start()
+        for _ in range(3):
+            await environment.ask_agent("?", str)
+            step = await environment.execute(LIST)
+            assert step.waited_seconds == 0.3 <= step.model_seconds
+        await asyncio.sleep(0.5)
+        with pytest.raises(LimitReached, match="working time"):
+            await environment.ask_agent("?", str)
+
+    finish(story())

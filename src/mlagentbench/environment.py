@@ -43,7 +43,9 @@ class RunLimits:
 
     steps: int = 50
     time: float = 5 * 3600
-    """Seconds."""
+    """Seconds in all."""
+    working_time: float | None = None
+    """Seconds that do not count waiting for rate limits and before retries."""
     tokens: int | None = None
     cost: float | None = None
     """US dollars; it holds only where the model's price is known."""
@@ -95,6 +97,7 @@ class _Tally:
     started: float = field(default_factory=time.monotonic)
     wall: float = field(default_factory=time.time)
     model_seconds: float = 0.0
+    waited: float = 0.0
     usage: Usage = field(default_factory=Usage)
     malformed: int = 0
 
@@ -206,6 +209,7 @@ class Environment:
             started=tally.wall,
             seconds=self._tally.started - tally.started,
             model_seconds=tally.model_seconds,
+            waited_seconds=tally.waited,
             script_seconds=observation.script_seconds,
             usage=tally.usage,
             malformed=tally.malformed,
@@ -360,6 +364,7 @@ class Environment:
         )
         self._directory.append_call(len(self._steps) + 1, call)
         self._tally.model_seconds += seconds
+        self._tally.waited += reply.waited
         self._tally.usage = Usage.total((self._tally.usage, reply.usage))
         self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
 
@@ -370,6 +375,9 @@ class Environment:
             raise LimitReached("limit_steps", f"the run's {self.limits.steps} steps are used up")
         if self.seconds_left <= 0:
             raise LimitReached("limit_time", f"the run's {self.limits.time:g} seconds are used up")
+        worked = self.limits.time - self.seconds_left - sum(step.waited_seconds for step in self._steps) - self._tally.waited
+        if self.limits.working_time is not None and worked >= self.limits.working_time:
+            raise LimitReached("limit_time", f"the run's {self.limits.working_time:g} seconds of working time are used up")
         if self.limits.tokens is not None and used.tokens >= self.limits.tokens:
             raise LimitReached("limit_tokens", f"the run's {self.limits.tokens} tokens are used up")
         if self.limits.cost is not None and used.cost is not None and used.cost >= self.limits.cost:

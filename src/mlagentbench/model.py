@@ -39,6 +39,8 @@ class Reply(NamedTuple):
     model: str
     truncated: bool = False
     """True when the token limit cut it short."""
+    waited: float = 0.0
+    """Seconds of the call that went by waiting for a rate limit or before a retry."""
 
 
 class Model(Protocol):

@@ -116,6 +116,8 @@ class Step(Record):
     seconds: float
     """The whole step: from the end of the step before to this observation."""
     model_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    """The part of `model_seconds` spent waiting for rate limits and before retries."""
     script_seconds: float = 0.0
     usage: Usage = Usage()
     malformed: int = 0
@@ -187,6 +189,7 @@ class RunInfo(Record):
     isolation: str
     """What the agent's scripts run in; `sandbox` is what was asked for."""
     limits: Mapping[str, JsonValue]
+    script_limits: Mapping[str, JsonValue] = Field(default_factory=dict)
     started: float
     versions: Mapping[str, str]
     hardware: Mapping[str, JsonValue]
@@ -216,6 +219,8 @@ class Result(Record):
     seconds: float
     """From the first question to the last observation; grading is not in it."""
     model_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    """The part of `model_seconds` spent waiting for rate limits and before retries."""
     script_seconds: float = 0.0
     grading_seconds: float = 0.0
     usage: Mapping[Role, Usage] = Field(default_factory=dict)

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -49,6 +49,8 @@ class RunPlan:
     agent_options: Mapping[str, JsonValue] = field(default_factory=dict)
     limits: RunLimits | None = None
     """None for the task's own."""
+    box_limits: BoxLimits | None = None
+    """What each script may use; None for the task's own limits."""
     sandbox: Choice = "auto"
     python: Path = Path(sys.executable)
     gpus: tuple[str, ...] = ()
@@ -62,6 +64,14 @@ class RunPlan:
         """The limits that hold."""
         own = self.task.spec.limits
         return self.limits or RunLimits(steps=own.steps, time=own.time)
+
+    @property
+    def script_limits(self) -> BoxLimits:
+        """The limits that hold for each script."""
+        own = self.task.spec.limits
+        return self.box_limits or BoxLimits(
+            seconds=own.script_time, memory_mb=own.memory_mb, processes=own.processes, file_mb=own.file_mb, workspace_mb=own.workspace_mb
+        )
 
 
 async def conduct(
@@ -151,16 +161,13 @@ def _environment(
 ) -> Environment:
     public = {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
     workspace = _workspace(plan, directory, public, links=sandbox.isolation == "none")
-    own = plan.task.spec.limits
     box = Box(
         workspace=workspace.root,
         read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public.items()),
         python=plan.python,
         network=plan.task.spec.network,
         gpus=plan.gpus,
-        limits=BoxLimits(
-            seconds=own.script_time, memory_mb=own.memory_mb, processes=own.processes, file_mb=own.file_mb, workspace_mb=own.workspace_mb
-        ),
+        limits=plan.script_limits,
     )
     return Environment(
         description=plan.task.problem,
@@ -191,7 +198,6 @@ def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path
 def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunInfo:
     """What is known of a run before its first step."""
     spec = plan.task.spec
-    limits = plan.run_limits
     return RunInfo(
         run=new_name(spec.id, plan.agent),
         task=spec.id,
@@ -204,7 +210,8 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
         unit=spec.metric.unit,
         direction=spec.metric.direction,
         isolation=isolation,
-        limits={"steps": limits.steps, "time": limits.time, "tokens": limits.tokens, "cost": limits.cost},
+        limits=asdict(plan.run_limits),
+        script_limits=asdict(plan.script_limits),
         started=time.time(),
         versions=versions(),
         hardware=hardware(),

@@ -13,6 +13,7 @@ from mlagentbench.environment import RunLimits
 from mlagentbench.errors import UsageError
 from mlagentbench.records import RunInfo
 from mlagentbench.run.conduct import RunPlan, run_info
+from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
@@ -31,6 +32,7 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         log_directory=log_directory,
         variant=info.variant,
         limits=RunLimits(**info.limits),  # type: ignore[arg-type]
+        box_limits=BoxLimits(**info.script_limits) if info.script_limits else None,  # type: ignore[arg-type]
         sandbox=cast(Choice, info.sandbox),
         python=Path(info.python),
         gpus=info.gpus,

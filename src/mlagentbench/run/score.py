@@ -134,6 +134,7 @@ def _result(
         steps=sum(step.counted for step in steps),
         seconds=sum(step.seconds for step in steps),
         model_seconds=sum(step.model_seconds for step in steps),
+        waited_seconds=sum(step.waited_seconds for step in steps),
         script_seconds=sum(step.script_seconds for step in steps),
         grading_seconds=grading_seconds,
         usage=usage,
