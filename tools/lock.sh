@@ -2,7 +2,7 @@
 # Writes the locks from pyproject.toml: lock.sh [--upgrade]
 #
 # One lock for every Python and system that is supported, with hashes and without the address of an index. The package itself stands on
-# requirements.lock; each other lock adds to it and never contradicts it. Torch and what needs it stay out: their right build depends
+# requirements.lock; the other locks add to it, and no two contradict each other. Torch and what needs it stay out: their right build depends
 # on the machine.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,5 +16,5 @@ compile "$@" pyproject.toml --group build --output-file requirements.lock
 compile "$@" --group dev --constraints requirements.lock --output-file requirements-dev.lock
 for extra in openai anthropic; do
     .venv/bin/python -c 'import sys, tomllib; print(*tomllib.load(sys.stdin.buffer)["project"]["optional-dependencies"][sys.argv[1]], sep="\n")' "$extra" <pyproject.toml |
-        compile "$@" - --constraints requirements.lock --output-file "requirements-$extra.lock"
+        compile "$@" - --constraints requirements.lock --constraints requirements-dev.lock --output-file "requirements-$extra.lock"
 done
