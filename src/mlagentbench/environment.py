@@ -11,19 +11,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
+from mlagentbench.actions.files import shown
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
-from mlagentbench.records import Action, ModelCall, Role, Step, Usage
+from mlagentbench.records import Action, Inner, ModelCall, Role, Step, Usage
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
 from mlagentbench.store.run_directory import RunDirectory, storage
-from mlagentbench.workspace.paths import Workspace
+from mlagentbench.workspace.paths import Use, Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 T = TypeVar("T")
@@ -100,6 +101,13 @@ class _Tally:
     waited: float = 0.0
     usage: Usage = field(default_factory=Usage)
     malformed: int = 0
+    inside: list[Inner] = field(default_factory=list)
+    acting: bool = False
+    """Whether an action is being performed; what is asked before it is the agent's own."""
+
+    def did(self, what: Literal["ask", "run"] | Use, subject: str, seconds: float = 0.0) -> None:
+        if self.acting:
+            self.inside.append(Inner(did=what, what=shown(subject), seconds=seconds))
 
 
 class Environment:
@@ -152,6 +160,7 @@ class Environment:
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None
         self._tally = _Tally()
+        workspace.watch = lambda use, path: self._tally.did(use, path)
         self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in self._steps)
 
     @property
@@ -197,7 +206,11 @@ class Environment:
         self._check_limits()
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")
         self.listener.activity(f"{action.name} {argument}".strip()[:100])
-        observation = await self._through(action, self._perform)
+        self._tally.acting = True
+        try:
+            observation = await self._through(action, self._perform)
+        finally:
+            self._tally.acting = False
         tally, self._tally = self._tally, _Tally()
         step = Step(
             number=len(self._steps) + 1,
@@ -215,6 +228,7 @@ class Environment:
             malformed=tally.malformed,
             memory=memory,
             details=observation.details,
+            inside=tuple(tally.inside),
         )
         self._steps.append(step)
         self.ended = "final_answer" in observation.details
@@ -292,7 +306,9 @@ class Environment:
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, at most until the run's time limit."""
         limits = replace(self._box.limits, seconds=max(0.1, min(self._box.limits.seconds, self.seconds_left)))
-        return await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self.listener.output)
+        execution = await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self._streamed)
+        self._tally.did("run", " ".join(command), execution.seconds)
+        return execution
 
     async def run_in_session(self, source: str) -> SessionAnswer:
         """Run Python source in the agent's session, which is started where there is none."""
@@ -302,7 +318,8 @@ class Environment:
             self.close()
             self._session = PythonSession(self._sandbox, self._box)
         execution = await self._session.run(source, max(0.1, min(self._box.limits.seconds, self.seconds_left)))
-        self.listener.output(execution.output)
+        self._streamed(execution.output)
+        self._tally.did("run", "python session", execution.seconds)
         return SessionAnswer(execution, renewed, ended=not self._session.alive)
 
     def close(self) -> None:
@@ -329,6 +346,11 @@ class Environment:
             raise ActionError(f"No change to {path} is left to undo.")
         before = Manifest.load(self._directory.manifest(changes[-1] - 1))
         return self._store.read_bytes(before, name) if name in before.entries else None
+
+    def _streamed(self, text: str) -> None:
+        """Show a script's output as it comes, and keep it beside the step in case this process does not see its end."""
+        self._directory.append_output(len(self._steps) + 1, text)
+        self.listener.output(text)
 
     async def _perform(self, action: Action) -> Observation:
         definition = self.actions.get(action.name)
@@ -365,6 +387,7 @@ class Environment:
         self._directory.append_call(len(self._steps) + 1, call)
         self._tally.model_seconds += seconds
         self._tally.waited += reply.waited
+        self._tally.did("ask", role, seconds)
         self._tally.usage = Usage.total((self._tally.usage, reply.usage))
         self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
 

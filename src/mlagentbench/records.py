@@ -100,6 +100,15 @@ class ModelCall(Record):
     """For a reply of the agent that held no action: what its model was told to mend."""
 
 
+class Inner(Record):
+    """Something that an action did on its way: used a file, asked a model, ran a command."""
+
+    did: Literal["list", "read", "write", "remove", "ask", "run"]
+    what: str
+    """The path, the role of the model, or the command."""
+    seconds: float = 0.0
+
+
 class Step(Record):
     """One action, and what came of it."""
 
@@ -126,6 +135,8 @@ class Step(Record):
     """What the agent wants handed back when the run is continued from here."""
     details: Mapping[str, JsonValue] = Field(default_factory=dict)
     """What the action tells beside its observation, such as a script's exit status."""
+    inside: tuple[Inner, ...] = ()
+    """What the action did on its way, in order."""
 
 
 class Baseline(Record):

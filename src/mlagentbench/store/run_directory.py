@@ -7,6 +7,7 @@
         workspace/             what the agent works in
         steps/0007.json        a step (`Step`), numbered from 1, published once its snapshot stands
         steps/0007.calls.jsonl every question to a model since the step before, and its reply (`ModelCall`), as they happen
+        steps/0007.output.txt  what scripts of that step print, as it comes; a flood of it is thinned
         snapshots/0007         the workspace after that step (a manifest); 0000 is the start
         result.json            how it came out (`Result`), written last
         lock                   held by the process that works on the run
@@ -185,6 +186,15 @@ class RunDirectory:
         """
         with storage(self.path), (self.steps_folder / f"{step:04d}.calls.jsonl").open("a", encoding="utf-8") as file:
             file.write(call.model_dump_json() + "\n")
+
+    def append_output(self, step: int, text: str) -> None:
+        """Keep a piece of a script's output, as it comes.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        with storage(self.path), (self.steps_folder / f"{step:04d}.output.txt").open("a", encoding="utf-8") as file:
+            file.write(text)
 
     def calls(self, step: int) -> list[ModelCall]:
         """What models were asked for a step. A torn last line, of a process that was killed, is left out."""

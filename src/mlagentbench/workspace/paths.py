@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -23,9 +23,10 @@ from mlagentbench.sandbox.base import WORKSPACE
 from mlagentbench.workspace.files import FOLDER, copy_data, write_all
 from mlagentbench.workspace.places import Place, actual_name, descend, open_file, printable, replacing
 
-__all__ = ["Kind", "Workspace", "lay", "lay_data", "printable"]
+__all__ = ["Kind", "Use", "Workspace", "lay", "lay_data", "printable"]
 
 Kind = Literal["file", "folder", "other"]
+Use = Literal["list", "read", "write", "remove"]
 READ_LIMIT = 64 << 20
 """Bytes of a file that are read at once unless the caller says otherwise."""
 
@@ -51,6 +52,8 @@ class Workspace:
     def __init__(self, root: Path, data: Mapping[str, Path] | None = None) -> None:
         self.root = Path(os.path.abspath(root))
         self.data: Mapping[str, Path] = {name: path.resolve() for name, path in (data or {}).items()}
+        self.watch: Callable[[Use, str], None] = lambda use, path: None
+        """Is told of every use of a file, with the path as it was written."""
         for name in self.data:
             if name in ("", ".", "..") or "/" in name:
                 raise ValueError(f"{name!r} is no top-level name")
@@ -61,6 +64,7 @@ class Workspace:
         Raises:
             ActionError: there is no such folder.
         """
+        self.watch("list", path)
         with self._place(path) as place:
             if not stat.S_ISDIR(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode):
                 raise ActionError(f"{place.shown} is no folder")
@@ -102,6 +106,7 @@ class Workspace:
         Raises:
             ActionError: it is no regular file, has several names (hard links), or is larger than `limit` bytes.
         """
+        self.watch("read", path)
         with self._place(path) as place:
             descriptor = open_file(place)
             try:
@@ -129,6 +134,7 @@ class Workspace:
         Raises:
             ActionError: the path names something else than a file, or read-only data.
         """
+        self.watch("write", path)
         with self._place(path, write=True) as place, replacing(place) as descriptor:
             write_all(descriptor, content)
 
@@ -149,6 +155,7 @@ class Workspace:
         content = _encoded(text)
         if self.kind(path) is None:
             return self.write_bytes(path, content)
+        self.watch("write", path)
         with self._place(path, write=True) as place:
             descriptor = open_file(place, os.O_WRONLY | os.O_APPEND)
             size = os.fstat(descriptor).st_size
@@ -166,6 +173,8 @@ class Workspace:
         Raises:
             ActionError: the source is no file, or the target cannot be written.
         """
+        self.watch("read", source)
+        self.watch("write", target)
         with self._place(source) as origin:
             descriptor = open_file(origin)
             try:
@@ -180,6 +189,7 @@ class Workspace:
         Raises:
             ActionError: there is none, or it is a folder or read-only data.
         """
+        self.watch("remove", path)
         with self._place(path, write=True) as place:
             if stat.S_ISDIR(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode):
                 raise ActionError(f"{place.shown} is a folder; only files can be removed")
