@@ -18,7 +18,7 @@ is_there() {
 
 loss() {
     case $1 in
-        bubblewrap) echo "without it 'mlab run' cannot isolate an agent's scripts and stops, and 'mlab demo' goes on unisolated" ;;
+        bubblewrap) echo "without it agents' scripts run in Docker or Landlock where this machine has them, and otherwise 'mlab run' stops ('mlab doctor' tells)" ;;
         chromium) echo "without it the tests of the report page in a browser are skipped" ;;
         *-venv) echo "without it this Python makes no environments; have it installed, or name another with PYTHON=/path/to/python3" ;;
     esac
