@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mlagentbench.actions.understand import split
-from mlagentbench.environment import UNKNOWN_CONTEXT, Environment
+from mlagentbench.environment import Environment
+from mlagentbench.environment.environment import UNKNOWN_CONTEXT
 from mlagentbench.model import ScriptedReply
 from mlagentbench.records import Action, Step
 from tests.support import MakeEnvironment, finish

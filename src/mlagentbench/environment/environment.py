@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
-from mlagentbench.actions.files import shown
+from mlagentbench.environment.limits import RunLimits
+from mlagentbench.environment.listener import Listener, Silent, Through, directly
+from mlagentbench.environment.tally import Tally
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
-from mlagentbench.records import Action, Inner, ModelCall, Role, Step, Usage
+from mlagentbench.records import Action, ModelCall, Role, Step, Usage
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
 from mlagentbench.store.run_directory import RunDirectory, storage
-from mlagentbench.workspace.paths import Use, Workspace
+from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 T = TypeVar("T")
@@ -36,78 +38,6 @@ LEAST_READ = 4000
 
 MOST_MALFORMED = 5
 """Replies in a row without an action that end a run (the paper's)."""
-
-
-@dataclass(frozen=True)
-class RunLimits:
-    """What a run may use. None is no limit."""
-
-    steps: int = 50
-    time: float = 5 * 3600
-    """Seconds in all."""
-    working_time: float | None = None
-    """Seconds that do not count waiting for rate limits and before retries."""
-    tokens: int | None = None
-    cost: float | None = None
-    """US dollars; it holds only where the model's price is known."""
-
-
-class Listener(Protocol):
-    """Who watches a run while it goes on. Its methods must not block."""
-
-    def activity(self, text: str) -> None:
-        """What is being done now, in a few words."""
-        ...
-
-    def output(self, text: str) -> None:
-        """A piece of a script's output, as it comes."""
-        ...
-
-    def step(self, step: Step) -> None:
-        """A step is done."""
-        ...
-
-
-class Silent:
-    """A listener that does nothing."""
-
-    def activity(self, text: str) -> None:
-        """Say nothing."""
-
-    def output(self, text: str) -> None:
-        """Say nothing."""
-
-    def step(self, step: Step) -> None:
-        """Say nothing."""
-
-
-Perform = Callable[[Action], Awaitable[Observation]]
-Through = Callable[[Action, Perform], Awaitable[Observation]]
-"""How an engine has every action pass through its own machinery, such as approval: it is given the action and what performs it."""
-
-
-async def directly(action: Action, perform: Perform) -> Observation:
-    """Perform an action with nothing in between."""
-    return await perform(action)
-
-
-@dataclass
-class _Tally:
-    """What has happened since the last step."""
-
-    started: float = field(default_factory=time.monotonic)
-    wall: float = field(default_factory=time.time)
-    model_seconds: float = 0.0
-    waited: float = 0.0
-    usage: Usage = field(default_factory=Usage)
-    malformed: int = 0
-    inside: list[Inner] = field(default_factory=list)
-    acting: bool = False
-    """Whether an action is being performed; what is asked before it is the agent's own."""
-
-    def did(self, what: Literal["ask", "run"] | Use, subject: str, seconds: float = 0.0) -> None:
-        if self.acting:
-            self.inside.append(Inner(did=what, what=shown(subject), seconds=seconds))
 
 
 class Environment:
@@ -159,7 +89,7 @@ class Environment:
         self._manifest: Manifest | None = None
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None
-        self._tally = _Tally()
+        self._tally = Tally()
         workspace.watch = lambda use, path: self._tally.did(use, path)
         self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in self._steps)
 
@@ -211,7 +141,7 @@ class Environment:
             observation = await self._through(action, self._perform)
         finally:
             self._tally.acting = False
-        tally, self._tally = self._tally, _Tally()
+        tally, self._tally = self._tally, Tally()
         step = Step(
             number=len(self._steps) + 1,
             entries=entries,
@@ -392,19 +322,13 @@ class Environment:
         self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
 
     def _check_limits(self) -> None:
-        steps = sum(step.counted for step in self._steps)
-        used = Usage.total(self.usage.values())
-        if steps >= self.limits.steps:
-            raise LimitReached("limit_steps", f"the run's {self.limits.steps} steps are used up")
-        if self.seconds_left <= 0:
-            raise LimitReached("limit_time", f"the run's {self.limits.time:g} seconds are used up")
-        worked = self.limits.time - self.seconds_left - sum(step.waited_seconds for step in self._steps) - self._tally.waited
-        if self.limits.working_time is not None and worked >= self.limits.working_time:
-            raise LimitReached("limit_time", f"the run's {self.limits.working_time:g} seconds of working time are used up")
-        if self.limits.tokens is not None and used.tokens >= self.limits.tokens:
-            raise LimitReached("limit_tokens", f"the run's {self.limits.tokens} tokens are used up")
-        if self.limits.cost is not None and used.cost is not None and used.cost >= self.limits.cost:
-            raise LimitReached("limit_cost", f"the run's {self.limits.cost:g} dollars are used up")
+        waited = sum(step.waited_seconds for step in self._steps) + self._tally.waited
+        self.limits.check(
+            steps=sum(step.counted for step in self._steps),
+            seconds=self.limits.time - self.seconds_left,
+            waited=waited,
+            used=Usage.total(self.usage.values()),
+        )
 
     def _publish(self, step: Step) -> None:
         self._snapshot(step.number)

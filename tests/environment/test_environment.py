@@ -231,3 +231,20 @@ def test_waiting_for_a_rate_limit_is_no_working_time(make_environment: MakeEnvir
             await environment.ask_agent("?", str)
 
     finish(story())
+
+
+def test_what_an_action_does_on_its_way_is_recorded_under_it(make_environment: MakeEnvironment) -> None:
+    environment = make_environment([ScriptedReply(role="fast", reply="It prints.")])
+
+    async def story() -> None:
+        await environment.start()
+        step = await environment.execute(
+            Action(name="Understand File", arguments={"file_name": "train.py", "things_to_look_for": "what it does"})
+        )
+        assert [(inner.did, inner.what) for inner in step.inside] == [("read", "train.py"), ("ask", "fast")]
+        ran = await environment.execute(RUN)
+        assert [(inner.did, inner.what) for inner in ran.inside] == [("run", "python -u train.py")]
+
+    finish(story())
+    kept = (directory_of(environment).steps_folder / "0002.output.txt").read_text()
+    assert kept == "accuracy 0.5\n"
