@@ -79,6 +79,14 @@ class ActionContext(Protocol):
         """Run Python source in the agent's session, which is started where there is none."""
         ...
 
+    async def ask_person(self, request: str) -> str:
+        """What the person who watches the run answers.
+
+        Raises:
+            ActionError: nobody watches it.
+        """
+        ...
+
     def last_change(self, path: str) -> bytes | None:
         """The content of a file before the last change that an action made to it and that is not yet undone; None where there was no file.
 

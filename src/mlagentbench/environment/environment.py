@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -54,6 +54,7 @@ class Environment:
         limits: what the run may use, steps already taken included.
         listener: who watches.
         through: what actions pass through.
+        person: asks the person who watches an interactive run; None for a run that nobody watches.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Environment:
         limits: RunLimits = RunLimits(),
         listener: Listener | None = None,
         through: Through = directly,
+        person: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
         self.description = description
         self.workspace = workspace
@@ -84,6 +86,7 @@ class Environment:
         self._box = box
         self._models = models
         self._through = through
+        self._person = person
         self._store = SnapshotStore(directory.objects)
         self._steps = directory.steps()
         self._manifest: Manifest | None = None
@@ -257,6 +260,16 @@ class Environment:
         if self._session is not None:
             self._session.close()
             self._session = None
+
+    async def ask_person(self, request: str) -> str:
+        """What the person who watches the run answers.
+
+        Raises:
+            ActionError: nobody watches it.
+        """
+        if self._person is None:
+            raise ActionError("Nobody watches this run, so there is no help to be had. Go on by yourself.")
+        return await self._person(request)
 
     def last_change(self, path: str) -> bytes | None:
         """The content of a file before the last change to it that is not yet undone; None where there was no file.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade, missing
-from mlagentbench.grading.success import is_success, within_noise
+from mlagentbench.grading.success import is_near_zero, is_success, within_noise
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
@@ -163,6 +163,7 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
         "unsandboxed": info.isolation == "none",
         "scripted_model": any(name.startswith("scripted/") for name in info.models.values()),
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),
+        "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),
         "paper_baseline": bool(baseline and baseline.source == "paper"),
     }
     return [flag for flag, holds in found.items() if holds]
