@@ -255,6 +255,7 @@ def test_a_run_is_shown_in_the_terminal(tmp_path: Path) -> None:
     assert "Write File" in shown and "Final Answer" in shown
     whole = mlab("show", run.path, "--step", "1", "--diff", "--calls").stdout
     assert "added: a.txt" in whole
+    assert "Files after the step: 2" in whole
     assert "+red " in whole
     assert "\x1b" not in whole, "an escape of the agent's does nothing to the terminal"
     assert "the prompt" in whole

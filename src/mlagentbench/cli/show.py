@@ -15,6 +15,8 @@ from mlagentbench.report.text import duration, plural, quantity, size, tokens, v
 from mlagentbench.report.words import STATUSES, headline, outcome_words
 from mlagentbench.results.load import Run, load
 
+FEW_FILES = 20
+"""Files that are listed unless all are asked for."""
 CHANGE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -22,8 +24,9 @@ CHANGE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--step", "number", type=click.IntRange(1), help="Show this step whole.")
 @click.option("--diff", is_flag=True, help="Show what changed in the files, too.")
+@click.option("--files", is_flag=True, help="Show all files as they were after the step, too.")
 @click.option("--calls", is_flag=True, help="Show the prompts and raw replies of the step, too.")
-def show(run: Path, number: int | None, diff: bool, calls: bool) -> None:
+def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool) -> None:
     """Show a run, or one step of it.
 
     RUN is a run's directory.
@@ -42,6 +45,8 @@ def show(run: Path, number: int | None, diff: bool, calls: bool) -> None:
         _print_step(console, loaded, step, whole=number is not None)
         if diff:
             _print_changes(console, loaded, step)
+        if files or number is not None:
+            _print_files(console, loaded, step, most=None if files else FEW_FILES)
         if calls:
             _print_calls(console, loaded, step)
 
@@ -82,6 +87,19 @@ def _print_changes(console: Console, run: Run, step: Step) -> None:
         console.print(Text(f"     {change.change}: {visible(change.path)} ({size(change.size_after or 0)})", style="bold"))
         for line in visible(change.text or "").splitlines():
             console.print(Text(f"     {line}", style=CHANGE_STYLES.get(line[:1], "")))
+
+
+def _print_files(console: Console, run: Run, step: Step, most: int | None) -> None:
+    entries = run.files(step.number)
+    if entries is None:
+        return
+    console.print(Text(f"Files after the step: {len(entries)}", style="bold"))
+    for path, entry in sorted(entries.items())[:most]:
+        what = size(entry.size) if entry.kind == "file" else f"{entry.kind} to {entry.target}" if entry.target else entry.kind
+        note = f", {entry.note}" if entry.note else ""
+        console.print(Text(f"     {visible(path)}  {visible(what + note)}"))
+    if most is not None and len(entries) > most:
+        console.print(Text(f"     and {len(entries) - most} more: --files", style="dim"))
 
 
 def _print_calls(console: Console, run: Run, step: Step) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mlagentbench.errors import RunNotFound, StorageFailed
 from mlagentbench.records import ModelCall, Result, Role, RunInfo, Step, StepScore, Usage
 from mlagentbench.store.run_directory import RunDirectory, find_runs
-from mlagentbench.workspace.snapshots import FileChange, Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots import Entry, FileChange, Manifest, SnapshotStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +106,15 @@ class Run:
             return self.directory.calls(step)
         except (ValueError, OSError) as error:
             raise RunNotFound(f"{self.directory.path}: the model calls of step {step} cannot be read: {_line(error)}") from None
+
+    def files(self, step: int) -> Mapping[str, Entry] | None:
+        """The workspace after a step (0 is the start), by path; None where its snapshot is missing.
+
+        Raises:
+            RunNotFound: the snapshot is damaged.
+        """
+        manifest = self.directory.manifest(step)
+        return Manifest.load(manifest).entries if manifest.exists() else None
 
     def changes(self, step: int) -> tuple[FileChange, ...] | None:
         """What a step changed in the workspace; None where the snapshot before or after it is missing.
