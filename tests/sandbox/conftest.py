@@ -12,20 +12,9 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.sandbox.base import Box, BoxLimits, Execution, Sandbox
-from mlagentbench.sandbox.isolation import choose, probe
-from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
-from tests.sandbox.processes import Run, Trace
-
-
-def sandbox_of(name: str) -> Sandbox:
-    """The sandbox of a name, or a skipped test."""
-    if name == "none":
-        return PlainSandbox()
-    for capability in probe():
-        if capability.name == name and not capability.available:
-            pytest.skip(f"no {name} here: {capability.detail}")
-    return choose(name)  # type: ignore[arg-type]
+from tests.sandbox.processes import Run, Trace, available
 
 
 @pytest.fixture
@@ -35,10 +24,18 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["bubblewrap", "landlock", "none"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test of promises that all sandboxes make each sandbox that works here; `test_isolation.py` tells which do not."""
+    if "sandbox" in metafunc.fixturenames:
+        own = getattr(metafunc.module, "SANDBOX", None)
+        names = [own] if own else [*available(), "none"]
+        metafunc.parametrize("sandbox", names, indirect=True)
+
+
+@pytest.fixture
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    """Each sandbox whose promise about processes is the same."""
-    return sandbox_of(request.param)
+    """The sandbox of a name."""
+    return choose(request.param)
 
 
 @pytest.fixture

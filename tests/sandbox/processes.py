@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from mlagentbench.sandbox.base import Execution
+from mlagentbench.sandbox.isolation import probe
 
 Run = Callable[..., Execution]
+
+
+@functools.cache
+def available() -> tuple[str, ...]:
+    """The sandboxes that work on this machine."""
+    return tuple(capability.name for capability in probe() if capability.available)
+
+
+def only_where(name: str) -> pytest.MarkDecorator:
+    """Skip a module whose sandbox does not work here, with the reason."""
+    found = next(capability for capability in probe() if capability.name == name)
+    return pytest.mark.skipif(not found.available, reason=f"no {name} here: {found.detail}")
 
 
 class Trace:

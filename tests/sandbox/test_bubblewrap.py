@@ -16,8 +16,10 @@ import pytest
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Box, BoxLimits, Mount, Sandbox
 from mlagentbench.sandbox.view.interpreter import describe
-from tests.sandbox.conftest import sandbox_of
-from tests.sandbox.processes import Run
+from tests.sandbox.processes import Run, only_where
+
+SANDBOX = "bubblewrap"
+pytestmark = only_where(SANDBOX)
 
 CALL = """
 import ctypes, os, sys
@@ -27,11 +29,6 @@ def call(name, *arguments):
         sys.exit(f"{name} succeeded")
     print(name, os.strerror(ctypes.get_errno()))
 """
-
-
-@pytest.fixture
-def sandbox() -> Sandbox:
-    return sandbox_of("bubblewrap")
 
 
 @pytest.fixture

@@ -21,6 +21,13 @@ def test_each_way_is_tried_and_told() -> None:
         assert bool(capability.how_to_get) is not capability.available
 
 
+@pytest.mark.parametrize("name", ["bubblewrap", "docker", "landlock"])
+def test_the_promises_of_each_are_tested_where_it_works(name: str) -> None:
+    found = next(capability for capability in probe() if capability.name == name)
+    if not found.available:
+        pytest.skip(f"the promises of {name} are not tested here: {found.detail}")
+
+
 def test_auto_is_the_first_that_works_and_never_none() -> None:
     available = [capability.name for capability in probe() if capability.available]
     if not available:

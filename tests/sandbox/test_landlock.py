@@ -16,13 +16,10 @@ from mlagentbench.sandbox.base import Box, Mount, Sandbox
 from mlagentbench.sandbox.landlock import LIMITATIONS
 from mlagentbench.sandbox.standalone import confine
 from mlagentbench.sandbox.view.interpreter import describe
-from tests.sandbox.conftest import sandbox_of
-from tests.sandbox.processes import Run, Trace
+from tests.sandbox.processes import Run, Trace, only_where
 
-
-@pytest.fixture
-def sandbox() -> Sandbox:
-    return sandbox_of("landlock")
+SANDBOX = "landlock"
+pytestmark = only_where(SANDBOX)
 
 
 @pytest.fixture

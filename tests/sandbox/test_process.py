@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -29,10 +31,17 @@ os.wait()
 """A classic daemon: forked twice, in a session of its own, its parent gone. It keeps the pipe of the output."""
 
 
+def needs_watching(sandbox: Sandbox) -> None:
+    if sandbox.isolation == "docker":
+        pytest.skip("a container's processes are the engine's: their limits are held, but not watched")
+
+
 def test_output_and_errors_come_merged_in_their_order(sandbox: Sandbox, execute: Run) -> None:
     done = execute(sandbox, "sh", "-c", "echo one; echo two >&2; echo three; exit 3")
 
-    assert (done.output, done.exit_code, done.reason, done.output_bytes) == ("one\ntwo\nthree\n", 3, "exit", 14)
+    assert (sorted(done.output.split()), done.exit_code, done.reason, done.output_bytes) == (["one", "three", "two"], 3, "exit", 14)
+    if sandbox.isolation != "docker":  # which passes on two streams
+        assert done.output == "one\ntwo\nthree\n"
 
 
 def test_a_killed_command_ends_as_a_shell_says_it(sandbox: Sandbox, execute: Run) -> None:
@@ -43,7 +52,7 @@ def test_a_command_that_does_not_exist_says_so(sandbox: Sandbox, execute: Run) -
     done = execute(sandbox, "no-such-program")
 
     assert done.exit_code != 0
-    assert "no-such-program: No such file or directory" in done.output
+    assert re.search("no-such-program: (No such file or directory|not found)", done.output)
 
 
 def test_python_is_the_interpreter_of_the_box(sandbox: Sandbox, execute: Run) -> None:
@@ -142,6 +151,19 @@ def test_a_call_never_touches_the_processes_of_another(sandbox: Sandbox, workspa
     asyncio.run(story())
 
 
+def test_calls_cancelled_at_any_moment_leave_nothing(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    async def story() -> None:
+        async def call(delay: float) -> None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await run(sandbox, ("sh", "-c", f"setsid sleep {trace.seconds} & sleep 60"), Box(workspace))
+
+        await asyncio.gather(*(call(0.002 * number) for number in range(44)))
+
+    asyncio.run(story())
+    assert not trace.alive()
+
+
 HARNESS = """
 import asyncio, sys
 from pathlib import Path
@@ -174,6 +196,7 @@ def test_the_memory_limit_ends_a_command_with_its_reason(sandbox: Sandbox, execu
 
 @pytest.mark.parametrize("groups", [True, False])
 def test_the_memory_of_all_processes_counts(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    needs_watching(sandbox)
     hungry = "import os, time\nfor _ in range(3): os.fork()\nkept = b'x' * (100 << 20)\ntime.sleep(30)"
 
     done = execute(sandbox, "python", "-c", hungry, groups=groups, memory_mb=400, seconds=20)
@@ -197,6 +220,7 @@ def test_memory_that_forked_workers_share_counts_once(sandbox: Sandbox, execute:
 
 @pytest.mark.parametrize("groups", [True, False])
 def test_too_many_processes_end_a_command_with_its_reason(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    needs_watching(sandbox)
     many = "import os, time\nfor _ in range(1000):\n    if os.fork() == 0: time.sleep(60)\n    time.sleep(0.003)"
 
     done = execute(sandbox, "python", "-c", many, groups=groups, processes=40, seconds=30)
@@ -207,6 +231,7 @@ def test_too_many_processes_end_a_command_with_its_reason(sandbox: Sandbox, exec
 
 @pytest.mark.parametrize("groups", [True, False])
 def test_a_fork_bomb_is_ended(sandbox: Sandbox, execute: Run, groups: bool) -> None:
+    needs_watching(sandbox)
     bomb = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: pass\n    time.sleep(0.05)"
 
     assert execute(sandbox, "python", "-c", bomb, groups=groups, processes=40, seconds=30).reason == "processes"

@@ -5,7 +5,7 @@ on first use; nothing is downloaded. Elsewhere, or when `MLAGENTBENCH_DOCKER_IMA
 holds: `Box.python` and `Box.packages` do not count, and `python` is the image's.
 
 A container starts in about half a second. Its processes are the engine's, so that their number is limited but not watched: a command that
-starts too many is refused them, and not ended.
+starts too many is refused them, and not ended. Its output and its errors come as two streams, whose order can differ by a moment.
 
 Not covered: engines on other machines, which cannot mount our folders, and rootless ones, whose users are not ours.
 """
@@ -46,6 +46,15 @@ while :; do
 done
 """
 """The first process of a container: it hands on SIGTERM, which a first process would ignore, and waits for the command."""
+_REMOVE = """
+tries=0
+until "$0" inspect "$1" || [ $tries = 10 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+"$0" rm --force "$1"
+"""
+"""Ends a container, which an engine may still be making for a client that is gone."""
 _CLIENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "XDG_RUNTIME_DIR", "PATH")
 """Variables by which the `docker` command finds its engine."""
 
@@ -157,7 +166,7 @@ def _control(docker: str, name: str, number: int) -> tuple[str, ...]:
         case signal.SIGCONT:
             return (docker, "unpause", name)
         case signal.SIGKILL:
-            return (docker, "rm", "--force", name)
+            return ("/bin/sh", "-c", _REMOVE, docker, name)
         case _:
             return (docker, "kill", "--signal", str(number), name)
 

@@ -122,11 +122,17 @@ class Tree:
             self._ended_by_itself = self.popen.poll() is not None
         if self.popen.poll() is None:
             yield from self._end_first()
+        if self._unsupervised():
+            yield 0.05  # what was being started when its supervisor was killed shows its mark by then
         yield from self._until(self._no_orphans)
         self.watch.close()
         if self._group is not None:
             yield from self._until(self._group.end)
         self._over = True
+
+    def _unsupervised(self) -> bool:
+        """Whether the supervisor was killed rather than left its tree ended."""
+        return not self._launch.namespace and self.popen.wait() < 0
 
     def _end_first(self) -> Iterator[float]:
         if self._launch.namespace:
@@ -142,20 +148,25 @@ class Tree:
             yield from self._until(lambda: self.popen.poll() is not None)
 
     def _until(self, done: Callable[[], bool]) -> Iterator[float]:
-        deadline = time.monotonic() + PATIENCE
-        pause = 0.0005
+        begin = time.monotonic()
+        pause = 0.0002
         while not done():
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - begin
+            if waited > PATIENCE:
                 raise InfrastructureError(
                     f"a process of {self._launch.command[0]} cannot be ended; find it with `ps -ef`, and restart the machine"
                 )
-            yield pause
-            pause = min(pause * 2, 0.1)
+            if waited < 0.002:
+                time.sleep(pause)  # most often it is a millisecond, and an event loop would make it several
+            else:
+                yield pause
+                pause = min(pause * 2, 0.1)
 
     def _no_orphans(self) -> bool:
         """Kill what became our child. True when none of it is left."""
         variable = f"{MARK}={self._mark}".encode()
-        for pid in supervise.children(os.getpid()):
+        # without their supervisor processes are found one by one, below others that are ending and show no environment any more
+        for pid in (supervise.descendants if self._unsupervised() else supervise.children)(os.getpid()):
             if pid == self.popen.pid:
                 continue
             environment = _environment(pid)

@@ -126,6 +126,8 @@ def main(arguments: list[str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end_descendants(os.getpid())
         if last:
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             os.spawnvp(os.P_WAIT, last[0], last)
         _remove(home)
 
