@@ -77,7 +77,8 @@ class Environment:
         self.actions = actions
         self.limits = limits
         self.listener: Listener = listener or Silent()
-        self.ended = False
+        self._steps = directory.steps()
+        self.ended = bool(self._steps) and "final_answer" in self._steps[-1].details
         """True once a final answer was given; nothing can be executed after it."""
         self.usage: dict[Role, Usage] = directory.usage()
         """Tokens and cost by role, those of an earlier process included."""
@@ -88,7 +89,6 @@ class Environment:
         self._through = through
         self._person = person
         self._store = SnapshotStore(directory.objects)
-        self._steps = directory.steps()
         self._manifest: Manifest | None = None
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None

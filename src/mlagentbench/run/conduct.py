@@ -58,6 +58,8 @@ class RunPlan:
     """Whether every step's submission is scored too, once each distinct one."""
     continues: RunDirectory | None = None
     """A run to go on with, from its last step; None for a new one."""
+    sample: str | None = None
+    """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
 
     @property
     def run_limits(self) -> RunLimits:
@@ -97,6 +99,7 @@ async def conduct(
     directory = plan.continues or RunDirectory.create(log_directory, run_info(plan, models.names(), sandbox.isolation))
     listener = listener or Silent()
     with directory.lock():
+        directory.reopen()
         environment = _environment(plan, models, directory, sandbox, data, listener, through)
         try:
             ending = await _settled(environment, await _act(agent, environment, stop))
@@ -130,7 +133,8 @@ async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | Non
 async def _start(agent: Agent, environment: Environment) -> Ending:
     try:
         await environment.start()
-        await agent(environment)
+        if not environment.ended:
+            await agent(environment)
     except LimitReached as limit:
         return Ending(limit.ended, str(limit))
     except FormatFailure as failure:
@@ -170,7 +174,7 @@ def _environment(
         limits=plan.script_limits,
     )
     return Environment(
-        description=plan.task.problem,
+        description=directory.info.description,
         workspace=workspace,
         directory=directory,
         sandbox=sandbox,
@@ -187,9 +191,10 @@ def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path
     """The starter for a new run; for one that goes on, what its last step left."""
     steps = directory.steps()
     start = directory.manifest(len(steps))
-    if not start.exists():
+    if not steps and not start.exists():
         shutil.rmtree(directory.workspace, ignore_errors=True)
         return lay(directory.workspace, plan.task.starter, public, links=links)
+    directory.workspace.mkdir(exist_ok=True)
     SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
     lay_data(directory.workspace, public, links=links)
     return Workspace(directory.workspace, public)
@@ -199,7 +204,7 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
     """What is known of a run before its first step."""
     spec = plan.task.spec
     return RunInfo(
-        run=new_name(spec.id, plan.agent),
+        run=new_name(spec.id, plan.agent, plan.sample),
         task=spec.id,
         variant=plan.variant,
         agent=plan.agent,
@@ -219,4 +224,6 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
         python=str(plan.python),
         gpus=plan.gpus,
         task_folder=str(plan.task.folder),
+        sample=plan.sample,
+        score_steps=plan.score_steps,
     )
