@@ -9,21 +9,23 @@
         steps/0007.calls.jsonl every question to a model since the step before, and its reply (`ModelCall`), as they happen
         steps/0007.output.txt  what scripts of that step print, as it comes; a flood of it is thinned
         snapshots/0007         the workspace after that step (a manifest); 0000 is the start
-        result.json            how it came out (`Result`), written last
+        steps/0007.lost1.*     the same of a step that was lost with its process, before the run went on: what it cost still counts
+        result.json            how it came out (`Result`), written last; a step that is published after it takes it away
         lock                   held by the process that works on the run
 
 A step is published with link(2): whole or not at all, and the first writer wins. What is being written when a machine dies is lost; what
-was published before is not, since each file is flushed to disk before it gets its name.
+was published before is not: each file is flushed to disk before it gets its name, and its folder before anything relies on the name.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import os
+import hashlib
 import re
 import secrets
 import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -35,18 +37,25 @@ from pydantic import ValidationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
 from mlagentbench.records import ModelCall, Record, Result, Role, RunInfo, Step, Usage
+from mlagentbench.store.durable import flush, publish, replace, sweep
 
 OBJECTS = "objects"
+CALLS = "calls.jsonl"
+OUTPUT = "output.txt"
 R = TypeVar("R", bound=Record)
 
 
-def new_name(task: str, agent: str) -> str:
-    """A name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a`.
+def new_name(task: str, agent: str, sample: str | None = None) -> str:
+    """A name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
 
-    Of an agent that is named by its file, as `path/to/file.py:Name`, the name counts.
+    Of an agent that is named by its file, as `path/to/file.py:Name`, the name counts. A sample's run can be found by its name's end.
     """
     short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{secrets.token_hex(2)}"
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{_mark(sample) if sample else secrets.token_hex(4)}"
+
+
+def _mark(sample: str) -> str:
+    return hashlib.sha256(sample.encode()).hexdigest()[:8]
 
 
 def prepare_log_directory(path: Path) -> Path:
@@ -57,9 +66,10 @@ def prepare_log_directory(path: Path) -> Path:
     """
     try:
         (path / OBJECTS).mkdir(parents=True, exist_ok=True)
-        probe = path / f".write-probe-{os.getpid()}"
-        probe.write_bytes(b"x")
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=path) as probe:
+            probe.write(b"x")
+        for folder in (path, path.resolve().parent):
+            flush(folder)
     except OSError as error:
         raise UsageError(f"cannot write to the log directory {path}: {error.strerror}; choose another with --log-dir") from None
     return path.resolve()
@@ -79,6 +89,16 @@ def find_runs(path: Path) -> list[RunDirectory]:
     return runs
 
 
+def find_sample(path: Path, sample: str) -> RunDirectory | None:
+    """The run of a log directory that a sample of an evaluation has begun (`RunInfo.sample`); None where there is none.
+
+    Raises:
+        RunNotFound: what may be it cannot be read.
+    """
+    runs = (RunDirectory(file.parent) for file in sorted(path.glob(f"*-{_mark(sample)}/run.json")))
+    return next((run for run in runs if run.info.sample == sample), None)
+
+
 class RunDirectory:
     """One run's directory.
 
@@ -88,6 +108,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._held = False
 
     @classmethod
     def create(cls, log_directory: Path, info: RunInfo) -> RunDirectory:
@@ -98,10 +119,8 @@ class RunDirectory:
         """
         directory = cls(log_directory / info.run)
         with storage(directory.path):
-            directory.path.mkdir()
-            for folder in (directory.workspace, directory.steps_folder, directory.path / "snapshots"):
-                folder.mkdir()
-            _publish(directory.path / "run.json", _text(info))
+            directory._make_folders()
+            directory._appear(info)
         return directory
 
     def fork(self, info: RunInfo, step: int) -> RunDirectory:
@@ -113,13 +132,38 @@ class RunDirectory:
 
         Raises:
             StorageFailed: the disk is full or read-only.
+            RunNotFound: this run lacks a part of it.
         """
-        new = RunDirectory.create(self.path.parent, info)
+        files = [self.manifest(number) for number in range(step + 1)]
+        files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
+        for file in files:
+            if not file.exists():
+                raise RunNotFound(f"{self.path} is damaged: it has no {file.relative_to(self.path)}; fork it from an earlier step")
+        new = RunDirectory(self.path.parent / info.run)
         with storage(new.path):
-            for number in range(step + 1):
-                for path in (self.manifest(number), *self.steps_folder.glob(f"{number:04d}.*")):
-                    shutil.copyfile(path, new.path / path.relative_to(self.path))
+            new._make_folders()
+            try:
+                for file in files:
+                    copy = new.path / file.relative_to(self.path)
+                    shutil.copyfile(file, copy)
+                    flush(copy)
+                for folder in (new.steps_folder, new.path / "snapshots"):
+                    flush(folder)
+                new._appear(info)
+            except OSError:
+                shutil.rmtree(new.path, ignore_errors=True)
+                raise
         return new
+
+    def _make_folders(self) -> None:
+        self.path.mkdir()
+        for folder in (self.workspace, self.steps_folder, self.path / "snapshots"):
+            folder.mkdir()
+
+    def _appear(self, info: RunInfo) -> None:
+        """Become a run: from here on it is found."""
+        publish(self.path / "run.json", _text(info))
+        flush(self.path.parent)
 
     @property
     def name(self) -> str:
@@ -150,6 +194,15 @@ class RunDirectory:
         """What was asked."""
         return _read(self.path / "run.json", RunInfo)
 
+    def write_info(self, info: RunInfo) -> None:
+        """Change what is asked, of a run that goes on.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        with storage(self.path):
+            replace(self.path / "run.json", _text(info))
+
     @property
     def result(self) -> Result | None:
         """How it came out; None while it has not."""
@@ -163,20 +216,53 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path):
-            _replace(self.path / "result.json", _text(result))
+            replace(self.path / "result.json", _text(result))
 
     def steps(self) -> list[Step]:
-        """The published steps, in order."""
-        return [_read(path, Step) for path in sorted(self.steps_folder.glob("[0-9]*.json"))]
+        """The published steps, in order.
+
+        Raises:
+            RunNotFound: one of them is missing or damaged.
+        """
+        paths = {int(path.stem): path for path in self.steps_folder.glob("[0-9]*.json") if path.stem.isdecimal()}
+        for number in range(1, len(paths) + 1):
+            if number not in paths:
+                raise RunNotFound(f"{self.path} is damaged: it has no step {number}, and has later ones")
+        return [_read(paths[number], Step) for number in sorted(paths)]
 
     def publish_step(self, step: Step) -> None:
-        """Publish a step, whole.
+        """Publish a step, whole, with what was asked and printed for it.
 
         Raises:
             StorageFailed: the disk is full or read-only, or the step has been published before.
         """
         with storage(self.path):
-            _publish(self.steps_folder / f"{step.number:04d}.json", _text(step))
+            for path in self._beside(step.number):
+                flush(path)
+            (self.path / "result.json").unlink(missing_ok=True)
+            publish(self.steps_folder / f"{step.number:04d}.json", _text(step))
+
+    def reopen(self) -> None:
+        """Put in order what a process that was killed left, before another goes on. Call it while the lock is held.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+            RunNotFound: a step is missing or damaged.
+        """
+        last = len(self.steps())
+        with storage(self.path):
+            for folder in (self.path, self.steps_folder, self.path / "snapshots"):
+                sweep(folder)
+            self.manifest(last + 1).unlink(missing_ok=True)
+            count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{last + 1:04d}.lost*")})
+            for path in self._beside(last + 1):
+                number, _, rest = path.name.partition(".")
+                path.rename(path.with_name(f"{number}.lost{count}.{rest}"))
+
+    def _beside(self, step: int) -> list[Path]:
+        """The files that grow while a step is in flight."""
+        paths = (self.steps_folder / f"{step:04d}.{what}" for what in (CALLS, OUTPUT))
+        return [path for path in paths if path.exists()]
 
     def append_call(self, step: int, call: ModelCall) -> None:
         """Keep a question to a model beside the step it was made for.
@@ -184,7 +270,7 @@ class RunDirectory:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        with storage(self.path), (self.steps_folder / f"{step:04d}.calls.jsonl").open("a", encoding="utf-8") as file:
+        with storage(self.path), (self.steps_folder / f"{step:04d}.{CALLS}").open("a", encoding="utf-8") as file:
             file.write(call.model_dump_json() + "\n")
 
     def append_output(self, step: int, text: str) -> None:
@@ -193,22 +279,19 @@ class RunDirectory:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        with storage(self.path), (self.steps_folder / f"{step:04d}.output.txt").open("a", encoding="utf-8") as file:
+        with storage(self.path), (self.steps_folder / f"{step:04d}.{OUTPUT}").open("a", encoding="utf-8") as file:
             file.write(text)
 
     def calls(self, step: int) -> list[ModelCall]:
         """What models were asked for a step. A torn last line, of a process that was killed, is left out."""
-        path = self.steps_folder / f"{step:04d}.calls.jsonl"
-        if not path.exists():
-            return []
-        lines = path.read_text(encoding="utf-8").split("\n")
-        return [ModelCall.model_validate_json(line) for line in lines[:-1]]
+        path = self.steps_folder / f"{step:04d}.{CALLS}"
+        return _calls(path) if path.exists() else []
 
     def usage(self) -> dict[Role, Usage]:
         """What models have used so far, by role, for steps that were never published too."""
         usage: dict[Role, Usage] = {}
-        for path in sorted(self.steps_folder.glob("*.calls.jsonl")):
-            for call in self.calls(int(path.name[:4])):
+        for path in sorted(self.steps_folder.glob(f"*.{CALLS}")):
+            for call in _calls(path):
                 usage[call.role] = Usage.total((usage.get(call.role, Usage()), call.usage))
         return usage
 
@@ -221,17 +304,27 @@ class RunDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the run, so that no other process works on it.
+        """Hold the run, so that no other process works on it. Who holds it already goes on holding it.
 
         Raises:
             UsageError: another process does.
+            StorageFailed: the disk is full or read-only.
         """
-        with storage(self.path), (self.path / "lock").open("w") as file:
+        if self._held:
+            yield
+            return
+        with storage(self.path):
+            file = (self.path / "lock").open("w")
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UsageError(f"another process is working on {self.path}; wait for it, or stop it") from None
-            yield
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False
 
 
 @contextmanager
@@ -264,32 +357,6 @@ def _read(path: Path, kind: type[R]) -> R:
         raise RunNotFound(f"{path} cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def _written(path: Path, text: str) -> Path:
-    """Write a file beside its place and flush it to disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
-    try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fdatasync(file.fileno())
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _publish(path: Path, text: str) -> None:
-    temporary = _written(path, text)
-    try:
-        os.link(temporary, path)
-    finally:
-        temporary.unlink()
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _replace(path: Path, text: str) -> None:
-    os.replace(_written(path, text), path)
+def _calls(path: Path) -> list[ModelCall]:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [ModelCall.model_validate_json(line) for line in lines[:-1]]
