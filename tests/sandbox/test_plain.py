@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.sandbox.standalone.supervise import MARK
 from tests.sandbox.processes import Run, Trace
 
 
@@ -34,6 +35,7 @@ def test_a_command_that_kills_its_supervisor_does_not_get_away(execute: Run, tra
     for groups in (True, False):
         execute(PlainSandbox(), "python", "-c", code, trace.seconds, groups=groups)
         assert not trace.alive()
+    assert not list(Path("/tmp").glob(f"mlagentbench-{os.getpid()}-*"))
 
 
 def test_a_command_that_stops_its_supervisor_is_ended(execute: Run, trace: Trace) -> None:
@@ -51,10 +53,10 @@ SUPERVISOR = Path(__file__).parents[2] / "src/mlagentbench/sandbox/standalone/su
 def test_the_supervisor_passes_on_how_its_command_ended() -> None:
     for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)):
         words = [sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid()), "--", "sh", "-c", command]
-        assert subprocess.run(words).returncode == status
+        assert subprocess.run(words, env={MARK: f"test-{os.getpid()}"}).returncode == status
 
 
 def test_a_supervisor_whose_harness_died_first_starts_nothing() -> None:
     words = [sys.executable, "-I", "-S", SUPERVISOR, "1", "--", "echo", "started"]
 
-    assert subprocess.run(words, capture_output=True).stdout == b""
+    assert subprocess.run(words, capture_output=True, env={MARK: f"test-{os.getpid()}"}).stdout == b""

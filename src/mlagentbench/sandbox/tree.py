@@ -12,6 +12,7 @@ import errno
 import functools
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,6 @@ from mlagentbench.sandbox.standalone import supervise
 
 PATIENCE = 10.0
 """Seconds that killed processes have to be gone: a driver may take some of them to free a GPU's memory."""
-MARK = "MLAGENTBENCH_CALL"
 
 
 class Tree:
@@ -63,7 +63,7 @@ class Tree:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if piped else subprocess.STDOUT,
                 cwd=launch.directory,
-                env={**launch.environment, MARK: self._mark},
+                env={**launch.environment, supervise.MARK: self._mark},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -128,6 +128,8 @@ class Tree:
         self.watch.close()
         if self._group is not None:
             yield from self._until(self._group.end)
+        if self._unsupervised():
+            shutil.rmtree(supervise.private_folder(os.getpid(), self._mark), ignore_errors=True)
         self._over = True
 
     def _unsupervised(self) -> bool:
@@ -164,7 +166,7 @@ class Tree:
 
     def _no_orphans(self) -> bool:
         """Kill what became our child. True when none of it is left."""
-        variable = f"{MARK}={self._mark}".encode()
+        variable = f"{supervise.MARK}={self._mark}".encode()
         # without their supervisor processes are found one by one, below others that are ending and show no environment any more
         for pid in (supervise.descendants if self._unsupervised() else supervise.children)(os.getpid()):
             if pid == self.popen.pid:

@@ -18,8 +18,15 @@ import signal
 import sys
 import time
 
+MARK = "MLAGENTBENCH_CALL"
+"""The variable by which a call's processes are known. Its value is the call's."""
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+
+def private_folder(harness: int, mark: str) -> str:
+    """The path of a call's own folder, by the process that made the call and the call's mark."""
+    return f"/tmp/mlagentbench-{harness}-{mark}"
 
 
 def become_subreaper() -> None:
@@ -112,8 +119,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     become_subreaper()
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    home = _private_folder()
+    home = private_folder(harness, os.environ[MARK])
     try:
+        os.mkdir(home, 0o700)
         if os.getppid() != harness:  # it died before it could be watched
             return 128 + signal.SIGKILL
         status = _wait(_start(command, home))
@@ -171,15 +179,11 @@ def _reap() -> None:
         pass
 
 
-def _private_folder() -> str:
-    path = f"/tmp/mlagentbench-{os.getpid()}-{os.urandom(8).hex()}"
-    os.mkdir(path, 0o700)
-    return path
-
-
 def _remove(path: str) -> None:
     try:
         os.rmdir(path)
+    except FileNotFoundError:
+        pass
     except OSError:
         import shutil  # only where something was left: it takes longer to import than most folders to remove
 
