@@ -212,7 +212,7 @@ class RunInfo(Record):
     parent: str | None = None
     """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
     sample: str | None = None
-    """The sample of an Inspect evaluation that began it, as `<task id>/<epoch>`; a retry of the evaluation keeps both and goes on with it."""
+    """The sample of an Inspect evaluation that began it, as `<task id>/<epoch>`; a retry keeps both, and goes on with the run."""
     score_steps: bool = True
     """Whether each step's submission is scored too."""
 
