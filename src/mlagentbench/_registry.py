@@ -1,11 +1,11 @@
-"""What Inspect finds by this package's entry point: a task for each of the catalogue, and the scripted model."""
+"""What Inspect finds by this package's entry point: a task for each of the catalogue, the one of `mlab run`, and the scripted model."""
 
 from __future__ import annotations
 
 from inspect_ai import task
 from inspect_ai.model import ModelAPI, modelapi
 
-from mlagentbench.engine.task import registered_tasks
+from mlagentbench.engine.task import planned, registered_tasks
 
 
 @modelapi(name="scripted")
@@ -16,4 +16,5 @@ def scripted() -> type[ModelAPI]:
     return ScriptedAPI
 
 
+PLANNED = planned
 TASKS = {name: task(name=name)(make) for name, make in registered_tasks().items()}

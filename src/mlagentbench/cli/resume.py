@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,14 +10,13 @@ from rich.console import Console
 from mlagentbench.cli.options import Duration
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
-from mlagentbench.run.resume import resume as plan_of
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.run.resume import resume as resumed
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("--step", type=click.IntRange(0), help="Fork: a new run that goes on from this step (0 is the start).")
-@click.option("--model", help="Another model than the run had, in all roles.")
+@click.option("--model", help="For a fork: another model than the run had, in all roles.")
 @click.option("--steps", type=click.IntRange(1), help="The most steps in all, those before included.")
 @click.option("--time", "seconds", type=Duration(), help="The most time in all, that before included.")
 @click.option("--json", "as_line", is_flag=True, help="Print one JSON object, and nothing else, on standard output.")
@@ -28,13 +26,13 @@ def resume(run: Path, step: int | None, model: str | None, steps: int | None, se
     RUN is a run's directory. Whatever ended it, it goes on from its last finished step with its files, its agent's memory and what it has
     used of its limits; only the step that was in flight is lost.
     """
-    models = RunDirectory(run).info.models
-    plan = plan_of(run, step)
-    limits = plan.run_limits
-    plan = replace(plan, limits=replace(limits, steps=steps or limits.steps, time=seconds or limits.time))
-    agent, fast, editor = (model, model, model) if model else (models["agent"], models["fast"], models["editor"])
     console = Console(stderr=as_line)
-    evaluation, directories = carry_out([plan], console, model=agent, fast_model=fast, editor_model=editor)
+    with resumed(run, step, model=model, steps=steps, seconds=seconds) as plan:
+        assert plan.continues is not None
+        models = plan.continues.info.models
+        evaluation, directories = carry_out(
+            [plan], console, model=models["agent"], fast_model=models["fast"], editor_model=models["editor"]
+        )
     if as_line:
         for directory in directories:
             click.echo(as_json(directory))

@@ -1,14 +1,21 @@
-"""A run as an Inspect sample: one task, one sample, as many epochs as runs."""
+"""A run as an Inspect sample: one task, one sample, as many epochs as runs.
+
+Every task here is one that Inspect can make again from its log: `inspect eval-retry` calls it with the arguments that stand there, and
+each of its samples then goes on with the run that it had begun.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from inspect_ai import Task as InspectTask
+from inspect_ai import task as inspect_registered
+from inspect_ai import task_with
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ChatMessageUser, ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -16,15 +23,18 @@ from inspect_ai.tool import ToolCall
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.engine.model import current_models
+from mlagentbench.engine.samples import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.engine.tools import as_tool_call
-from mlagentbench.environment import Listener
+from mlagentbench.environment import Listener, RunLimits
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result, Step
 from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.run.resume import is_over
+from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.isolation import Choice
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import Task, find_tasks
+from mlagentbench.store.run_directory import RunDirectory, find_sample
+from mlagentbench.tasks.catalogue import Task, find_tasks, load_task
 from mlagentbench.tasks.spec import Variant
 
 
@@ -45,13 +55,69 @@ def inspect_task(
         stop: set it to end all runs early.
         done: is told each run's result.
     """
+    return task_with(planned(**_arguments(plan)), solver=_conduct(plan, listen, stop, done), epochs=runs)
+
+
+@inspect_registered(name="run")
+def planned(
+    folder: str,
+    log_directory: str,
+    agent: str,
+    agent_options: dict[str, Any],
+    variant: Variant,
+    limits: dict[str, Any],
+    script_limits: dict[str, Any],
+    sandbox: Choice,
+    python: str,
+    gpus: list[str],
+    score_steps: bool,
+    continues: str | None = None,
+) -> InspectTask:
+    """A plan as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
+    return _task(
+        RunPlan(
+            task=load_task(Path(folder)),
+            agent=agent,
+            log_directory=Path(log_directory),
+            variant=variant,
+            agent_options=agent_options,
+            limits=RunLimits(**limits),
+            box_limits=BoxLimits(**script_limits),
+            sandbox=sandbox,
+            python=Path(python),
+            gpus=tuple(gpus),
+            score_steps=score_steps,
+            continues=RunDirectory(Path(continues)) if continues else None,
+        )
+    )
+
+
+def _arguments(plan: RunPlan) -> dict[str, Any]:
+    """What `planned` makes a plan of again."""
+    return {
+        "folder": str(plan.task.folder),
+        "log_directory": str(plan.log_directory.resolve()),
+        "agent": plan.agent,
+        "agent_options": dict(plan.agent_options),
+        "variant": plan.variant,
+        "limits": asdict(plan.run_limits),
+        "script_limits": asdict(plan.script_limits),
+        "sandbox": plan.sandbox,
+        "python": str(plan.python),
+        "gpus": list(plan.gpus),
+        "score_steps": plan.score_steps,
+        "continues": str(plan.continues.path) if plan.continues else None,
+    }
+
+
+def _task(plan: RunPlan) -> InspectTask:
+    note_samples()
     sample = Sample(id=plan.task.id, input=plan.task.problem, metadata={"variant": plan.variant})
     return InspectTask(
         name=plan.task.id,
         dataset=MemoryDataset([sample], name=plan.task.id),
-        solver=_conduct(plan, listen, stop, done),
+        solver=_conduct(plan),
         scorer=result_scorer(),
-        epochs=runs,
         metadata={"agent": plan.agent, "variant": plan.variant},
     )
 
@@ -65,10 +131,7 @@ def _conduct(
 ) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         number = state.epoch
-        replies = plan.continues.replies() if plan.continues else {}
-        result = await conduct(
-            plan, current_models(replies), listener=listen(plan, number) if listen else None, stop=stop, through=as_tool_call
-        )
+        result = await _result(_continued(plan, sample_name(state)), listen(plan, number) if listen else None, stop)
         directory = RunDirectory(plan.log_directory / result.run)
         state.messages = _conversation(plan.task, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")
@@ -76,11 +139,30 @@ def _conduct(
         state.metadata |= {"run": result.run, "directory": str(directory.path)}
         if done:
             done(plan, number, result)
-        if result.outcome.ended == "infrastructure":
+        if result.outcome.ended in ("infrastructure", "cancelled"):
+            # An error in the log, so that a retry goes on with it.
             raise InfrastructureError(result.outcome.reason or "the run's infrastructure failed")
         return state
 
     return solve
+
+
+def _continued(plan: RunPlan, sample: str | None) -> RunPlan:
+    """The plan of a sample: it goes on with the run that the sample began when it was run before, if it was."""
+    begun = plan.continues or (find_sample(plan.log_directory, sample) if sample else None)
+    return replace(plan, continues=begun, sample=sample)
+
+
+async def _result(plan: RunPlan, listener: Listener | None, stop: asyncio.Event | None) -> Result:
+    """Carry a plan out, unless that has been done and only the evaluation does not know."""
+    if plan.continues is None:
+        return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call)
+    with plan.continues.lock():
+        result = plan.continues.result
+        if result is not None and is_over(plan.continues):
+            return result
+        models = current_models(plan.continues.replies())
+        return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call)
 
 
 def _conversation(task: Task, steps: list[Step]) -> list[ChatMessage]:
@@ -102,14 +184,18 @@ def registered_tasks() -> dict[str, Callable[..., InspectTask]]:
 
 def _registered(task: Task) -> Callable[..., InspectTask]:
     def make(
-        agent: str = "research", variant: Variant = "full", steps: int | None = None, time: float | None = None, sandbox: Choice = "auto"
+        agent: str = "research",
+        variant: Variant = "full",
+        steps: int | None = None,
+        time: float | None = None,
+        sandbox: Choice = "auto",
+        log_directory: str | None = None,
     ) -> InspectTask:
         # Inspect tells a task nothing of its log directory but through the environment.
-        plan = RunPlan(
-            task=task, agent=agent, log_directory=Path(os.environ.get("INSPECT_LOG_DIR", "./logs")), variant=variant, sandbox=sandbox
-        )
+        logs = Path(log_directory or os.environ.get("INSPECT_LOG_DIR", "./logs")).resolve()
+        plan = RunPlan(task=task, agent=agent, log_directory=logs, variant=variant, sandbox=sandbox)
         limits = plan.run_limits
-        return inspect_task(replace(plan, limits=replace(limits, steps=steps or limits.steps, time=time or limits.time)))
+        return _task(replace(plan, limits=replace(limits, steps=steps or limits.steps, time=time or limits.time)))
 
     make.__name__ = task.spec.id.replace("-", "_")
     make.__doc__ = task.spec.title

@@ -5,18 +5,22 @@ The run's directory is all that is needed: whatever ended the process, what was 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
 from mlagentbench.environment import RunLimits
-from mlagentbench.errors import UsageError
-from mlagentbench.records import RunInfo
+from mlagentbench.errors import LimitReached, UsageError
+from mlagentbench.records import RunInfo, Usage
 from mlagentbench.run.conduct import RunPlan, run_info
+from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.workspace.snapshots import Manifest
 
 
 def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
@@ -36,31 +40,97 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         sandbox=cast(Choice, info.sandbox),
         python=Path(info.python),
         gpus=info.gpus,
+        score_steps=info.score_steps,
     )
 
 
-def resume(path: Path, step: int | None = None) -> RunPlan:
-    """A plan that goes on with a run.
+@contextmanager
+def resume(
+    path: Path, step: int | None = None, *, model: str | None = None, steps: int | None = None, seconds: float | None = None
+) -> Iterator[RunPlan]:
+    """Hold a run, and give the plan that goes on with it. The models are those that its directory names.
 
     Args:
         path: the run's directory.
         step: the step to go on from, in a new run that has the steps up to it; None to go on with the run itself.
+        model: another model than the run had, in all roles; only for a new run.
+        steps: another limit of steps, those before included.
+        seconds: another limit of time, that before included.
 
     Raises:
-        UsageError: the run has no such step, or has ended by its final answer.
-        RunNotFound: the path holds no run.
+        UsageError: the run has no such step, is over, or another process works on it.
+        RunNotFound: the path holds no run, or one that is damaged.
+        StorageFailed: the disk is full or read-only.
     """
     directory = RunDirectory(path.resolve())
-    info = directory.info
-    plan = plan_again(info, directory.path.parent)
+    plan = plan_again(directory.info, directory.path.parent)
+    limits = plan.run_limits
+    plan = replace(plan, limits=replace(limits, steps=steps or limits.steps, time=seconds or limits.time))
+    if step is not None:
+        continued = _fork(directory, plan, step, model)
+        with continued.lock():
+            yield replace(plan, continues=continued)
+        return
+    if model is not None:
+        raise UsageError(f"{directory.name} has its model; fork it with --step to go on with another")
+    with directory.lock():
+        _check(directory, plan)
+        info = directory.info.model_copy(update={"limits": asdict(plan.run_limits)})
+        if info != directory.info:
+            directory.write_info(info)
+        yield replace(plan, continues=directory)
+
+
+def is_over(directory: RunDirectory) -> bool:
+    """Whether a run has come to an end of its own that is graded: neither an interrupt's nor a failure's."""
+    result = directory.result
+    if result is None or result.outcome.verdict == "ungraded":
+        return False
+    if directory.info.score_steps and not result.step_scores and directory.steps():
+        return False
+    return result.outcome.ended not in ("cancelled", "infrastructure")
+
+
+def _check(directory: RunDirectory, plan: RunPlan) -> None:
+    """See that a run can go on.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    _check_isolation(directory, plan)
+    if not is_over(directory):
+        return
+    done = directory.steps()
+    if done and "final_answer" in done[-1].details:
+        last = len(done) - 1
+        raise UsageError(f"{directory.name} has ended by its final answer; fork it from an earlier step with --step, from 0 to {last}")
+    try:
+        plan.run_limits.check(
+            steps=sum(step.counted for step in done),
+            seconds=sum(step.seconds for step in done),
+            waited=sum(step.waited_seconds for step in done),
+            used=Usage.total(directory.usage().values()),
+        )
+    except LimitReached as limit:
+        raise UsageError(f"{directory.name} has ended: {limit}; give it more with --steps or --time, or fork it with --step") from None
+
+
+def _check_isolation(directory: RunDirectory, plan: RunPlan) -> None:
+    """A run says what its scripts ran in; that must stay true."""
+    had, found = directory.info.isolation, isolation.choose(plan.sandbox).isolation
+    if found != had:
+        raise UsageError(f"the scripts of {directory.name} ran in {had}, and this machine gives {found}; fork it with --step to go on here")
+
+
+def _fork(directory: RunDirectory, plan: RunPlan, step: int, model: str | None) -> RunDirectory:
     steps = directory.steps()
-    answered = bool(steps) and "final_answer" in steps[-1].details
-    last = len(steps) - answered
-    if step is None:
-        if answered:
-            raise UsageError(f"{directory.name} has ended by its final answer; fork it from an earlier step with --step, from 0 to {last}")
-        return replace(plan, continues=directory)
+    last = len(steps) - bool(steps and "final_answer" in steps[-1].details)
     if not 0 <= step <= last:
         raise UsageError(f"{directory.name} can be forked from the steps 0 to {last}, not from {step}")
-    child = run_info(plan, info.models, info.isolation).model_copy(update={"parent": f"{directory.name}/{step}"})
-    return replace(plan, continues=directory.fork(child, step))
+    if not directory.manifest(step).exists():
+        raise UsageError(f"{directory.name} was never started, so it has nothing to fork; go on with it without --step")
+    Manifest.load(directory.manifest(step))
+    info = directory.info
+    models = {role: model or name for role, name in info.models.items()}
+    child = run_info(plan, models, isolation.choose(plan.sandbox).isolation)
+    return directory.fork(child.model_copy(update={"parent": f"{directory.name}/{step}", "description": info.description}), step)
