@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.workspace.support import Place
 
 from mlagentbench.errors import StorageFailed, UsageError
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from tests.workspace.support import Place
 
 
 def tree(root: Path) -> dict[bytes, object]:

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from mlagentbench.workspace.manifest import Entry, Manifest
 from mlagentbench.workspace.objects import Objects
+from mlagentbench.workspace.places import printable
 from mlagentbench.workspace.restore import read_content
 
 TEXT_LIMIT = 256 << 10
@@ -46,7 +47,7 @@ def _text(objects: Objects, path: str, old: Entry | None, new: Entry | None) -> 
     before, after = _lines(objects, old), _lines(objects, new)
     if before is None or after is None:
         return None
-    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    names = ("/dev/null" if old is None else f"a/{printable(path)}", "/dev/null" if new is None else f"b/{printable(path)}")
     head = f"mode {old.mode:o} -> {new.mode:o}\n" if old is not None and new is not None and old.mode != new.mode else ""
     lines = difflib.unified_diff(before, after, *names)
     return head + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

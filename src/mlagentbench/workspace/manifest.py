@@ -12,14 +12,14 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import zstandard
 
-from mlagentbench.errors import RunNotFound
+from mlagentbench.errors import RunNotFound, UsageError
 
 EntryKind = Literal["file", "folder", "link", "fifo", "socket", "device"]
 _FORMAT = 1
@@ -52,7 +52,13 @@ class _Base:
     """The last full manifest that a line of manifests wrote, against which its later ones are kept."""
 
     path: Path | None = None
+    check: str = ""
+    """The SHA-256 of its bytes."""
     entries: Mapping[str, Entry] = {}
+
+    def serves(self, path: Path) -> bool:
+        """Whether a manifest at a path can be kept as a difference from it."""
+        return self.path is not None and self.path != path and self.path.parent == path.parent and self.path.exists()
 
 
 def _nothing() -> None:
@@ -82,12 +88,18 @@ class Manifest:
         """Bytes of all files, each name counted."""
         return sum(entry.size for entry in self.entries.values())
 
-    def select(self, globs: Iterable[str]) -> Manifest:
+    def select(self, globs: Sequence[str]) -> Manifest:
         """The part whose paths match any of some globs; a folder that matches brings all it holds.
 
         `*` and `?` stay within one name, `**/` stands for any number of folders, none included.
+
+        Raises:
+            UsageError: a glob cannot be read, such as `[z-a]`.
         """
-        pattern = re.compile("|".join(_regex(glob) for glob in globs) or r"(?!)", re.DOTALL)
+        try:
+            pattern = re.compile("|".join(_regex(glob) for glob in globs) or r"(?!)", re.DOTALL)
+        except re.error:
+            raise UsageError(f"one of these globs cannot be read: {', '.join(globs)}") from None
         return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _settle=self._settle)
 
     def save(self, path: Path) -> None:
@@ -99,15 +111,12 @@ class Manifest:
         """
         self._settle()
         base = self._base
-        content: dict[str, object] = {"format": _FORMAT}
         changed = {name: entry for name, entry in self.entries.items() if base.entries.get(name) != entry}
-        in_reach = base.path is not None and base.path.parent == path.parent and base.path != path and base.path.exists()
-        if base.path is not None and in_reach and len(changed) <= _MOST_DELTA * len(self.entries):
-            gone = sorted(base.entries.keys() - self.entries.keys()) if len(base.entries) != len(self.entries) - len(changed) else []
-            content |= {"base": base.path.name, "set": _rows(changed), "gone": gone}
-            _publish(path, content)
+        if base.path is not None and base.serves(path) and len(changed) <= _MOST_DELTA * len(self.entries):
+            gone = sorted(base.entries.keys() - self.entries.keys())
+            _publish(path, {"base": base.path.name, "check": base.check, "set": _rows(changed), "gone": gone})
         else:
-            _publish(path, content | {"set": _rows(self.entries)})
+            base.check = _publish(path, {"set": _rows(self.entries)})
             base.path, base.entries = path, self.entries
 
     @classmethod
@@ -117,20 +126,24 @@ class Manifest:
         Raises:
             RunNotFound: there is none, or it is damaged.
         """
-        content = _read(path)
+        content, check = _read(path)
+        base = _Base()
         try:
             entries = {name: Entry(*row) for name, row in content["set"].items()}
-            base = _Base()
-            if "base" in content:
+            if "base" not in content:
+                base.path, base.check, base.entries = path, check, entries
+            else:
                 base.path = path.with_name(os.path.basename(content["base"]))
-                base.entries = {name: Entry(*row) for name, row in _read(base.path)["set"].items()}
+                full, base.check = _read(base.path)
+                if base.check != content["check"]:
+                    raise _damaged(base.path)
+                base.entries = {name: Entry(*row) for name, row in full["set"].items()}
                 entries = {**base.entries, **entries}
                 for name in content["gone"]:
                     del entries[name]
-            else:
-                base.path, base.entries = path, entries
         except (KeyError, TypeError, AttributeError):
             raise _damaged(path) from None
+        # A scan finds no such names, but whoever can write here could name files of the machine.
         if any(not _is_plain(name) for name in entries):
             raise _damaged(path)
         return cls(entries, _base=base)
@@ -147,8 +160,10 @@ def _rows(entries: Mapping[str, Entry]) -> dict[str, list[object]]:
     return rows
 
 
-def _publish(path: Path, content: Mapping[str, object]) -> None:
-    raw = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(json.dumps(content, separators=(",", ":")).encode())
+def _publish(path: Path, content: Mapping[str, object]) -> str:
+    """Write a file whole and durable; the SHA-256 of its bytes."""
+    text = json.dumps({"format": _FORMAT, **content}, separators=(",", ":"))
+    raw = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(text.encode())
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
     try:
         with temporary.open("xb") as file:
@@ -164,18 +179,23 @@ def _publish(path: Path, content: Mapping[str, object]) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+    return hashlib.sha256(raw).hexdigest()
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """A file's content, and the SHA-256 of its bytes."""
     try:
-        content = json.loads(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
+        raw = path.read_bytes()
+        content = json.loads(zstandard.ZstdDecompressor().decompress(raw))
     except FileNotFoundError:
         raise RunNotFound(f"there is no snapshot {path}") from None
     except (zstandard.ZstdError, ValueError):
         raise _damaged(path) from None
-    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+    if not isinstance(content, dict):
+        raise _damaged(path)
+    if content.get("format") != _FORMAT:
         raise RunNotFound(f"the snapshot {path} was written by another version of mlagentbench")
-    return content
+    return content, hashlib.sha256(raw).hexdigest()
 
 
 def _damaged(path: Path) -> RunNotFound:
@@ -183,7 +203,7 @@ def _damaged(path: Path) -> RunNotFound:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a path leads downwards only. A scan finds no other, but a file can be tampered with."""
+    """Whether a path leads downwards only."""
     return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
 
 

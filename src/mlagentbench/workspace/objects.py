@@ -6,23 +6,18 @@
 
 A content is written under a name of its own, flushed to disk, and only then renamed to its digest: whoever finds a digest finds all of its
 bytes, whichever process wrote them and whatever ended it. Two processes that write one content write the same bytes, so either may win.
-
-A content of at most one block is named by its SHA-256. A longer one is named by `t` and the SHA-256 over the digests of its blocks, which
-several cores take at once; runs of zero blocks are counted, not read, so that a sparse file costs what it holds.
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
-import hashlib
 import os
 import secrets
 import shutil
 import threading
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -30,24 +25,16 @@ from typing import NamedTuple
 import zstandard
 
 from mlagentbench.errors import StorageFailed
-from mlagentbench.workspace.files import clone, extents, write_all
+from mlagentbench.workspace.content import BLOCK, copy_named, digest_of, prepare
+from mlagentbench.workspace.files import clone, write_all
 
-BLOCK = 256 << 10
-"""Bytes of a block. Part of the format."""
 IN_MEMORY = 16 << 20
 """Up to here a file is read whole and compressed where that pays. What is larger is mostly checkpoints, which do not compress and must be
 taken at the speed of a copy."""
 PACKED = ".zst"
-CHANGED = "changed while it was read"
-_ZERO_BLOCK = bytes(BLOCK)
-_WORKERS = min(4, len(os.sched_getaffinity(0)))
 _FLUSH_SINGLY = 16
 """Up to so many new files are flushed one by one; for more, the whole file system is flushed once."""
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-class Unread(Exception):
-    """A file could not be read to its end; the message says why."""
 
 
 class Content(NamedTuple):
@@ -115,12 +102,15 @@ class Objects:
             Unread: the file has become shorter, or cannot be read.
             StorageFailed: the disk is full or read-only.
         """
-        if expected is not None and self._find(expected) is not None and _tree(source, None, size) == expected:
+        if expected is not None and self._find(expected) is not None and copy_named(source, None, size) == expected:
             return Content(expected, size)
         with self.storing(), self._created() as (target, temporary):
-            cloned = clone(source, target)
-            os.ftruncate(target, size)
-            digest = _tree(target, None, size) if cloned else _tree(source, target, size)
+            if clone(source, target):
+                os.ftruncate(target, size)
+                digest = copy_named(target, None, size)
+            else:
+                prepare(target, source, size)
+                digest = copy_named(source, target, size)
             self._keep(temporary, digest)
         return Content(digest, size)
 
@@ -214,94 +204,6 @@ class Objects:
             raise StorageFailed(f"cannot write to {self.root}: {error.strerror}; make room, then continue the run") from error
 
 
-def digest_of(content: bytes) -> str:
-    """The name of a content.
-
-    A file's name does not depend on how it was read: `Objects.put_large` gives the same.
-    """
-    if len(content) <= BLOCK:
-        return hashlib.sha256(content).hexdigest()
-    view = memoryview(content)
-    leaves = {index: _leaf(view[start : start + BLOCK]) for index, start in enumerate(range(0, len(content), BLOCK))}
-    return _root(leaves, len(content))
-
-
-def digest_of_file(descriptor: int) -> str:
-    """The name of an open file's content, its holes not read."""
-    size = os.fstat(descriptor).st_size
-    if size <= BLOCK:
-        return hashlib.sha256(os.pread(descriptor, size, 0)).hexdigest()
-    return _tree(descriptor, None, size)
-
-
-def _leaf(block: memoryview) -> bytes | None:
-    """The digest of a block; None for a whole block of zeros."""
-    if len(block) == BLOCK and block[0] == 0 and block == _ZERO_BLOCK:
-        return None
-    return hashlib.sha256(block).digest()
-
-
-def _root(leaves: dict[int, bytes | None], size: int) -> str:
-    """The digest over blocks by index; those that are missing or None are zeros, which stand as counts."""
-    state = hashlib.sha256(b"%d\n" % size)
-    following = 0
-    for index in sorted(index for index, leaf in leaves.items() if leaf is not None):
-        if index > following:
-            state.update(b"Z" + (index - following).to_bytes(8, "big"))
-        state.update(b"D" + (leaves[index] or b""))
-        following = index + 1
-    return "t" + state.hexdigest()
-
-
-def _tree(source: int, target: int | None, size: int) -> str:
-    """Read what a file holds once: name its content, and write it to the target, if any, as it is read."""
-    pieces = _pieces(source, size)
-    here = threading.local()
-
-    def block(index: int) -> bytes | None:
-        if not hasattr(here, "buffer"):
-            here.buffer = bytearray(BLOCK)
-        offset = index * BLOCK
-        wanted = min(BLOCK, size - offset)
-        view = memoryview(here.buffer)[:wanted]
-        try:
-            count = os.preadv(source, [view], offset)
-        except OSError as error:
-            raise Unread(f"unreadable: {error.strerror}") from None
-        if count != wanted:
-            raise Unread(CHANGED)
-        if target is not None:
-            for start, stop in pieces[index]:
-                _pwrite_all(target, view[start - offset : stop - offset], start)
-        return _leaf(view)
-
-    if len(pieces) < 32:
-        return _root({index: block(index) for index in pieces}, size)
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        return _root(dict(zip(pieces, pool.map(block, pieces), strict=True)), size)
-
-
-def _pieces(descriptor: int, size: int) -> dict[int, list[tuple[int, int]]]:
-    """What a file holds of each of its blocks, as (start, end); those that are all holes are left out."""
-    pieces: dict[int, list[tuple[int, int]]] = {}
-    for start, end in extents(descriptor, size):
-        while start < end:
-            index = start // BLOCK
-            stop = min(end, (index + 1) * BLOCK)
-            pieces.setdefault(index, []).append((start, stop))
-            start = stop
-    # A last block that is not whole has a digest even where it is a hole.
-    if size % BLOCK:
-        pieces.setdefault(size // BLOCK, [])
-    return pieces
-
-
-def _pwrite_all(descriptor: int, view: memoryview, offset: int) -> None:
-    while view:
-        written = os.pwrite(descriptor, view, offset)
-        view, offset = view[written:], offset + written
-
-
 def _packed(content: bytes) -> bytes | None:
     """The content compressed, where that saves a tenth; of a long one, samples are tried first."""
     if len(content) < 256:
@@ -341,11 +243,14 @@ def _own_folder(parent: Path) -> tuple[Path, int]:
     while True:
         path = parent / f"{os.getpid()}-{secrets.token_hex(4)}"
         path.mkdir()
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:  # another run or process swept it away before it could be locked
+            continue
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if path.exists():
             return path, descriptor
-        # Another process swept it away between its making and its locking.
+        # The same, while this one waited for the lock.
         os.close(descriptor)
 
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import zstandard
 
 from mlagentbench.errors import StorageFailed
+from mlagentbench.workspace.content import digest_of, digest_of_file
 from mlagentbench.workspace.files import FOLDER, clone, copy_data, like_parent, write_all
 from mlagentbench.workspace.manifest import Entry, Manifest
-from mlagentbench.workspace.objects import Objects, digest_of, digest_of_file
+from mlagentbench.workspace.objects import Objects
 
 
 class NotRestored(NamedTuple):

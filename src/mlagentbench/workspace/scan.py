@@ -13,9 +13,10 @@ import os
 import stat
 from collections.abc import Collection, Mapping
 
+from mlagentbench.workspace.content import BLOCK, CHANGED, Unread
 from mlagentbench.workspace.files import FOLDER, READ
 from mlagentbench.workspace.manifest import Entry, EntryKind, Signature
-from mlagentbench.workspace.objects import BLOCK, CHANGED, IN_MEMORY, Content, Objects, Unread
+from mlagentbench.workspace.objects import IN_MEMORY, Content, Objects
 
 DEEPEST = 100
 """Folders within folders beyond which a workspace is not looked into; each is held open while its inside is read."""

@@ -1,0 +1,175 @@
+"""Contents and their names.
+
+A content of at most one block is named by its SHA-256. A longer one is named by `t` and the SHA-256 over the digests of its blocks, which
+several cores take at once; runs of zero blocks are counted, not read, so that a sparse file costs what it holds.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import mmap
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+from mlagentbench.workspace.files import extents
+
+BLOCK = 1 << 20
+"""Bytes of a block. Part of the format."""
+CHANGED = "changed while it was read"
+_ZERO_BLOCK = bytes(BLOCK)
+_WORKERS = min(4, len(os.sched_getaffinity(0))) + 4
+"""More than the cores that hash, since most wait for the disk."""
+_ALIGNED = 4096
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Unread(Exception):
+    """A file could not be read to its end; the message says why."""
+
+
+def digest_of(content: bytes) -> str:
+    """The name of a content, the same as `copy_named` gives it."""
+    if len(content) <= BLOCK:
+        return hashlib.sha256(content).hexdigest()
+    view = memoryview(content)
+    leaves = {index: _leaf(view[start : start + BLOCK]) for index, start in enumerate(range(0, len(content), BLOCK))}
+    return _root(leaves, len(content))
+
+
+def digest_of_file(descriptor: int) -> str:
+    """The name of an open file's content, its holes not read."""
+    size = os.fstat(descriptor).st_size
+    if size <= BLOCK:
+        return hashlib.sha256(os.pread(descriptor, size, 0)).hexdigest()
+    return copy_named(descriptor, None, size)
+
+
+def _leaf(block: memoryview) -> bytes | None:
+    """The digest of a block; None for a whole block of zeros."""
+    if len(block) == BLOCK and block[0] == 0 and block == _ZERO_BLOCK:
+        return None
+    return hashlib.sha256(block).digest()
+
+
+def _root(leaves: dict[int, bytes | None], size: int) -> str:
+    """The digest over blocks by index; those that are missing or None are zeros, which stand as counts."""
+    state = hashlib.sha256(b"%d\n" % size)
+    following = 0
+    for index in sorted(index for index, leaf in leaves.items() if leaf is not None):
+        if index > following:
+            state.update(b"Z" + (index - following).to_bytes(8, "big"))
+        state.update(b"D" + (leaves[index] or b""))
+        following = index + 1
+    return "t" + state.hexdigest()
+
+
+def copy_named(source: int, target: int | None, size: int) -> str:
+    """Read once what an open file holds, name it, and write it to a target if there is one; holes stay holes.
+
+    Args:
+        source: a descriptor of a file of more than a block.
+        target: one of a file that `prepare` made ready.
+        size: how many bytes to read.
+
+    Raises:
+        Unread: the file has become shorter, or cannot be read.
+        OSError: the target cannot be written.
+    """
+    pieces = _pieces(source, size)
+    left = collections.deque(pieces)
+    leaves: dict[int, bytes | None] = {}
+
+    def work() -> None:
+        buffer = memoryview(mmap.mmap(-1, BLOCK))  # begins on a page, as direct writes must
+        try:
+            while (index := _next(left)) is not None:
+                leaves[index] = _block(source, target, index, size, buffer, pieces[index])
+        except BaseException:
+            left.clear()
+            raise
+
+    workers = min(_WORKERS, 1 + len(pieces) // 8)
+    with ThreadPoolExecutor(workers) as pool:
+        for working in [pool.submit(work) for _ in range(workers)]:
+            working.result()
+    return _root(leaves, size)
+
+
+def _next(left: collections.deque[int]) -> int | None:
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
+
+
+def _block(source: int, target: int | None, index: int, size: int, buffer: memoryview, pieces: list[tuple[int, int]]) -> bytes | None:
+    offset = index * BLOCK
+    wanted = min(BLOCK, size - offset)
+    try:
+        count = os.preadv(source, [buffer[:wanted]], offset)
+    except OSError as error:
+        raise Unread(f"unreadable: {error.strerror}") from None
+    if count != wanted:
+        raise Unread(CHANGED)
+    if target is not None:
+        for start, stop in pieces:
+            _write(target, buffer[start - offset : stop - offset], start)
+    return _leaf(buffer[:wanted])
+
+
+def _pieces(descriptor: int, size: int) -> dict[int, list[tuple[int, int]]]:
+    """What a file holds of each of its blocks, as (start, end); those that are all holes are left out."""
+    pieces: dict[int, list[tuple[int, int]]] = {}
+    for start, end in extents(descriptor, size):
+        while start < end:
+            index = start // BLOCK
+            stop = min(end, (index + 1) * BLOCK)
+            pieces.setdefault(index, []).append((start, stop))
+            start = stop
+    # A last block that is not whole has a digest even where it is a hole.
+    if size % BLOCK:
+        pieces.setdefault(size // BLOCK, [])
+    return pieces
+
+
+def prepare(target: int, source: int, size: int) -> None:
+    """Prepare an empty file for a content.
+
+    One without holes is written past the kernel's cache: it has to reach the disk anyway before it counts, so it is there when the last
+    block is hashed, and it drives nothing out of memory. With its space reserved its blocks can be written side by side.
+    """
+    if os.fstat(source).st_blocks * 512 >= size and _libc.fallocate(target, 0, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(target, fcntl.F_SETFL, fcntl.fcntl(target, fcntl.F_GETFL) | os.O_DIRECT)
+    else:
+        os.ftruncate(target, size)
+
+
+def _write(descriptor: int, view: memoryview, offset: int) -> None:
+    """Write all of it at an offset; through the cache, from here on, where the file system will not have it otherwise."""
+    direct = _is_direct(descriptor)
+    if direct and len(view) % _ALIGNED:
+        _through_cache(descriptor)
+    while view:
+        try:
+            written = os.pwrite(descriptor, view, offset)
+        except OSError as error:
+            if error.errno != errno.EINVAL or not direct:
+                raise
+            _through_cache(descriptor)
+            direct = False
+            continue
+        view, offset = view[written:], offset + written
+
+
+def _is_direct(descriptor: int) -> bool:
+    return bool(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_DIRECT)
+
+
+def _through_cache(descriptor: int) -> None:
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) & ~os.O_DIRECT)
