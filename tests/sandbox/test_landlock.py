@@ -78,9 +78,10 @@ def test_files_of_the_host_cannot_be_read_or_listed(sandbox: Sandbox, execute: R
 
 
 def test_only_the_workspace_and_the_temporary_folder_can_be_written(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path) -> None:
-    for place in (tmp_path, Path("/tmp"), Path("/usr"), Path("/etc"), Path(sys.prefix), Path.home(), Path("/dev"), Path("/run")):
-        assert execute(sandbox, "touch", str(place / "written"), box=box).exit_code != 0, place
-        assert not (place / "written").exists()
+    places = (tmp_path, Path("/tmp"), Path("/usr"), Path("/etc"), Path(sys.prefix), Path.home(), Path("/dev"), Path("/run"))
+    execute(sandbox, "sh", "-c", 'for place; do touch "$place/written"; done', "sh", *map(str, places), box=box)
+    for place in places:
+        assert not (place / "written").exists(), place
     assert execute(sandbox, "sh", "-c", "touch $TMPDIR/x $HOME/x written", box=box).exit_code == 0
 
 
@@ -98,8 +99,9 @@ def test_the_harness_cannot_be_read_traced_or_signalled(sandbox: Sandbox, execut
     victim = subprocess.Popen(["sleep", "60"], env={"KEY": "sk-secret"})
     try:
         for pid in (victim.pid, os.getpid()):
-            for name in ("environ", "mem", "maps", "fd", "root/"):
-                assert execute(sandbox, "sh", "-c", f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}", box=box).exit_code != 0, name
+            read = f"cd /proc/{pid}; for name in environ maps auxv fd/0 root/etc/hostname; do cat $name && echo READ; done; head -c1 mem"
+            done = execute(sandbox, "sh", "-c", read, box=box)
+            assert (done.exit_code, "READ" in done.output, "secret" in done.output) == (1, False, False)
         if confine.abi() >= 6:
             assert execute(sandbox, "sh", "-c", f"kill -9 {victim.pid}", box=box).exit_code != 0
             assert victim.poll() is None

@@ -140,10 +140,10 @@ def test_cancelling_kills_the_tree_and_is_passed_on(sandbox: Sandbox, workspace:
 def test_a_call_never_touches_the_processes_of_another(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
     async def story() -> None:
         daemon = ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds)
-        other = asyncio.create_task(run(sandbox, daemon, Box(workspace, limits=BoxLimits(seconds=2.5))))
+        other = asyncio.create_task(run(sandbox, daemon, Box(workspace, limits=BoxLimits(seconds=1.5))))
         assert await asyncio.to_thread(trace.becomes, True)
-        for seconds in (60, 0.1):
-            await run(sandbox, ("sh", "-c", "sleep 0.2 & setsid sleep 70 & sleep 0.3"), Box(workspace, limits=BoxLimits(seconds=seconds)))
+        for seconds in (60, 0.2):
+            await run(sandbox, ("sh", "-c", "setsid sleep 70 & sleep 0.25"), Box(workspace, limits=BoxLimits(seconds=seconds)))
         assert trace.alive()
         assert (await other).reason == "time"
         assert not trace.alive()
@@ -363,14 +363,14 @@ def test_a_flood_of_errors_does_not_stop_a_piped_command(sandbox: Sandbox, works
 
 def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(sandbox: Sandbox, workspace: Path) -> None:
     count = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)"
-    with start(sandbox, ("python", "-c", count), Box(workspace, limits=BoxLimits(seconds=1.0))) as process:
+    with start(sandbox, ("python", "-c", count), Box(workspace, limits=BoxLimits(seconds=0.7))) as process:
         deadline = time.monotonic() + 5
         while not (workspace / "ticks").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         process.freeze()
         time.sleep(0.05)
         size = (workspace / "ticks").stat().st_size
-        time.sleep(1.2)
+        time.sleep(0.9)
         assert (workspace / "ticks").stat().st_size == size
         assert process.running
 
