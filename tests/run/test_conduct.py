@@ -14,8 +14,10 @@ from mlagentbench.errors import AgentError, UsageError
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
 from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.sandbox import isolation
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.workspace.snapshots import Manifest
 from tests.support import finish, reply
 
 SPEC = """
@@ -182,3 +184,46 @@ def test_a_plan_that_cannot_be_carried_out_runs_nothing(plan: RunPlan, tmp_path:
     with pytest.raises(UsageError, match="--log-dir"):
         finish(conduct(replace(plan, log_directory=Path("/proc/runs")), Models.scripted(Script([]))))
     assert not plan.log_directory.exists()
+
+
+PREPARE = """
+def mini(public, private, seed):
+    (public / "train.csv").write_text("x,y\\n1,2\\n")
+    (public / "images").mkdir()
+    (public / "images" / "one.txt").write_text("one")
+    (private / "answers.csv").write_text("42")
+"""
+READER = """
+import os
+print(open("train.csv").read().split()[1], open("images/one.txt").read(), sorted(os.listdir(".")))
+for name in ("train.csv", "images/one.txt", "images/new.txt"):
+    try:
+        open(name, "a").write("changed")
+        print("wrote", name)
+    except OSError as error:
+        print("refused", name)
+"""
+
+
+@pytest.mark.parametrize("sandbox", [found.name for found in isolation.probe() if found.available and found.name != "docker"] + ["none"])
+def test_data_is_found_by_scripts_and_stays_as_it_is(
+    plan: RunPlan, tmp_path: Path, sandbox: isolation.Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+    (plan.task.folder / "prepare.py").write_text(PREPARE)
+    (plan.task.starter / "read.py").write_text(READER)
+    plan = replace(plan, sandbox=sandbox)
+    carry_out(
+        plan, [reply("Execute Script", '{"script_name": "read.py"}'), reply("List Files", '{"dir_path": "images"}'), submit("12"), END]
+    )
+    (directory,) = find_runs(plan.log_directory)
+    ran, listed, *_ = directory.steps()
+    assert "1,2 one ['images', 'read.py', 'train.csv', 'train.py']" in ran.observation
+    assert listed.observation == "one.txt"
+    kept = tmp_path / "cache" / "guess" / "mini" / "public"
+    if sandbox != "none":
+        assert ran.observation.count("refused") == 3, ran.observation
+        assert (kept / "train.csv").read_text() == "x,y\n1,2\n"
+        assert (kept / "images" / "one.txt").read_text() == "one"
+    forked = Manifest.load(directory.manifest(2)).entries
+    assert "train.csv" not in forked and "images/one.txt" not in forked, "data is in no snapshot"

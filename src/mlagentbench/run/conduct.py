@@ -34,6 +34,8 @@ from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
+MOUNTING = ("bubblewrap", "docker")
+"""Sandboxes with a file system of their own, in which read-only data is mounted. The others find links to it."""
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
 
@@ -164,7 +166,7 @@ def _environment(
     plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
 ) -> Environment:
     public = {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
-    workspace = _workspace(plan, directory, public, links=sandbox.isolation == "none")
+    workspace = _workspace(plan, directory, public, links=sandbox.isolation not in MOUNTING)
     box = Box(
         workspace=workspace.root,
         read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public.items()),
