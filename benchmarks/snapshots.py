@@ -83,9 +83,8 @@ def _checkpoint(folder: Path, megabytes: int, steps: int) -> None:
     saved = [sum(pair) for pair in zip(timed.take, timed.save, strict=True)]
     flushed = [sum(pair) for pair in zip(timed.copy, timed.flush, strict=True)]
     durable = statistics.median(saved) / statistics.median(flushed)
-    print(
-        f"{steps:>8} steps         {_ms(timed.copy)}  {_ms(timed.take)}  {take / copy:>6.2f}     {_ms(flushed)}    {_ms(saved)}  {durable:>6.2f}"
-    )
+    plain = f"{_ms(timed.copy)}  {_ms(timed.take)}  {take / copy:>6.2f}"
+    print(f"{steps:>8} steps         {plain}     {_ms(flushed)}    {_ms(saved)}  {durable:>6.2f}")
     shutil.rmtree(folder)
 
 
@@ -117,7 +116,7 @@ def _steps(folder: Path, steps: int, change: Callable[[int], object], *, copies:
         else:
             manifest = _snapshot(store, workspace, manifest, folder / "snapshots" / f"{step:04d}", timed)
     unique = _disk(root)
-    return timed._replace(unique=unique, copied=_disk(folder / "copies"), stored=_disk(folder / "objects") + _disk(folder / "snapshots"))
+    return timed._replace(unique=unique, copied=_disk(folder / "copies"), stored=_disk(folder / "objects", folder / "snapshots"))
 
 
 def _snapshot(store: SnapshotStore, workspace: Workspace, previous: Manifest, path: Path, timed: Timed) -> Manifest:
@@ -152,8 +151,13 @@ def _flush(root: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _disk(root: Path) -> int:
-    return sum(path.lstat().st_blocks * 512 for path in root.rglob("*"))
+def _disk(*roots: Path) -> int:
+    """Bytes on disk, as `du` counts them: a file with several names once."""
+    blocks = {}
+    for path in (path for root in roots for path in root.rglob("*")):
+        status = path.lstat()
+        blocks[status.st_ino] = status.st_blocks
+    return sum(blocks.values()) * 512
 
 
 def _time(act: Callable[[], object]) -> float:

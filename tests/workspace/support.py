@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+
+
+def disk_bytes(*folders: Path) -> int:
+    """What the files in some folders take on disk together, one with several names counted once."""
+    blocks = {}
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        if not path.is_dir():
+            blocks[path.lstat().st_ino] = path.lstat().st_blocks
+    return sum(blocks.values()) * 512
 
 
 class Place:
@@ -36,10 +44,8 @@ class Place:
         return folder
 
     def stored_bytes(self) -> int:
-        """What the store takes on disk, as `du` counts."""
-        return sum(
-            os.lstat(os.path.join(folder, name)).st_blocks * 512 for folder, _, names in os.walk(self.path / "objects") for name in names
-        )
+        """What the store takes on disk."""
+        return disk_bytes(self.path / "objects")
 
     @staticmethod
     def settled() -> None:

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -61,8 +62,13 @@ class _Base:
         return self.path is not None and self.path != path and self.path.parent == path.parent and self.path.exists()
 
 
-def _nothing() -> None:
+Publishing = Callable[[Mapping[str, Entry], Path], AbstractContextManager[None]]
+"""What a store does around the publication of entries at a path: it makes their contents durable first."""
+
+
+def _nothing(entries: Mapping[str, Entry], path: Path) -> AbstractContextManager[None]:
     """A manifest from disk has nothing left to be flushed."""
+    return nullcontext()
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Manifest:
 
     entries: Mapping[str, Entry]
     _signatures: Mapping[str, Signature] = field(default_factory=dict, repr=False, compare=False)
-    _settle: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
+    _publishing: Publishing = field(default=_nothing, repr=False, compare=False)
     _base: _Base = field(default_factory=_Base, repr=False, compare=False)
 
     @functools.cached_property
@@ -100,7 +106,7 @@ class Manifest:
             pattern = re.compile("|".join(_regex(glob) for glob in globs) or r"(?!)", re.DOTALL)
         except re.error:
             raise UsageError(f"one of these globs cannot be read: {', '.join(globs)}") from None
-        return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _settle=self._settle)
+        return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _publishing=self._publishing)
 
     def save(self, path: Path) -> None:
         """Publish the manifest, whole and durable; what it lists in its store is made durable first.
@@ -109,7 +115,10 @@ class Manifest:
             OSError: the disk is full or read-only.
             StorageFailed: the same, for what it lists.
         """
-        self._settle()
+        with self._publishing(self.entries, path):
+            self._write(path)
+
+    def _write(self, path: Path) -> None:
         base = self._base
         changed = {name: entry for name, entry in self.entries.items() if base.entries.get(name) != entry}
         if base.path is not None and base.serves(path) and len(changed) <= _MOST_DELTA * len(self.entries):

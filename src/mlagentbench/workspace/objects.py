@@ -2,7 +2,9 @@
 
     objects/ab/cdef...        a content, as it is
     objects/ab/cdef....zst    a content, compressed where that pays
+    objects/ab/cdef....gone   the sign of a content that was dropped on purpose
     objects/tmp/<process>/    what a process has written and not yet flushed
+    objects/lock              held while names are given or taken away
 
 A content is written under a name of its own, flushed to disk, and only then renamed to its digest: whoever finds a digest finds all of its
 bytes, whichever process wrote them and whatever ended it. Two processes that write one content write the same bytes, so either may win.
@@ -10,6 +12,7 @@ bytes, whichever process wrote them and whatever ended it. Two processes that wr
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -32,6 +35,7 @@ IN_MEMORY = 16 << 20
 """Up to here a file is read whole and compressed where that pays. What is larger is mostly checkpoints, which do not compress and must be
 taken at the speed of a copy."""
 PACKED = ".zst"
+GONE = ".gone"
 _FLUSH_SINGLY = 16
 """Up to so many new files are flushed one by one; for more, the whole file system is flushed once."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -102,7 +106,7 @@ class Objects:
             Unread: the file has become shorter, or cannot be read.
             StorageFailed: the disk is full or read-only.
         """
-        if expected is not None and self._find(expected) is not None and copy_named(source, None, size) == expected:
+        if expected is not None and self._hold(expected) and copy_named(source, None, size) == expected:
             return Content(expected, size)
         with self.storing(), self._created() as (target, temporary):
             if clone(source, target):
@@ -136,27 +140,58 @@ class Objects:
         os.utime(self.scratch())
         return self.scratch().stat().st_ctime_ns
 
-    def settle(self) -> None:
-        """Flush all that was put, and give it its names.
+    @contextmanager
+    def settling(self) -> Iterator[None]:
+        """Flush all that was put, give it its names, and keep other processes from giving or taking names inside.
 
         Raises:
             StorageFailed: the disk is full or read-only.
         """
         with self._lock, self.storing():
-            if not self._pending:
-                return
             _flush(list(self._pending.values()), self.root)
-            folders = {str(self.root)}
-            while self._pending:
-                name, temporary = next(iter(self._pending.items()))
-                final = self._place(name)
-                folder = os.path.dirname(final)
-                if folder not in folders:
-                    os.makedirs(folder, exist_ok=True)
-                    folders.add(folder)
-                os.rename(temporary, final)
-                del self._pending[name]
-            _flush(list(folders), self.root)
+            with self.exclusive():
+                folders = {str(self.root)} if self._pending else set()
+                while self._pending:
+                    name, temporary = next(iter(self._pending.items()))
+                    final = self._place(name)
+                    if os.path.dirname(final) not in folders:
+                        os.makedirs(os.path.dirname(final), exist_ok=True)
+                        folders.add(os.path.dirname(final))
+                    if os.path.exists(final):
+                        os.unlink(temporary)
+                    else:
+                        os.rename(temporary, final)
+                    del self._pending[name]
+                _flush(list(folders), self.root)
+                yield
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other processes from giving names or taking them away."""
+        self.scratch()
+        with open(self.root / "lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def link(self, digest: str, path: Path) -> None:
+        """Give a content another name outside the store, which holds it: what has one is not dropped.
+
+        Raises:
+            OSError: there is no such content, or the file system has no links.
+        """
+        os.link(self._place(digest), path)
+
+    def drop(self, digest: str) -> None:
+        """Remove a content that has no other name, and leave a sign. Call it inside `exclusive`."""
+        final = self._place(digest)
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(final).st_nlink == 1:
+                os.close(os.open(final + GONE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
+                os.unlink(final)
+
+    def is_dropped(self, digest: str) -> bool:
+        """Whether a content was dropped, and not put again since."""
+        return self._find(digest) is None and os.path.exists(self._place(digest) + GONE)
 
     def _place(self, name: str) -> str:
         return f"{self.root}/{name[:2]}/{name[2:]}"
@@ -186,10 +221,26 @@ class Objects:
 
     def _keep(self, temporary: str, name: str) -> None:
         with self._lock:
-            if self._find(name.removesuffix(PACKED)) is None:
-                self._pending[name] = temporary
-            else:
+            if self._hold(name):
                 os.unlink(temporary)
+            else:
+                self._pending[name] = temporary
+
+    def _hold(self, name: str) -> bool:
+        """Whether the store has a content. If so it is held until it is settled, so that no other process drops it meanwhile."""
+        with self._lock:
+            if name in self._pending:
+                return True
+            held = f"{self.scratch()}/{secrets.token_hex(8)}"
+            try:
+                os.link(self._place(name), held)
+            except FileNotFoundError:
+                return False
+            except OSError:
+                # Without links nothing is ever dropped either.
+                return os.path.exists(self._place(name))
+            self._pending[name] = held
+            return True
 
     @contextmanager
     def storing(self) -> Iterator[None]:

@@ -14,7 +14,9 @@ from mlagentbench.errors import StorageFailed
 from mlagentbench.workspace.content import digest_of, digest_of_file
 from mlagentbench.workspace.files import FOLDER, clone, copy_data, like_parent, write_all
 from mlagentbench.workspace.manifest import Entry, Manifest
-from mlagentbench.workspace.objects import Objects
+from mlagentbench.workspace.objects import IN_MEMORY, Objects
+
+LET_GO = "only later versions of this large file were kept"
 
 
 class NotRestored(NamedTuple):
@@ -123,13 +125,21 @@ class _Restoring:
     def _make(self, parent: int, name: str, path: str, entry: Entry) -> None:
         if entry.kind == "link" and entry.target is not None:
             os.symlink(entry.target, name, dir_fd=parent)
+        elif self._is_let_go(entry):
+            self.missing.append(NotRestored(path, LET_GO))
         elif entry.kind == "file" and entry.digest is not None:
             self._make_file(parent, name, path, entry)
         else:
             self.missing.append(NotRestored(path, entry.note or f"a {entry.kind} is not restored"))
 
+    def _is_let_go(self, entry: Entry) -> bool:
+        return entry.size > IN_MEMORY and entry.digest is not None and self._objects.is_dropped(entry.digest)
+
     def _link(self, path: str, entry: Entry) -> None:
         assert entry.target is not None
+        if self._is_let_go(entry):
+            self.missing.append(NotRestored(path, LET_GO))
+            return
         parent, _, name = path.rpartition("/")
         first_parent, _, first = entry.target.rpartition("/")
         with self._folder(first_parent) as origin, self._folder(parent) as folder:
@@ -191,6 +201,8 @@ def _open(objects: Objects, entry: Entry) -> tuple[int, bool]:
     try:
         return objects.open(entry.digest)
     except FileNotFoundError:
+        if objects.is_dropped(entry.digest):
+            raise StorageFailed(f"the content was not kept: {LET_GO}") from None
         raise StorageFailed(f"{objects.root} lacks a content that the snapshot names: {entry.digest}") from None
 
 

@@ -8,6 +8,7 @@ Not covered: read-only data, which is not looked at; owners and extended attribu
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from mlagentbench.errors import StorageFailed, UsageError
 from mlagentbench.workspace.diff import FileChange, diff
 from mlagentbench.workspace.files import FOLDER
 from mlagentbench.workspace.manifest import Entry, Manifest
-from mlagentbench.workspace.objects import Objects
+from mlagentbench.workspace.objects import IN_MEMORY, Objects
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
 from mlagentbench.workspace.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.scan import Scan
+from mlagentbench.workspace.versions import KeepLast, publishing
 
-__all__ = ["Entry", "FileChange", "Manifest", "NotRestored", "SnapshotStore"]
+__all__ = ["Entry", "FileChange", "KeepLast", "Manifest", "NotRestored", "SnapshotStore"]
 
 
 class SnapshotStore:
@@ -28,10 +30,12 @@ class SnapshotStore:
 
     Args:
         root: the store's folder; it is made when something is first kept.
+        keep: let old versions of large files go as new ones are saved; by default all are kept.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, keep: KeepLast | None = None) -> None:
         self._objects = Objects(root)
+        self._publishing = functools.partial(publishing, self._objects, keep)
 
     def take(self, workspace: Workspace, previous: Manifest | None = None) -> Manifest:
         """Snapshot a workspace. It blocks: call it in a thread.
@@ -57,7 +61,7 @@ class SnapshotStore:
                 os.close(root)
         unchanged = not scan.changed and len(scan.entries) == len(previous.entries)
         entries = previous.entries if unchanged else scan.entries
-        return Manifest(entries, scan.signatures, self._objects.settle, previous._base)
+        return Manifest(entries, scan.signatures, self._publishing, previous._base)
 
     def restore(self, manifest: Manifest, destination: Path, *, replace: bool = False) -> tuple[NotRestored, ...]:
         """Write a snapshot, or a selected part of one, into an empty folder.
@@ -68,7 +72,7 @@ class SnapshotStore:
             replace: remove what the folder holds first.
 
         Returns:
-            What did not come back: special files, and files whose content could not be kept.
+            What did not come back: special files, files that could not be read, and versions of large files that were let go.
 
         Raises:
             StorageFailed: the folder is not empty, the disk is full, or the store lacks a content or has a damaged one.
@@ -99,3 +103,8 @@ class SnapshotStore:
             StorageFailed: the store lacks a content or has a damaged one.
         """
         return diff(self._objects, before, after)
+
+    def lost(self, manifest: Manifest) -> list[str]:
+        """The files of a snapshot whose contents were let go (see `KeepLast`), sorted."""
+        large = (path for path, entry in manifest.entries.items() if entry.size > IN_MEMORY and entry.digest is not None)
+        return sorted(path for path in large if self._objects.is_dropped(manifest.entries[path].digest or ""))

@@ -1,0 +1,80 @@
+"""Which versions of large files a run holds, and how the oldest are let go.
+
+    <snapshots>/versions/<path's digest>/00000003-<content's digest>
+
+Each run has a name of its own (a hard link) for every large content that its snapshots list, by file and in order. With `KeepLast` it gives
+up the names of all but the last versions. A content that no run has a name for leaves the store, with a sign in its place so that the
+snapshots which list it can say so. Small files are never let go: they cost little.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from mlagentbench.workspace.manifest import Entry
+from mlagentbench.workspace.objects import IN_MEMORY, Objects
+
+
+class KeepLast(NamedTuple):
+    """How many versions of a large file are kept."""
+
+    versions: int
+    over_mb: float = 100
+    """Megabytes (2^20) above which a file is large; at least 16."""
+
+
+@contextlib.contextmanager
+def publishing(objects: Objects, keep: KeepLast | None, entries: Mapping[str, Entry], path: Path) -> Iterator[None]:
+    """Make entries' contents durable and hold the large ones before a manifest is published at a path; let old versions go after it.
+
+    Raises:
+        StorageFailed: the disk is full or read-only.
+    """
+    large = {name: entry.digest for name, entry in entries.items() if entry.size > IN_MEMORY and entry.digest is not None}
+    folders = {name: path.parent / "versions" / hashlib.sha256(os.fsencode(name)).hexdigest()[:32] for name in large}
+    with objects.settling():
+        for name, digest in large.items():
+            _hold(objects, folders[name], digest)
+    yield
+    if keep is not None:
+        with objects.storing(), objects.exclusive():
+            for folder in folders.values():
+                _let_go(objects, folder, keep)
+
+
+def _hold(objects: Objects, folder: Path, digest: str) -> None:
+    held = _held(folder)
+    if held and held[-1].digest == digest:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    number = held[-1].number + 1 if held else 1
+    # Where a file system has no links nothing can be held, and nothing is ever let go.
+    with contextlib.suppress(OSError):
+        objects.link(digest, folder / f"{number:08d}-{digest}")
+
+
+def _let_go(objects: Objects, folder: Path, keep: KeepLast) -> None:
+    for version in _held(folder)[: -max(1, keep.versions)]:
+        path = folder / f"{version.number:08d}-{version.digest}"
+        if path.stat().st_size > keep.over_mb * (1 << 20):
+            path.unlink()
+            objects.drop(version.digest)
+
+
+class _Version(NamedTuple):
+    number: int
+    digest: str
+
+
+def _held(folder: Path) -> list[_Version]:
+    """The versions of a file that are held, oldest first."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    return [_Version(int(name[:8]), name[9:]) for name in names]
