@@ -97,7 +97,8 @@ class SandboxProcess:
         self._box = box
         self._errors = Transcript(STDERR_KB << 10)
         self._time_left = box.limits.seconds
-        self._frozen = False
+        self._since: float | None = time.monotonic()
+        """From when on the time left passes; None while frozen."""
         self._closed = threading.Event()
         self.reason: EndReason | None = None
         """Why it ended; None while it runs."""
@@ -133,13 +134,14 @@ class SandboxProcess:
 
     def freeze(self) -> None:
         """Stop all its processes; the time until `thaw` does not count against its limit."""
-        self._frozen = True
+        self._time_left = self._left()
+        self._since = None
         self._tree.signal_members(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let them go on."""
         self._tree.signal_members(signal.SIGCONT)
-        self._frozen = False
+        self._since = time.monotonic()
 
     def kill(self) -> None:
         """End it and all it started. Its pipes stay readable to what was written before."""
@@ -177,15 +179,11 @@ class SandboxProcess:
         errors = cast(IO[bytes], self._tree.popen.stderr)
         os.set_blocking(errors.fileno(), False)
         pump = _Pump(errors.fileno(), self._errors, lambda text: None)
-        before = time.monotonic()
         try:
             while self.running and not self._closed.is_set():
                 pump.drain()
-                pump.wait(TICK / 4)
-                now = time.monotonic()
-                self._time_left -= 0.0 if self._frozen else now - before
-                before = now
-                reason = self._broken_limit()
+                pump.wait(5 * TICK if self._since is None else max(min(TICK, self._left()), 0.0))
+                reason = None if self._since is None else self._broken_limit()
                 if reason is not None:
                     self.reason = reason
                     self._tree.end()
@@ -196,8 +194,12 @@ class SandboxProcess:
         finally:
             errors.close()
 
+    def _left(self) -> float:
+        since = self._since
+        return self._time_left if since is None else self._time_left - (time.monotonic() - since)
+
     def _broken_limit(self) -> EndReason | None:
-        if self._time_left <= 0:
+        if self._left() <= 0:
             return "time"
         if self._errors.total > FLOOD:
             return "output"

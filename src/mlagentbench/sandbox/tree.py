@@ -85,8 +85,14 @@ class Tree:
         if self._launch.control:
             subprocess.run(self._launch.control(number), env=dict(self._launch.environment), stdin=subprocess.DEVNULL, capture_output=True)
             return
-        for pid in supervise.descendants(self.popen.pid):
-            supervise.send(pid, number)
+        told: set[int] = set()
+        for _ in range(5):  # again, for those that were started meanwhile
+            new = set(supervise.descendants(self.popen.pid)) - told
+            for pid in new:
+                supervise.send(pid, number)
+            told |= new
+            if not new:
+                break
 
     def verdict(self, last_words: str) -> EndReason:
         """Why an ended command ended, where no limit that we watch was broken.
