@@ -25,7 +25,7 @@ from mlagentbench.records import Result, Role, RunInfo
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.run.score import Ending, Scoring, score_run
 from mlagentbench.sandbox import isolation
-from mlagentbench.sandbox.base import WORKSPACE, Box, BoxLimits, Mount, Sandbox
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Mount, Sandbox
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
@@ -34,8 +34,6 @@ from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
-MOUNTING = ("bubblewrap", "docker")
-"""Sandboxes with a file system of their own, in which read-only data is mounted. The others find links to it."""
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
 
@@ -166,7 +164,7 @@ def _environment(
     plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
 ) -> Environment:
     public = {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
-    workspace = _workspace(plan, directory, public, links=sandbox.isolation not in MOUNTING)
+    workspace = _workspace(plan, directory, public, links=sandbox.isolation not in OWN_FILES)
     box = Box(
         workspace=workspace.root,
         read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public.items()),
