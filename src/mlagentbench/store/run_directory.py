@@ -254,10 +254,11 @@ class RunDirectory:
             for folder in (self.path, self.steps_folder, self.path / "snapshots"):
                 sweep(folder)
             self.manifest(last + 1).unlink(missing_ok=True)
-            count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{last + 1:04d}.lost*")})
-            for path in self._beside(last + 1):
-                number, _, rest = path.name.partition(".")
-                path.rename(path.with_name(f"{number}.lost{count}.{rest}"))
+            # While a step is being published, its successor's questions are asked already.
+            for step in (last + 1, last + 2):
+                count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{step:04d}.lost*")})
+                for path in self._beside(step):
+                    path.rename(path.with_name(path.name.replace(".", f".lost{count}.", 1)))
 
     def _beside(self, step: int) -> list[Path]:
         """The files that grow while a step is in flight."""
