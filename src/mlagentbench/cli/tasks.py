@@ -31,13 +31,13 @@ def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
     if as_json:
         click.echo(json.dumps([_facts(task) for task in found.values()], indent=1))
         return
-    table = Table(
-        "task", "category", "what", "metric", "the paper's baseline", box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0)
-    )
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("task", "category", "metric", "the paper's", "what"):
+        table.add_column(heading, no_wrap=heading in ("task", "category"))
     for task in found.values():
         spec = task.spec
         baseline = f"{spec.paper.baseline:g} {spec.metric.unit}".strip() if spec.paper and spec.paper.baseline is not None else "-"
-        table.add_row(spec.id, spec.category, spec.title, f"{spec.metric.name} {ARROWS[spec.metric.direction]}", baseline)
+        table.add_row(spec.id, spec.category, f"{ARROWS[spec.metric.direction]} {spec.metric.name}", baseline, spec.title)
     Console().print(table)
 
 
