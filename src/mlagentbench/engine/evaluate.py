@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
+from inspect_ai.model import get_model
 from inspect_ai.util._display import init_display_type
 
 from mlagentbench.engine.model import check_model
+from mlagentbench.engine.patience import Patience, use_patience
 from mlagentbench.engine.task import inspect_task
 from mlagentbench.environment import Listener
 from mlagentbench.errors import InfrastructureError
@@ -51,8 +53,19 @@ def evaluate(
     editor_model: str | None = None,
     runs: int = 1,
     parallel: int | None = None,
+    patience: Patience = Patience(),
 ) -> Evaluation:
     """Carry out plans, each `runs` times. An interrupt ends all runs and has them graded; a second one stops at once.
+
+    Args:
+        plans: what to do.
+        watch: who is told.
+        model: the agent's model, by Inspect's name for it; None for an agent without one.
+        fast_model: the one that reads long texts; by default the agent's.
+        editor_model: the one that edits scripts; by default the agent's.
+        runs: how often each plan is carried out.
+        parallel: how many runs go on at once.
+        patience: how long a provider that fails is asked again.
 
     Raises:
         ModelUnavailable: a model cannot be used; nothing was run.
@@ -63,18 +76,22 @@ def evaluate(
     roles = {role: name for role, name in (("fast", fast_model), ("editor", editor_model)) if name}
     for name in {model or NO_MODEL, *roles.values()}:
         check_model(name)
-    return asyncio.run(_evaluate(plans, watch, model or NO_MODEL, roles, runs, parallel or os.cpu_count() or 1))
+    with use_patience(patience):
+        return asyncio.run(_evaluate(plans, watch, model or NO_MODEL, roles, runs, parallel or os.cpu_count() or 1))
 
 
 async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: dict[str, str], runs: int, parallel: int) -> Evaluation:
     init_display_type("none")
     logging.getLogger("inspect_ai").setLevel(logging.ERROR)
     stop = asyncio.Event()
-    with _interrupts(stop, watch.stopping):
+    async with contextlib.AsyncExitStack() as clients:
+        # Not by their names: the clients of models that Inspect makes are left open, and their failures outlive the evaluation.
+        main, *others = [await clients.enter_async_context(get_model(name, memoize=False)) for name in (model, *roles.values())]
+        clients.enter_context(_interrupts(stop, watch.stopping))
         logs: list[EvalLog] = await eval_async(
             [inspect_task(plan, runs=runs, listen=watch.listen, stop=stop, done=watch.done) for plan in plans],
-            model=model,
-            model_roles=dict(roles),
+            model=main,
+            model_roles=dict(zip(roles, others, strict=True)),
             log_dir=str(plans[0].log_directory),
             log_format="eval",
             max_samples=parallel,

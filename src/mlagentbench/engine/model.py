@@ -1,14 +1,20 @@
-"""Inspect's models as this package's `Model`s: any provider, with Inspect's retries, rate limits, caching and counts."""
+"""Inspect's models as this package's `Model`s: any provider, with Inspect's connections, caching and counts.
+
+How often and how long a provider that fails is asked is said in `engine/patience.py`.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping
 from typing import get_args
 
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
 from inspect_ai.model import Model as InspectModel
-from inspect_ai.util import LimitExceededError
+from inspect_ai.util import LimitExceededError, suspend_working_limit
 
+from mlagentbench.engine.patience import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
 from mlagentbench.engine.scripted import turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed, ModelUnavailable
 from mlagentbench.model import GenerateOptions, Models, Reply
@@ -16,15 +22,29 @@ from mlagentbench.records import Role, Usage
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Inspect's limits by our names."""
+IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
+"""Providers that compute here, as long as it takes; there is no request that could be given up."""
 
 
 class RoleModel:
-    """An Inspect model that speaks as one role of one run."""
+    """An Inspect model that speaks as one role of one run.
 
-    def __init__(self, model: InspectModel, role: Role, position: int = 0) -> None:
+    Args:
+        model: the model.
+        role: as whom it speaks.
+        position: how many replies the role was given before, in a run that goes on.
+        patience: how long a provider that fails is asked again.
+        waits: what was waited for providers; one for all roles of a run.
+    """
+
+    def __init__(
+        self, model: InspectModel, role: Role, position: int = 0, patience: Patience = Patience(), waits: Waits | None = None
+    ) -> None:
         self._model = model
         self._role = role
         self._position = position
+        self._patience = patience
+        self._waits = waits or Waits()
 
     @property
     def name(self) -> str:
@@ -41,36 +61,92 @@ class RoleModel:
         """Answer a prompt.
 
         Raises:
-            ModelFailed: the provider failed for good, or refused the request.
-            LimitReached: the prompt is too long for the model, or a limit set through Inspect was reached.
+            ModelFailed: the provider refused the request, or failed for longer than our patience, or until it was cancelled.
+            LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
         """
-        config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
+        # Taken before anything is awaited: several questions may be asked at once.
+        position, self._position = self._position, self._position + 1
+        started = time.monotonic()
+        usages: list[Usage] = []
+        requests = spoiled = 0
+        trouble: Trouble | None = None
         try:
-            with turn(self._role, self._position):
+            while True:
+                requests += 1
+                try:
+                    output = await self._request(prompt, options, position, usages)
+                    break
+                except Trouble as new:
+                    trouble = new
+                spoiled += trouble.spoiled
+                pause = max(self._patience.before(requests + 1), trouble.retry_after or 0.0)
+                seconds = time.monotonic() - started
+                if trouble.lasting or spoiled >= self._patience.spoiled or seconds + pause > self._patience.seconds:
+                    raise self._given_up(trouble, requests, seconds)
+                with suspend_working_limit():
+                    await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            # A run whose time is up while its provider fails was ended by the provider.
+            if trouble is None:
+                raise
+            raise self._given_up(trouble, requests, time.monotonic() - started) from None
+        ended = time.monotonic()
+        waited = self._waits.add(started, ended - (output.time or 0.0))
+        return Reply(output.completion, Usage.total(usages), self.name, truncated=output.stop_reason == "max_tokens", waited=waited)
+
+    async def _request(self, prompt: str, options: GenerateOptions, position: int, usages: list[Usage]) -> ModelOutput:
+        """Ask once, and note what it cost, whatever the reply is worth.
+
+        Raises:
+            Trouble: no reply came.
+            LimitReached: the prompt is too long, or a limit set through Inspect was reached.
+        """
+        config = GenerateConfig(
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            stop_seqs=list(options.stop) or None,
+            max_retries=0,
+            attempt_timeout=None if self.name.split("/")[0] in IN_PROCESS else self._patience.request,
+        )
+        try:
+            with turn(self._role, position):
                 output = await self._model.generate([ChatMessageUser(content=prompt)], config=config)
         except MLAgentBenchError:
             raise
         except LimitExceededError as limit:
             raise LimitReached(LIMITS.get(limit.type, "limit_steps"), str(limit)) from None
         except Exception as error:
-            # Providers raise whatever their clients raise; by now Inspect has retried what is worth retrying.
-            raise ModelFailed(f"{self.name} failed: {type(error).__name__}: {' '.join(str(error).split())[:300]}") from error
-        self._position += 1
-        return self._reply(output)
-
-    def _reply(self, output: ModelOutput) -> Reply:
-        if output.stop_reason == "model_length":
+            # Providers raise whatever their clients raise.
+            raise trouble_with(error, self._model.api) from error
+        usages.append(_usage(output))
+        if output.choices and output.stop_reason == "model_length":
             raise LimitReached("limit_context", f"the prompt is longer than {self.name} can read")
-        counted = output.usage
-        usage = Usage(
-            input_tokens=counted.input_tokens if counted else 0,
-            output_tokens=counted.output_tokens if counted else 0,
-            cache_read_tokens=(counted.input_tokens_cache_read or 0) if counted else 0,
-            cache_write_tokens=(counted.input_tokens_cache_write or 0) if counted else 0,
-            calls=1,
-            cost=counted.total_cost if counted else None,
-        )
-        return Reply(output.completion, usage, self.name, truncated=output.stop_reason == "max_tokens")
+        check_reply(output, self._model.api)
+        return output
+
+    def _given_up(self, trouble: Trouble, requests: int, seconds: float) -> MLAgentBenchError:
+        if trouble.withheld:
+            return LimitReached("limit_context", f"{self.name} refused the prompt: {trouble}")
+        if trouble.lasting:
+            return ModelFailed(f"{self.name} refused the request: {trouble}")
+        asked = f"asked {requests} times in {seconds:.0f} s" if requests > 1 else "asked once"
+        wait = f", to be asked again in {trouble.retry_after:.0f} s" if trouble.retry_after else ""
+        return ModelFailed(f"{self.name} gave no reply ({asked}); the last: {trouble}{wait}")
+
+
+def _usage(output: ModelOutput) -> Usage:
+    """The tokens as the provider counted them, and what they cost where Inspect knows the price."""
+    counted = output.usage
+    if counted is None:
+        return Usage(calls=1)
+    return Usage(
+        input_tokens=counted.input_tokens,
+        output_tokens=counted.output_tokens,
+        cache_read_tokens=counted.input_tokens_cache_read or 0,
+        cache_write_tokens=counted.input_tokens_cache_write or 0,
+        calls=1,
+        cost=counted.total_cost,
+    )
 
 
 def current_models(replies: Mapping[Role, int] = {}) -> Models:
@@ -80,9 +156,10 @@ def current_models(replies: Mapping[Role, int] = {}) -> Models:
         replies: how many replies each role has given before, in a run that goes on.
     """
     main = get_model()
+    waits, patience = Waits(), patience_in_use()
     roles: tuple[Role, ...] = get_args(Role)
     models = {role: main if role == "agent" else get_model(role=role, default=main) for role in roles}
-    return Models(**{role: RoleModel(model, role, replies.get(role, 0)) for role, model in models.items()})
+    return Models(**{role: RoleModel(model, role, replies.get(role, 0), patience, waits) for role, model in models.items()})
 
 
 def check_model(name: str) -> None:
@@ -92,7 +169,7 @@ def check_model(name: str) -> None:
         ModelUnavailable: its provider is unknown, or lacks a package or a key.
     """
     try:
-        get_model(name)
+        get_model(name, memoize=False)
     except MLAgentBenchError:
         raise
     except Exception as error:

@@ -1,0 +1,232 @@
+"""What a provider on loopback does wrong, and what is made of it; real clients, real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from inspect_ai.model import ModelCost, get_model, set_model_cost
+from inspect_ai.model._model_info import clear_model_info_cache
+
+from mlagentbench.engine.model import RoleModel
+from mlagentbench.engine.patience import Patience, Waits
+from mlagentbench.errors import LimitReached, ModelFailed
+from mlagentbench.model import GenerateOptions, Reply
+from mlagentbench.records import Usage
+from tests.engine import server as bad
+from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
+from tests.support import finish
+
+pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
+
+MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
+WIRES: tuple[Wire, ...] = ("openai", "anthropic")
+QUICK = Patience(seconds=30.0, request=10, pause=0.05, longest_pause=0.5, spoiled=3)
+SOON = QUICK._replace(request=1)
+"""For a provider that does not answer."""
+SMALL = GenerateOptions(max_tokens=500)
+STREAMED = GenerateOptions(max_tokens=9000)
+"""Long enough for Anthropic's client to be told to stream."""
+
+PASSING = {
+    "429": bad.too_many(),
+    "429 with Retry-After": bad.too_many("1"),
+    "500": bad.BROKEN,
+    "timeout": bad.HANGS,
+    "reset": bad.RESETS,
+    "no body": bad.EMPTY_BODY,
+    "malformed": bad.MALFORMED,
+    "not JSON": bad.NOT_JSON,
+    "no choices": bad.NO_CHOICES,
+    "null for choices": bad.NULL_CHOICES,
+    "empty choices": bad.EMPTY_CHOICES,
+    "empty text": bad.EMPTY_TEXT,
+    "5 MB": bad.HUGE,
+    "5 MB of error": bad.HUGE_ERROR,
+    "withheld": bad.FILTERED,
+}
+
+
+def ask(wire: Wire, patience: Patience = QUICK, options: GenerateOptions = SMALL, **arguments: Any) -> Reply:
+    return asyncio.run(answer(wire, patience, options, **arguments))
+
+
+async def answer(wire: Wire, patience: Patience, options: GenerateOptions = SMALL, **arguments: Any) -> Reply:
+    async with get_model(MODELS[wire], memoize=False, **arguments) as model:
+        return await RoleModel(model, "agent", patience=patience).generate("Say hello.", options)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", PASSING)
+def test_a_fault_that_passes_is_survived(server: Provider, wire: Wire, fault: str) -> None:
+    server.behave("Hello.", faults=[PASSING[fault]])
+    assert ask(wire, SOON if fault == "timeout" else QUICK).text == "Hello."
+    assert [request.wire for request in server.requests] == [wire, wire], "asked once more, not oftener"
+
+
+@pytest.mark.parametrize("fault", ["no body", "malformed", "empty text", "500"])
+def test_a_streamed_fault_is_survived(server: Provider, fault: str) -> None:
+    server.behave("Hello.", faults=[PASSING[fault]])
+    assert ask("anthropic", options=STREAMED).text == "Hello."
+    assert all(request.body["stream"] for request in server.requests)
+    server.behave("Hello.", faults=[PASSING[fault]])
+    assert ask("openai", streaming=True).text == "Hello."
+    assert all(request.body["stream"] for request in server.requests)
+
+
+def test_many_faults_in_a_row_are_survived(server: Provider) -> None:
+    server.behave("Hello.", faults=[*[bad.BROKEN] * 3, bad.MALFORMED, bad.too_many(), bad.EMPTY_TEXT])
+    assert ask("openai", Patience(seconds=60, request=20, pause=0.05)).text == "Hello."
+    assert len(server.requests) == 7
+
+
+@pytest.mark.parametrize(
+    "wire, fault, words",
+    [
+        ("openai", "429", "429: Rate limit reached"),
+        ("anthropic", "500", "500: The server had an error"),
+        ("anthropic", "reset", "Connection"),
+        ("openai", "timeout", "exceeded"),
+    ],
+)
+def test_a_fault_that_lasts_is_the_providers_failure(server: Provider, wire: Wire, fault: str, words: str) -> None:
+    server.behave(always=PASSING[fault])
+    with pytest.raises(ModelFailed, match=words) as failure:
+        ask(wire, (SOON if fault == "timeout" else QUICK)._replace(seconds=1.0))
+    assert "gave no reply" in str(failure.value) and "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ["no body", "malformed", "no choices", "empty choices", "empty text", "5 MB"])
+def test_a_provider_that_always_answers_nothing_of_use_is_asked_a_few_times(server: Provider, wire: Wire, fault: str) -> None:
+    server.behave(always=PASSING[fault])
+    with pytest.raises(ModelFailed, match="asked 3 times") as failure:
+        ask(wire)
+    assert len(server.requests) == 3
+    assert len(str(failure.value)) < 500 and "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "fault, words", [(bad.UNAUTHORIZED, "401: Incorrect API key.*check its key"), (bad.NO_MODEL, "404: .*check its name")]
+)
+def test_what_will_not_pass_is_asked_once(server: Provider, wire: Wire, fault: Fault, words: str) -> None:
+    server.behave(always=fault)
+    with pytest.raises(ModelFailed, match=words) as failure:
+        ask(wire)
+    assert len(server.requests) == 1
+    assert "\n" not in str(failure.value)
+
+
+def test_a_request_that_the_provider_calls_bad_is_told_in_its_words_without_the_prompt(server: Provider) -> None:
+    server.behave(always=Fault(400, "unsupported_value", "Unsupported value: 'stop'."))
+    with pytest.raises(ModelFailed, match="400: Unsupported value: 'stop'") as failure:
+        ask("openai")
+    assert "Say hello" not in str(failure.value)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_prompt_that_is_too_long_is_a_limit(server: Provider, wire: Wire) -> None:
+    server.behave(always=bad.TOO_LONG[wire])
+    with pytest.raises(LimitReached, match="longer than") as limit:
+        ask(wire)
+    assert limit.value.ended == "limit_context"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("how", ["request", "reply"])
+def test_a_prompt_that_is_always_refused_is_a_limit(server: Provider, wire: Wire, how: str) -> None:
+    server.behave(always=bad.REFUSED[wire] if how == "request" else bad.FILTERED)
+    with pytest.raises(LimitReached, match="refused the prompt") as limit:
+        ask(wire)
+    assert limit.value.ended == "limit_context"
+
+
+def test_a_reply_that_its_token_limit_cut_is_a_reply(server: Provider) -> None:
+    server.behave(always=bad.CUT)
+    reply = ask("openai")
+    assert reply.truncated and reply.text == bad.CUT.text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_retry_after_is_waited_for_and_is_no_work(server: Provider, wire: Wire) -> None:
+    server.behave("Hello.", faults=[bad.too_many("2")])
+    reply = ask(wire)
+    first, second = server.requests
+    assert second.moment - first.moment >= 2.0
+    assert 2.0 <= reply.waited < 4.0
+
+
+def test_pauses_are_no_work_and_a_prompt_answer_waits_for_nothing(server: Provider) -> None:
+    assert ask("openai").waited < 0.3
+    server.behave("Hello.", faults=[bad.MALFORMED])
+    assert ask("openai", QUICK._replace(pause=0.5)).waited >= 0.35
+
+
+def test_a_wait_beyond_our_patience_is_not_begun(server: Provider) -> None:
+    server.behave(always=bad.too_many("500"))
+    started = time.monotonic()
+    with pytest.raises(ModelFailed, match="to be asked again in 500 s"):
+        ask("openai")
+    assert time.monotonic() - started < 2
+
+
+def test_waits_at_once_count_once() -> None:
+    waits = Waits()
+    assert [waits.add(10, 14), waits.add(10, 13), waits.add(12, 16), waits.add(20, 20.01)] == [4, 0, 2, 0]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("options", [SMALL, STREAMED])
+def test_tokens_are_the_providers_own(server: Provider, wire: Wire, options: GenerateOptions) -> None:
+    usage = ask(wire, options=options).usage
+    assert usage == Usage(input_tokens=READ, cache_read_tokens=CACHED, output_tokens=WRITTEN, calls=1, cost=None)
+    assert usage.tokens == READ + CACHED + WRITTEN
+
+
+def test_tokens_of_replies_that_were_of_no_use_are_counted_too(server: Provider) -> None:
+    server.behave("Hello.", faults=[bad.EMPTY_TEXT])
+    assert ask("openai").usage == Usage(input_tokens=2 * READ, cache_read_tokens=2 * CACHED, output_tokens=2 * WRITTEN, calls=2)
+
+
+@pytest.fixture
+def priced() -> Iterator[None]:
+    set_model_cost("openai/gpt-4o", ModelCost(input=2.0, output=10.0, input_cache_write=0.0, input_cache_read=1.0))
+    yield
+    clear_model_info_cache()
+
+
+def test_a_cost_is_a_number_where_the_price_is_known(server: Provider, priced: None) -> None:
+    assert ask("openai").usage.cost == pytest.approx((2.0 * READ + 1.0 * CACHED + 10.0 * WRITTEN) / 1e6)
+
+
+def test_a_run_that_is_stopped_while_its_provider_fails_was_ended_by_the_provider(server: Provider) -> None:
+    server.behave(always=bad.BROKEN)
+
+    async def story() -> None:
+        async with asyncio.timeout(4):
+            await answer("openai", Patience(pause=30))
+
+    with pytest.raises(ModelFailed, match="500: The server had an error"):
+        finish(story())
+
+
+def test_a_slow_answer_that_is_stopped_is_nobodys_failure(server: Provider) -> None:
+    server.behave(always=bad.HANGS)
+
+    async def story() -> None:
+        async with asyncio.timeout(1):
+            await answer("openai", Patience())
+
+    with pytest.raises(TimeoutError):
+        finish(story())
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    patience = Patience(pause=2, longest_pause=120)
+    for number, pause in ((2, 2), (3, 4), (7, 64), (8, 120), (10_000, 120)):
+        assert 0.75 * pause <= patience.before(number) <= 1.25 * pause

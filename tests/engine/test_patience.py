@@ -1,0 +1,178 @@
+"""Whole runs whose provider misbehaves: a run is never ended by it as if the agent had failed, and what is there is graded."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from mlagentbench.engine.evaluate import Watch, evaluate
+from mlagentbench.engine.patience import Patience
+from mlagentbench.environment import RunLimits, Silent
+from mlagentbench.errors import ModelUnavailable
+from mlagentbench.records import Result, Usage
+from mlagentbench.run.conduct import RunPlan
+from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.tasks.catalogue import load_task
+from tests.engine import server as bad
+from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider
+from tests.support import reply
+
+pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
+
+OPENAI, ANTHROPIC = "openai/gpt-4o", "anthropic/claude-opus-4-5"
+QUICK = Patience(seconds=3.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
+SPEC = """
+id = "guess"
+title = "Guess a number"
+category = "a test"
+modality = "text"
+published = 2026-01-31
+
+[metric]
+name = "points"
+direction = "maximize"
+
+[submission]
+mode = "file"
+files = ["submission.txt"]
+required = ["submission.txt"]
+
+[paper]
+baseline = 10.0
+"""
+GRADE = """
+from mlagentbench.records import Score
+
+def grade(context):
+    return Score(value=float(context.submission.read_text("submission.txt")))
+"""
+SUBMIT = reply("Write File", '{"file_name": "submission.txt", "content": "12"}')
+LIST = reply("List Files", '{"dir_path": "."}')
+ASK = reply("Understand File", '{"file_name": "train.py", "things_to_look_for": "what it prints"}')
+END = reply("Final Answer", '{"final_answer": "It is done."}')
+
+
+class Ended(NamedTuple):
+    """A run that has ended."""
+
+    result: Result
+    directory: RunDirectory
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> RunPlan:
+    """A run of a small task by the research agent, without a sandbox."""
+    folder = tmp_path / "guess"
+    (folder / "starter").mkdir(parents=True)
+    (folder / "starter" / "train.py").write_text("print('hello')\n")
+    (folder / "task.toml").write_text(SPEC)
+    (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
+    (folder / "grade.py").write_text(GRADE)
+    limits = RunLimits(steps=10, time=300)
+    return RunPlan(task=load_task(folder), agent="research", log_directory=tmp_path / "runs", variant="mini", sandbox="none", limits=limits)
+
+
+def carry_out(plan: RunPlan, model: str = OPENAI, patience: Patience = QUICK) -> Ended:
+    results: list[Result] = []
+    with warnings.catch_warnings():
+        # Inspect leaves streams to the garbage collector, which is done with them before the test is.
+        warnings.simplefilter("ignore", ResourceWarning)
+        watch = Watch(lambda plan, number: Silent(), lambda plan, number, result: results.append(result), lambda: None)
+        evaluate([plan], watch, model=model, patience=patience)
+        gc.collect()
+    (result,), (directory,) = results, find_runs(plan.log_directory)
+    assert directory.result == result
+    return Ended(result, directory)
+
+
+def mlab(plan: RunPlan, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`mlab run` as a user calls it, with its own patience."""
+    command = [Path(sys.executable).with_name("mlab"), "run", plan.task.id, "--task-path", plan.task.folder, "--sandbox", "none", "--json"]
+    command += ["--agent", "research", "--variant", "mini", "--log-dir", plan.log_directory, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "400"})
+
+
+@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
+def test_a_run_survives_all_that_passes(server: Provider, plan: RunPlan, model: str) -> None:
+    faults = [bad.too_many("1"), bad.too_many(), bad.BROKEN, bad.MALFORMED, bad.EMPTY_BODY, bad.RESETS, bad.EMPTY_TEXT]
+    server.behave(SUBMIT, END, faults=faults)
+    result, _ = carry_out(plan, model, QUICK._replace(seconds=60, spoiled=5))
+    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
+    assert result.waited_seconds > 1.0
+    # The empty reply was counted by the provider as any other.
+    assert result.usage["agent"] == Usage(input_tokens=3 * READ, cache_read_tokens=3 * CACHED, output_tokens=3 * WRITTEN, calls=3)
+
+
+@pytest.mark.parametrize("fault", ["BROKEN", "MALFORMED", "EMPTY_TEXT", "UNAUTHORIZED"])
+def test_what_lasts_ends_the_run_as_nobodys_fault_and_what_is_there_is_graded(server: Provider, plan: RunPlan, fault: str) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=getattr(bad, fault))
+    result, directory = carry_out(plan)
+    assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
+    assert result.score is not None and result.score.value == 12.0
+    assert [step.action.name for step in directory.steps()] == ["Write File"]
+
+
+def test_a_reply_of_5_mb_is_none_and_leaves_nothing_behind(server: Provider, plan: RunPlan) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=bad.HUGE)
+    result, directory = carry_out(plan)
+    assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
+    assert "5,242,880 characters" in (result.outcome.reason or "")
+    assert sum(path.stat().st_size for path in directory.path.rglob("*") if path.is_file()) < 100_000
+
+
+def test_the_longest_reply_that_a_model_could_write_is_read(server: Provider, plan: RunPlan) -> None:
+    server.behave(SUBMIT.replace("Go on.", "Go on. " * 70_000), END)
+    result, _ = carry_out(plan)
+    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
+
+
+def test_a_prompt_that_is_too_long_ends_the_run_as_a_limit(server: Provider, plan: RunPlan) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=bad.TOO_LONG["openai"])
+    result, _ = carry_out(plan)
+    assert (result.outcome.ended, result.outcome.verdict) == ("limit_context", "success")
+
+
+@pytest.mark.parametrize("fault", [bad.TOO_LONG["openai"], bad.REFUSED["openai"]])
+def test_an_actions_prompt_that_is_not_read_is_an_observation(server: Provider, plan: RunPlan, fault: Fault) -> None:
+    server.behave(END, faults=[Fault(text=ASK), *[fault] * (3 if fault.kind.startswith("content_policy") else 1)])
+    result, directory = carry_out(plan)
+    assert result.outcome.ended == "final_answer"
+    assert directory.steps()[0].status == "error"
+    assert "Understand File could not be done" in directory.steps()[0].observation
+
+
+def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provider(server: Provider, plan: RunPlan) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=bad.BROKEN)
+    done = mlab(plan, "--model", OPENAI, "--time", "8s")
+    assert done.returncode == 3, done.stderr
+    outcome = json.loads(done.stdout)
+    assert (outcome["ended"], outcome["verdict"]) == ("infrastructure", "success")
+    assert "500: The server had an error" in outcome["reason"]
+
+
+def test_a_wrong_key_is_one_clear_line(server: Provider, plan: RunPlan) -> None:
+    server.behave(always=bad.UNAUTHORIZED)
+    done = mlab(plan, "--model", ANTHROPIC)
+    assert done.returncode == 3, done.stderr
+    outcome = json.loads(done.stdout)
+    assert outcome["ended"] == "infrastructure"
+    assert outcome["reason"] == f"{ANTHROPIC} refused the request: 401: Incorrect API key provided: dummy. (check its key)"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("model, key", [(OPENAI, "OPENAI_API_KEY"), (ANTHROPIC, "ANTHROPIC_API_KEY")])
+def test_a_missing_key_is_told_before_anything_runs(
+    server: Provider, plan: RunPlan, model: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(key)
+    with pytest.raises(ModelUnavailable, match=key):
+        carry_out(plan, model)
+    assert not server.requests and not plan.log_directory.exists()
