@@ -210,7 +210,7 @@ class Environment:
         """Ask a model on behalf of an action, or of an agent's bookkeeping (`purpose` says which).
 
         Raises:
-            ActionError: the prompt is longer than the model can read.
+            ActionError: the prompt is longer than the model can read, or its provider refuses it.
             LimitReached: a limit of the run was reached.
             ModelFailed: the provider failed for good.
         """
@@ -220,9 +220,7 @@ class Environment:
         except LimitReached as limit:
             if limit.ended != "limit_context":
                 raise
-            raise ActionError(
-                f"{purpose} could not be done: what it has to read is too long for the model. Choose a smaller part."
-            ) from None
+            raise ActionError(f"{purpose} could not be done: {limit}. Choose a smaller or another part of what it has to read.") from None
         self._keep(role, purpose, prompt, reply, seconds)
         return reply
 
