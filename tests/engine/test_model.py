@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -224,6 +225,17 @@ def test_a_slow_answer_that_is_stopped_is_nobodys_failure(server: Provider) -> N
 
     with pytest.raises(TimeoutError):
         finish(story())
+
+
+def test_questions_at_once_get_a_scripts_replies_in_the_order_they_were_asked(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("".join(f"- reply: {number}\n  role: fast\n" for number in ("one", "two", "three")))
+
+    async def story() -> list[str]:
+        model = RoleModel(get_model(f"scripted/{script}"), "fast")
+        return [reply.text for reply in await asyncio.gather(*(model.generate("?") for _ in range(3)))]
+
+    assert finish(story()) == ["one", "two", "three"]
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -140,13 +140,14 @@ def test_a_prompt_that_is_too_long_ends_the_run_as_a_limit(server: Provider, pla
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_context", "success")
 
 
-@pytest.mark.parametrize("fault", [bad.TOO_LONG["openai"], bad.REFUSED["openai"]])
-def test_an_actions_prompt_that_is_not_read_is_an_observation(server: Provider, plan: RunPlan, fault: Fault) -> None:
+@pytest.mark.parametrize("fault, why", [(bad.TOO_LONG["openai"], "longer than"), (bad.REFUSED["openai"], "refused the prompt")])
+def test_an_actions_prompt_that_is_not_read_is_an_observation(server: Provider, plan: RunPlan, fault: Fault, why: str) -> None:
     server.behave(END, faults=[Fault(text=ASK), *[fault] * (3 if fault.kind.startswith("content_policy") else 1)])
     result, directory = carry_out(plan)
     assert result.outcome.ended == "final_answer"
     assert directory.steps()[0].status == "error"
     assert "Understand File could not be done" in directory.steps()[0].observation
+    assert why in directory.steps()[0].observation
 
 
 def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provider(server: Provider, plan: RunPlan) -> None:
