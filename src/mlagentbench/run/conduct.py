@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -77,9 +78,17 @@ class RunPlan:
 
 
 async def conduct(
-    plan: RunPlan, models: Models, *, listener: Listener | None = None, stop: asyncio.Event | None = None, through: Through = directly
+    plan: RunPlan,
+    models: Models,
+    *,
+    listener: Listener | None = None,
+    stop: asyncio.Event | None = None,
+    through: Through = directly,
+    gradings: AbstractAsyncContextManager[object] = nullcontext(),
 ) -> Result:
     """Do one run.
+
+    What waits for the disk or for other processes is done in threads, so that the runs beside it go on.
 
     Args:
         plan: what to do.
@@ -87,26 +96,31 @@ async def conduct(
         listener: who watches.
         stop: set it to end the run early; it is then graded as it stands, and its result says `cancelled`.
         through: what every action passes through.
+        gradings: is held during each grading, by which a caller bounds how many go on at once.
 
     Raises:
         UsageError: the plan cannot be carried out as it stands; nothing was run.
         StorageFailed: not even the run's directory could be written.
     """
     agent = make_agent(plan.agent, plan.agent_options)
-    sandbox = isolation.choose(plan.sandbox)
-    data = prepared(plan.task, plan.variant)
+    sandbox = await asyncio.to_thread(isolation.choose, plan.sandbox)
+    data = await asyncio.to_thread(prepared, plan.task, plan.variant)
     log_directory = prepare_log_directory(plan.log_directory)
-    directory = plan.continues or RunDirectory.create(log_directory, run_info(plan, models.names(), sandbox.isolation))
+    if plan.continues is None:
+        info = await asyncio.to_thread(run_info, plan, models.names(), sandbox.isolation)
+        directory = await asyncio.to_thread(RunDirectory.create, log_directory, info)
+    else:
+        directory = plan.continues
     listener = listener or Silent()
     with directory.lock():
         directory.reopen()
-        environment = _environment(plan, models, directory, sandbox, data, listener, through)
+        environment = await asyncio.to_thread(_environment, plan, models, directory, sandbox, data, listener, through)
         try:
             ending = await _settled(environment, await _act(agent, environment, stop))
         finally:
             environment.close()
         listener.activity("grading")
-        scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox)
+        scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, gradings)
         return await score_run(directory, scoring, ending, environment.usage, steps_too=plan.score_steps)
 
 

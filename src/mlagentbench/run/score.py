@@ -5,10 +5,12 @@ A submission that was graded once is not graded again: steps whose submissions a
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +32,8 @@ class Scoring(NamedTuple):
     variant: Variant
     private: Path | None
     sandbox: Choice
+    gradings: AbstractAsyncContextManager[object] = nullcontext()
+    """Is held during each grading."""
 
 
 class Ending(NamedTuple):
@@ -48,15 +52,15 @@ async def score_run(
         StorageFailed: the result could not be written.
     """
     started = time.monotonic()
-    steps = directory.steps()
+    steps = await asyncio.to_thread(directory.steps)
     grader = _Grader(directory, scoring)
     last = await grader.grade(len(steps))
     result = _result(directory, scoring.task, ending, steps, usage, last, time.monotonic() - started)
-    directory.write_result(result)
+    await asyncio.to_thread(directory.write_result, result)
     if steps_too and steps:
         scores = tuple([await grader.step_score(step.number) for step in steps])
         result = result.model_copy(update={"step_scores": scores, "grading_seconds": time.monotonic() - started})
-        directory.write_result(result)
+        await asyncio.to_thread(directory.write_result, result)
     return result
 
 
@@ -71,19 +75,22 @@ class _Grader:
 
     async def grade(self, step: int) -> Graded | None:
         """What the submission after a step is worth; None where there is none."""
-        path = self._directory.manifest(step)
-        if not path.exists():
+        submission = await asyncio.to_thread(self._submission, step)
+        if submission is None:
             return None
-        spec = self._scoring.task.spec
-        submission = Manifest.load(path).select(spec.submission.files)
         if submission.digest not in self._graded:
             folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
             try:
-                self._store.restore(submission, folder)
-                self._graded[submission.digest] = None if missing(spec, folder) else await self._graded_now(folder)
+                await asyncio.to_thread(self._store.restore, submission, folder)
+                absent = missing(self._scoring.task.spec, folder)
+                self._graded[submission.digest] = None if absent else await self._graded_now(folder)
             finally:
-                shutil.rmtree(folder, ignore_errors=True)
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return self._graded[submission.digest]
+
+    def _submission(self, step: int) -> Manifest | None:
+        path = self._directory.manifest(step)
+        return Manifest.load(path).select(self._scoring.task.spec.submission.files) if path.exists() else None
 
     async def step_score(self, step: int) -> StepScore:
         """The same, as a point of the run's curve."""
@@ -99,7 +106,8 @@ class _Grader:
     async def _graded_now(self, folder: Path) -> Graded:
         scoring = self._scoring
         try:
-            return await grade(scoring.task, folder, variant=scoring.variant, private=scoring.private, sandbox=scoring.sandbox)
+            async with scoring.gradings:
+                return await grade(scoring.task, folder, variant=scoring.variant, private=scoring.private, sandbox=scoring.sandbox)
         except GradingError as error:
             return Graded(score=None, reason=str(error), seconds=0.0, failed=True)
 
