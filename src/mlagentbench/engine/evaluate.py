@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +21,9 @@ from mlagentbench.engine.task import inspect_task
 from mlagentbench.environment import Listener
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result
+from mlagentbench.run.capacity import carried
 from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.slots import Slots
 
 NO_MODEL = "none/none"
 
@@ -42,6 +43,10 @@ class Evaluation(NamedTuple):
 
     logs: Sequence[Path]
     stopped: bool
+    not_started: int = 0
+    """Runs that an interrupt came before."""
+    failures: Sequence[Exception] = ()
+    """Why runs could not be carried out that have no result."""
 
 
 def evaluate(
@@ -64,7 +69,7 @@ def evaluate(
         fast_model: the one that reads long texts; by default the agent's.
         editor_model: the one that edits scripts; by default the agent's.
         runs: how often each plan is carried out.
-        parallel: how many runs go on at once.
+        parallel: how many runs go on at once; None for what the machine carries.
         patience: how long a provider that fails is asked again.
 
     Raises:
@@ -77,43 +82,60 @@ def evaluate(
     for name in {model or NO_MODEL, *roles.values()}:
         check_model(name)
     with use_patience(patience):
-        return asyncio.run(_evaluate(plans, watch, model or NO_MODEL, roles, runs, parallel or os.cpu_count() or 1))
+        return asyncio.run(_evaluate(plans, watch, model or NO_MODEL, roles, runs, parallel or carried(plans)))
 
 
 async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: dict[str, str], runs: int, parallel: int) -> Evaluation:
     init_display_type("none")
     logging.getLogger("inspect_ai").setLevel(logging.ERROR)
-    stop = asyncio.Event()
+    stop, slots = asyncio.Event(), Slots(parallel)
+    results, failures = list[Result](), list[Exception]()
+
+    def done(plan: RunPlan, number: int, result: Result) -> None:
+        results.append(result)
+        watch.done(plan, number, result)
+
+    def first_interrupt() -> None:
+        watch.stopping()
+        slots.close()
+        stop.set()
+
     async with contextlib.AsyncExitStack() as clients:
         # Not by their names: the clients of models that Inspect makes are left open, and their failures outlive the evaluation.
         main, *others = [await clients.enter_async_context(get_model(name, memoize=False)) for name in (model, *roles.values())]
-        clients.enter_context(_interrupts(stop, watch.stopping))
+        clients.enter_context(_interrupts(first_interrupt))
         logs: list[EvalLog] = await eval_async(
-            [inspect_task(plan, runs=runs, listen=watch.listen, stop=stop, done=watch.done) for plan in plans],
+            [
+                inspect_task(plan, runs=runs, listen=watch.listen, stop=stop, done=done, failed=failures.append, slots=slots)
+                for plan in plans
+            ],
             model=main,
             model_roles=dict(zip(roles, others, strict=True)),
             log_dir=str(plans[0].log_directory),
             log_format="eval",
+            # Inspect counts the samples of each task apart; that there are not more in all is for the slots to see to.
             max_samples=parallel,
-            max_tasks=parallel,
+            max_tasks=len(plans),
             fail_on_error=False,
             ctl_server=False,
         )
     for log in logs:
         if log.status == "error" and log.error is not None:
             raise InfrastructureError(f"Inspect could not run {log.eval.task}: {' '.join(log.error.message.split())[:300]}")
-    return Evaluation([Path(log.location) for log in logs], stop.is_set())
+    if failures and not results:
+        raise failures[0]
+    not_started = runs * len(plans) - len(results) - len(failures)
+    return Evaluation([Path(log.location) for log in logs], stop.is_set(), not_started, failures)
 
 
 @contextlib.contextmanager
-def _interrupts(stop: asyncio.Event, stopping: Callable[[], None]) -> Iterator[None]:
-    """Have the first interrupt set `stop`, and leave the second to Python."""
+def _interrupts(stopping: Callable[[], None]) -> Iterator[None]:
+    """Have the first interrupt call `stopping`, and leave the second to Python."""
     loop = asyncio.get_running_loop()
 
     def first() -> None:
         loop.remove_signal_handler(signal.SIGINT)
         stopping()
-        stop.set()
 
     loop.add_signal_handler(signal.SIGINT, first)
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result, Step
 from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.resume import is_over
+from mlagentbench.run.slots import Slots
 from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, find_sample
@@ -45,6 +47,8 @@ def inspect_task(
     listen: Callable[[RunPlan, int], Listener] | None = None,
     stop: asyncio.Event | None = None,
     done: Callable[[RunPlan, int, Result], None] | None = None,
+    failed: Callable[[Exception], None] | None = None,
+    slots: Slots | None = None,
 ) -> InspectTask:
     """A plan as an Inspect task.
 
@@ -54,8 +58,10 @@ def inspect_task(
         listen: makes a listener for a run, by its number from 1.
         stop: set it to end all runs early.
         done: is told each run's result.
+        failed: is told why a run could not be carried out, and has no result.
+        slots: which runs go on at once; None leaves that to Inspect, but for the GPUs.
     """
-    return task_with(planned(**_arguments(plan)), solver=_conduct(plan, listen, stop, done), epochs=runs)
+    return task_with(planned(**_arguments(plan)), solver=_conduct(plan, listen, stop, done, failed, slots), epochs=runs)
 
 
 @inspect_registered(name="run")
@@ -128,10 +134,25 @@ def _conduct(
     listen: Callable[[RunPlan, int], Listener] | None = None,
     stop: asyncio.Event | None = None,
     done: Callable[[RunPlan, int, Result], None] | None = None,
+    failed: Callable[[Exception], None] | None = None,
+    slots: Slots | None = None,
 ) -> Solver:
+    places = slots or Slots()
+
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         number = state.epoch
-        result = await _result(_continued(plan, sample_name(state)), listen(plan, number) if listen else None, stop)
+        async with places.slot(plan.gpus) as slot:
+            if slot is None:
+                # An error in the log, so that a retry carries it out.
+                raise InfrastructureError("the run was not started, since the evaluation was stopped before")
+            try:
+                begun = _continued(replace(plan, gpus=slot.gpus), sample_name(state))
+                result = await _result(begun, listen(plan, number) if listen else None, stop, places.gradings)
+            except Exception as error:
+                # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.
+                if failed:
+                    failed(error)
+                raise
         directory = RunDirectory(plan.log_directory / result.run)
         state.messages = _conversation(plan.task, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")
@@ -153,16 +174,18 @@ def _continued(plan: RunPlan, sample: str | None) -> RunPlan:
     return replace(plan, continues=begun, sample=sample)
 
 
-async def _result(plan: RunPlan, listener: Listener | None, stop: asyncio.Event | None) -> Result:
+async def _result(
+    plan: RunPlan, listener: Listener | None, stop: asyncio.Event | None, gradings: AbstractAsyncContextManager[object]
+) -> Result:
     """Carry a plan out, unless that has been done and only the evaluation does not know."""
     if plan.continues is None:
-        return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call)
+        return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call, gradings=gradings)
     with plan.continues.lock():
         result = plan.continues.result
         if result is not None and is_over(plan.continues):
             return result
         models = current_models(plan.continues.replies())
-        return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call)
+        return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call, gradings=gradings)
 
 
 def _conversation(task: Task, steps: list[Step]) -> list[ChatMessage]:
