@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.errors import ScriptFailed, UsageError
-from mlagentbench.model import GenerateOptions, Models, Script
+from mlagentbench.model import GenerateOptions, Models, Reply, Script, all_replies
 from mlagentbench.records import Usage
 from tests.support import finish
 
@@ -81,3 +82,24 @@ def test_a_bad_file_is_one_line(tmp_path: Path, name: str, text: str, complaint:
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read the scripted replies"):
         Script.named(str(tmp_path / "nowhere.yaml"))
+
+
+def test_where_one_question_fails_the_others_are_given_up() -> None:
+    ended = []
+
+    async def asks(seconds: float, fails: bool) -> Reply:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            ended.append(seconds)
+        if fails:
+            raise ScriptFailed("no reply")
+        return Reply("reply", Usage(), "model")
+
+    async def story() -> None:
+        assert [reply.text for reply in await all_replies([asks(0.01, False), asks(0, False)])] == ["reply", "reply"]
+        with pytest.raises(ScriptFailed):
+            await all_replies([asks(60, False), asks(0.02, True)])
+
+    finish(story())
+    assert sorted(ended) == [0, 0.01, 0.02, 60], "none is left running"

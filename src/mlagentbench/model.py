@@ -6,8 +6,9 @@ prices, which are Inspect's (see `engine/`).
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -180,6 +181,17 @@ class ScriptedModel:
         reply = self.script.reply(self.role, self.position, prompt, options.stop)
         self.position += 1
         return reply
+
+
+async def all_replies(questions: Iterable[Awaitable[Reply]]) -> list[Reply]:
+    """The replies to questions that are asked at once. Where one fails, the others are given up before its error is raised."""
+    asking = [asyncio.ensure_future(question) for question in questions]
+    try:
+        return await asyncio.gather(*asking)
+    finally:
+        for question in asking:
+            question.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
 
 
 class Models(NamedTuple):

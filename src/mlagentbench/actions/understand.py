@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
 from mlagentbench.actions.files import shown
-from mlagentbench.model import GenerateOptions
+from mlagentbench.model import GenerateOptions, all_replies
 
 NAME = "Understand File"
 OPTIONS = GenerateOptions(temperature=0.01, max_tokens=2000)
@@ -46,7 +45,7 @@ async def understand_file(
         READ_PROMPT.format(part=number, parts=len(parts), name=file_name, wanted=things_to_look_for, text=part)
         for number, part in enumerate(parts, start=1)
     ]
-    replies = await asyncio.gather(*(context.ask(prompt, role="fast", purpose=NAME, options=OPTIONS) for prompt in prompts))
+    replies = await all_replies(context.ask(prompt, role="fast", purpose=NAME, options=OPTIONS) for prompt in prompts)
     if len(replies) == 1:
         return replies[0].text
     answers = "\n\n".join(f"Part {number}:\n{reply.text}" for number, reply in enumerate(replies, start=1))

@@ -6,7 +6,6 @@ Input; the last steps stand in the prompt; a long observation is summarised by a
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from mlagentbench.agents.base import render
 from mlagentbench.agents.response import Response, parse_response
 from mlagentbench.environment import Environment
 from mlagentbench.errors import ResponseFormatError
-from mlagentbench.model import GenerateOptions
+from mlagentbench.model import GenerateOptions, all_replies
 from mlagentbench.records import Action, Step
 
 
@@ -122,7 +121,7 @@ class ResearchAgent:
             for number, part in enumerate(parts, start=1)
         ]
         questions = (environment.ask(prompt, role="fast", purpose="summary", options=SUMMARY_OPTIONS) for prompt in prompts)
-        replies = await asyncio.gather(*questions)
+        replies = await all_replies(questions)
         return "(A summary of a long observation.)\n" + "\n".join(reply.text.strip() for reply in replies)
 
 
