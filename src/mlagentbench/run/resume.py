@@ -98,9 +98,11 @@ def _check(directory: RunDirectory, plan: RunPlan) -> None:
         UsageError: it cannot.
     """
     _check_isolation(directory, plan)
+    done = directory.steps()
+    if done:
+        Manifest.load(directory.manifest(len(done)))
     if not is_over(directory):
         return
-    done = directory.steps()
     if done and "final_answer" in done[-1].details:
         last = len(done) - 1
         raise UsageError(f"{directory.name} has ended by its final answer; fork it from an earlier step with --step, from 0 to {last}")
