@@ -1,0 +1,182 @@
+"""`inspect eval-retry` on our logs: each sample goes on with the run it had begun, and nothing that is done is done again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mlagentbench.store.run_directory import RunDirectory, find_runs
+from tests.run.lives import make_task, write_file
+from tests.support import reply
+
+pytestmark = pytest.mark.slow
+
+LIST = reply("List Files", '{"dir_path": "."}')
+END = reply("Final Answer", '{"final_answer": "done"}')
+SLEEP = reply("Execute Script", '{"script_name": "sleeper.py"}')
+ENVIRONMENT = {**os.environ, "INSPECT_DISPLAY": "none", "COLUMNS": "200"}
+
+
+def script(path: Path, *replies: str) -> str:
+    path.write_text(yaml.safe_dump([{"reply": text} for text in replies]))
+    return f"scripted/{path}"
+
+
+def inspect(*arguments: str | Path, folder: Path, logs: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = ENVIRONMENT if logs is None else {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
+    command = [sys.executable, "-m", "inspect_ai", *map(str, arguments)]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished
+
+
+def samples(log: Path) -> list[dict[str, Any]]:
+    """The samples of a log, by epoch."""
+    dumped = inspect("log", "dump", log, folder=log.parent)
+    found: list[dict[str, Any]] = json.loads(dumped.stdout)["samples"] or []
+    return sorted(found, key=lambda sample: int(sample["epoch"]))
+
+
+def the_log(folder: Path) -> Path:
+    (log,) = folder.glob("*.eval")
+    return log
+
+
+def kill_in_its_script(command: list[str], logs: Path, **how: Any) -> None:
+    """Start a run and kill it when it has got to its script."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+    deadline = time.monotonic() + 60
+    while not any("asleep" in path.read_text() for path in logs.glob("*/steps/0003.output.txt")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+
+
+def sleeper(seconds: int) -> str:
+    return write_file("sleeper.py", f"import time\nprint('asleep', flush=True)\ntime.sleep({seconds})\n")
+
+
+def actions(run: RunDirectory) -> list[str]:
+    return [step.action.name for step in run.steps()]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    """A task of no catalogue, so that only the log says where it is."""
+    return make_task(tmp_path / "guess")
+
+
+def test_a_run_of_mlab_that_was_killed_goes_on(tmp_path: Path, task: Path) -> None:
+    logs = tmp_path / "runs"
+    model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, write_file("submission.txt", "12"), END)
+    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    kill_in_its_script(start, logs)
+    (run,) = find_runs(logs)
+    before = run.steps()
+    assert len(before) == 2
+    inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path)
+    (run,) = find_runs(logs)
+    assert run.steps()[:2] == before, "no step is done again"
+    assert actions(run) == ["List Files", "Write File", "Execute Script", "Write File", "Final Answer"]
+    (sample,) = samples(the_log(tmp_path / "retried"))
+    assert sample["scores"]["mlagentbench"]["value"]["success"] == 1.0
+    assert sample["metadata"]["run"] == run.name
+    tools = [message["function"] for message in sample["messages"] if message["role"] == "tool"]
+    assert len(tools) == 5, "the log of the retry tells the whole run"
+
+
+def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
+    """Of three runs, one loses its last reply's model; the others are left as they are."""
+    logs = tmp_path / "runs"
+    path = tmp_path / "s.yaml"
+    model = script(path, write_file("submission.txt", "12"), LIST)
+    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", task, "--model", model, "--log-dir", logs, "--runs", "3"]
+    assert subprocess.run([str(word) for word in start], capture_output=True, timeout=120).returncode == 3
+    assert [sample["error"] is not None for sample in samples(the_log(logs))] == [True] * 3
+    finished, *failed = find_runs(logs)
+    script(path, write_file("submission.txt", "12"), LIST, END)
+    command = [sys.executable, "-m", "mlagentbench", "resume", str(finished.path)]
+    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    result, stamp = finished.result, (finished.path / "result.json").stat().st_mtime_ns
+    log = next(log for log in sorted(logs.glob("*.eval")))
+    inspect("eval-retry", log, "--log-dir", tmp_path / "retried", folder=tmp_path)
+    assert len(find_runs(logs)) == 3, "no run is begun anew"
+    assert (finished.result, (finished.path / "result.json").stat().st_mtime_ns) == (result, stamp), "what is done is not done again"
+    for run in (finished, *failed):
+        assert actions(run) == ["Write File", "List Files", "Final Answer"]
+        assert run.result is not None and run.result.usage["agent"].calls == 3
+    again = the_log(tmp_path / "retried")
+    assert [sample["scores"]["mlagentbench"]["value"]["success"] for sample in samples(again)] == [1.0] * 3
+    assert {sample["metadata"]["run"] for sample in samples(again)} == {run.name for run in find_runs(logs)}
+    inspect("eval-retry", again, "--log-dir", tmp_path / "once-more", folder=tmp_path)
+    assert len(find_runs(logs)) == 3
+    assert len(samples(the_log(tmp_path / "once-more"))) == 3, "a log in which nothing failed can be retried too"
+
+
+def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) -> None:
+    logs = tmp_path / "runs"
+    model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
+    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    process = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(logs.glob("*/steps/0002.json")):
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    (run,) = find_runs(logs)
+    assert run.result is not None and run.result.outcome.ended == "cancelled"
+    inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path)
+    assert actions(run) == ["List Files", "Write File", "Execute Script", "Final Answer"]
+    assert run.result is not None and run.result.outcome.ended == "final_answer"
+
+
+def test_a_run_of_inspect_that_was_killed_goes_on(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
+    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/vectorization", "--model", model, "-T", "variant=mini"]
+    environment = {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
+    kill_in_its_script(command, logs, cwd=tmp_path, env=environment)
+    inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path, logs=logs)
+    (run,) = find_runs(logs)
+    assert actions(run) == ["List Files", "Write File", "Execute Script", "Final Answer"]
+    (sample,) = samples(the_log(tmp_path / "retried"))
+    assert sample["metadata"]["run"] == run.name
+
+
+def test_a_sample_that_inspect_tries_again_at_once_goes_on(tmp_path: Path) -> None:
+    """`--retry-on-error`: the second attempt has the replies that are left, which are none, and neither repeats a step."""
+    logs = tmp_path / "logs"
+    model = script(tmp_path / "s.yaml", LIST, LIST)
+    task = ("mlagentbench/vectorization", "--model", model, "-T", "variant=mini", "--retry-on-error", "2", "--no-fail-on-error")
+    inspect("eval", *task, folder=tmp_path, logs=logs)
+    (run,) = find_runs(logs)
+    assert actions(run) == ["List Files", "List Files"]
+    (sample,) = samples(the_log(logs))
+    assert len(sample["error_retries"]) == 2
+
+
+def test_a_retry_of_a_resumed_run_goes_on_with_that_run(tmp_path: Path, task: Path) -> None:
+    logs = tmp_path / "runs"
+    path = tmp_path / "s.yaml"
+    mlab = [sys.executable, "-m", "mlagentbench"]
+    start = [*mlab, "run", "guess", "--task-path", str(task), "--model", script(path, LIST), "--log-dir", str(logs)]
+    assert subprocess.run(start, capture_output=True, timeout=60).returncode == 3
+    (run,) = find_runs(logs)
+    first = the_log(logs)
+    script(path, LIST, LIST)
+    assert subprocess.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 3
+    (second,) = set(logs.glob("*.eval")) - {first}
+    script(path, LIST, LIST, END)
+    inspect("eval-retry", second, "--log-dir", tmp_path / "retried", folder=tmp_path)
+    assert actions(run) == ["List Files", "List Files", "Final Answer"]
+    assert len(find_runs(logs)) == 1
