@@ -67,9 +67,9 @@ def test_no_text_however_contrived_takes_long(place: Place) -> None:
     for name, text in contrived.items():
         (place.root / name).write_text(text(1))
     after = place.take(before)
-    started = time.monotonic()
+    started = time.process_time()
     changes = place.store.diff(before, after)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert {change.path: change.text is None for change in changes}["huge"]
 
 

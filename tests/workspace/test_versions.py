@@ -92,6 +92,24 @@ def test_a_file_that_stays_the_same_for_long_is_not_let_go(tmp_path: Path) -> No
     assert all(place.store.lost(manifest) == [] for manifest in taken)
 
 
+def test_steps_without_a_change_are_no_versions(tmp_path: Path) -> None:
+    place = run(tmp_path / "a", TWO)
+    first, second = versions(2)
+    taken = steps(place, [first, second, second, second])
+    assert place.store.lost(taken[0]) == []
+
+
+def test_what_a_snapshot_found_in_the_store_is_there_when_it_is_saved(tmp_path: Path) -> None:
+    thrifty, slow = run(tmp_path / "thrifty", KeepLast(versions=1, over_mb=16)), run(tmp_path / "slow")
+    first, second = versions(2)
+    steps(thrifty, [first])
+    (slow.root / "model.pt").write_bytes(first)
+    taken = slow.take()
+    steps(thrifty, [second])
+    taken.save(slow.path / "0000")
+    assert (slow.restored(taken) / "model.pt").read_bytes() == first
+
+
 def test_files_below_the_size_are_all_kept(tmp_path: Path) -> None:
     place = run(tmp_path / "a", KeepLast(versions=1, over_mb=50))
     contents = versions(3)

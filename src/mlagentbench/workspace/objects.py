@@ -186,7 +186,7 @@ class Objects:
         final = self._place(digest)
         with contextlib.suppress(FileNotFoundError):
             if os.stat(final).st_nlink == 1:
-                os.close(os.open(final + GONE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
+                Path(final + GONE).touch(0o444)
                 os.unlink(final)
 
     def is_dropped(self, digest: str) -> bool:
