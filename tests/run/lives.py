@@ -1,10 +1,10 @@
 """A run that is ended at any moment and gone on with: its task, its script, its process, and what must be equal in the end.
 
-    python -m tests.run.lives LOGS TASK SCRIPT TOLD [POINT]
+    python -m tests.run.lives LOGS TASK SCRIPT TOLD [POINT [LAST]]
 
 carries the run of a script out in one process without Inspect: a new one, or the one that LOGS holds. To the file TOLD it writes 0 when it
 begins, and the number of each step that its agent was shown. At the POINT-th change of names or flush to disk it kills itself; with 0 it
-writes their number beside TOLD.
+writes their number beside TOLD. With LAST it does so at every point up to that one, each time in a new process and in LOGS-POINT.
 """
 
 from __future__ import annotations
@@ -207,6 +207,21 @@ def main(logs: Path, task: Path, script: Path, told: Path, point: int | None = N
         told.with_suffix(".points").write_text(str(count()))
 
 
+def at_each(logs: Path, task: Path, script: Path, told: Path, points: range) -> None:
+    """The same at each of some points, each in a process of its own that has no more to import."""
+    for point in points:
+        if os.fork() == 0:
+            main(logs.with_name(f"{logs.name}-{point}"), task, script, told, point)
+            os._exit(0)
+        _, status = os.wait()
+        if not os.WIFSIGNALED(status):
+            sys.exit(f"the process of point {point} was not killed")
+
+
 if __name__ == "__main__":
     paths = [Path(argument) for argument in sys.argv[1:5]]
-    main(*paths, int(sys.argv[5]) if len(sys.argv) > 5 else None)
+    numbers = [int(argument) for argument in sys.argv[5:]]
+    if len(numbers) == 2:
+        at_each(*paths, range(numbers[0], numbers[1] + 1))
+    else:
+        main(*paths, *numbers)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,10 +34,10 @@ class World(NamedTuple):
     script: Path
     folder: Path
 
-    def life(self, logs: Path, point: int | None = None, script: Path | None = None) -> subprocess.Popen[bytes]:
+    def life(self, logs: Path, *points: int, script: Path | None = None) -> subprocess.Popen[bytes]:
         """A process that begins the run of a script in a log directory, or goes on with it."""
         told = (script or logs).with_suffix(".told")
-        words = ["tests.run.lives", logs, self.task, script or self.script, told, *([] if point is None else [point])]
+        words = ["tests.run.lives", logs, self.task, script or self.script, told, *points]
         command = [sys.executable, "-m", *map(str, words)]
         with (self.folder / "errors.txt").open("ab") as errors:
             return subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
@@ -144,7 +143,7 @@ def test_killed_at_random_moments_a_run_comes_to_the_same_end(world: World) -> N
             wait_for_begin(process, logs, lives)
             if len(published(logs)) == len(REPLIES):
                 process.wait(60)  # it only grades: let it
-            time.sleep(dice.uniform(0, whole / 2))
+            time.sleep(dice.uniform(0, whole / 3))
             before = published(logs)
             killed = kill(process, group=dice.random() < 0.5)
             assert_nobody()
@@ -168,13 +167,11 @@ def test_killed_at_every_change_of_names_and_every_flush_a_run_comes_to_the_same
     assert world.life(reference, 0).wait(60) == 0, world.errors()
     points = int(reference.with_suffix(".points").read_text())
     expected = content_of(assert_whole(reference, 0))
-    logs = [world.folder / f"run-{point}" for point in range(1, points + 1)]
-    with ThreadPoolExecutor(2) as pool:
-        ends = pool.map(lambda point: world.life(logs[point - 1], point).wait(60), range(1, points + 1))
-        for log, end in zip(logs, ends, strict=True):
-            assert end == -signal.SIGKILL, world.errors()
-            main(log, world.task, world.script, log.with_suffix(".told"))
-            assert content_of(assert_whole(log, 1)) == expected, log.name
+    assert world.life(world.folder / "run", 1, points).wait(300) == 0, world.errors()
+    for point in range(1, points + 1):
+        logs = world.folder / f"run-{point}"
+        main(logs, world.task, world.script, world.folder / "told")
+        assert content_of(assert_whole(logs, 1)) == expected, f"point {point}"
     print(f"{points} points")
 
 
@@ -246,6 +243,10 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
     expected = content_of(assert_whole(reference, 0))
     process = subprocess.Popen([*start, "--log-dir", str(logs)], stdout=subprocess.DEVNULL, start_new_session=True)
     wait_for_step(process, logs, 2)
+    process.send_signal(signal.SIGSTOP)
+    refused = subprocess.run([*mlab, "resume", str(find_runs(logs)[0].path)], capture_output=True, text=True, timeout=60)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "another process is working on" in refused.stderr
     assert kill(process, group=False)
     assert_nobody()
     kills = 1

@@ -10,6 +10,7 @@ from rich.console import Console
 from mlagentbench.cli.options import Duration
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
+from mlagentbench.engine.model import check_model
 from mlagentbench.run.resume import resume as resumed
 
 
@@ -26,6 +27,8 @@ def resume(run: Path, step: int | None, model: str | None, steps: int | None, se
     RUN is a run's directory. Whatever ended it, it goes on from its last finished step with its files, its agent's memory and what it has
     used of its limits; only the step that was in flight is lost.
     """
+    if model is not None:
+        check_model(model)  # before there is a fork
     console = Console(stderr=as_line)
     with resumed(run, step, model=model, steps=steps, seconds=seconds) as plan:
         assert plan.continues is not None
