@@ -16,6 +16,7 @@ import difflib
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
@@ -62,6 +63,7 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
 
 
+@cache  # every run of many asks, and reading what is installed takes 20 ms
 def _from_entry_points(name: str) -> Callable[..., Agent]:
     found = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if found:
