@@ -1,15 +1,17 @@
-"""Options that several commands share, and the types of their values."""
+"""Options that several commands share, the types of their values, and help in groups."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import JsonValue
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+MEGABYTES = {"m": 1, "g": 1 << 10, "t": 1 << 20}
 
 log_directory_option = click.option(
     "--log-dir",
@@ -28,6 +30,33 @@ task_path_option = click.option(
 )
 
 
+class GroupedCommand(click.Command):
+    """A command whose options stand in the help under headings, in the order in which they are declared.
+
+    Args:
+        groups: the headings, and by each the option that it stands before. What comes before the first stands under `Options`.
+    """
+
+    def __init__(self, *arguments: Any, groups: dict[str, str], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._headings = {before: heading for heading, before in groups.items()}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        heading = "Options"
+        for parameter in self.get_params(ctx):
+            if not isinstance(parameter, click.Option):
+                continue
+            heading = next((self._headings[name] for name in parameter.opts if name in self._headings), heading)
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                found.setdefault(heading, []).append(record)
+        for heading, records in found.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
 class Duration(click.ParamType[float]):
     """A time such as `90`, `90s`, `30m` or `1.5h`, in seconds."""
 
@@ -39,6 +68,35 @@ class Duration(click.ParamType[float]):
         if match is None or float(match[1]) == 0:
             self.fail(f"{value!r} is no time; write it as 90s, 30m or 5h", parameter, context)
         return float(match[1]) * SECONDS[match[2] or "s"]
+
+
+class Size(click.ParamType[int]):
+    """A size such as `900`, `900m` or `1.5g`, in megabytes (of 2^20 bytes)."""
+
+    name = "size"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> int:
+        """Read a size."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", str(value).strip().lower())
+        megabytes = int(float(match[1]) * MEGABYTES[match[2] or "m"]) if match else 0
+        if megabytes < 1:
+            self.fail(f"{value!r} is no size of a megabyte or more; write it as 900m or 4g", parameter, context)
+        return megabytes
+
+
+class Indices(click.ParamType[tuple[str, ...]]):
+    """Names apart by commas, such as `0,1`."""
+
+    name = "indices"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> tuple[str, ...]:
+        """Read the names."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(name.strip() for name in str(value).split(","))
+        if not all(names):
+            self.fail(f"{value!r} names a GPU that has no name; write them as 0,1", parameter, context)
+        return names
 
 
 class KeyValue(click.ParamType[tuple[str, JsonValue]]):

@@ -1,15 +1,20 @@
-"""What a person sees while runs go on: a line a step, and below them what is being done now."""
+"""What a person sees while runs go on: of one run a line a step, and below them what is being done now; of several a table.
+
+Where the output is no terminal, both are plain lines.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from mlagentbench.cli.table import MARKS, RunTable
+from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
 from mlagentbench.report.text import duration, tokens, visible
 from mlagentbench.report.words import headline
@@ -17,23 +22,39 @@ from mlagentbench.run.conduct import RunPlan
 from mlagentbench.store.run_directory import RunDirectory
 
 STATUS_STYLES: Mapping[str, str] = {"ok": "green", "error": "red"}
-MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}
 LAST_OUTPUT = 80
 """Characters of a script's newest line that are shown."""
 
 
 class Progress:
-    """A display of any number of runs. Use it as a context."""
+    """A display of any number of runs. Use it as a context.
 
-    def __init__(self, console: Console, runs: int) -> None:
+    Args:
+        console: where to.
+        runs: how many there will be.
+        moving: False for plain lines on a terminal too.
+    """
+
+    def __init__(self, console: Console, runs: int, *, moving: bool = True) -> None:
         self.console = console
         self._runs = runs
-        self._lines: dict[str, RunProgress] = {}
-        self._live = Live(console=console, refresh_per_second=8, transient=True, get_renderable=self._render)
+        self._moving = moving and console.is_terminal and not console.is_dumb_terminal
+        self._table = RunTable(runs) if runs > 1 and self._moving else None
+        self._one: RunProgress | None = None
+        # What is printed on standard output meanwhile must not end up on standard error, where a console may be.
+        own = not console.stderr
+        self._live = Live(
+            console=console,
+            refresh_per_second=8 if runs == 1 else 4,
+            transient=True,
+            get_renderable=self._render,
+            redirect_stdout=own,
+            redirect_stderr=not own,
+        )
 
     def __enter__(self) -> Progress:
         """Start to display."""
-        if self.console.is_terminal:
+        if self._moving:
             self._live.start()
         return self
 
@@ -41,17 +62,20 @@ class Progress:
         """Leave the steps on the screen, and take the rest away."""
         self._live.stop()
 
-    def listen(self, plan: RunPlan, number: int) -> RunProgress:
+    def listen(self, plan: RunPlan, number: int) -> Listener:
         """The listener of one run."""
+        if self._table is not None:
+            return self._table.start(plan, number)
         name = f"{plan.task.id} {number}" if self._runs > 1 else ""
-        line = RunProgress(self.console, name, plan.run_limits.steps)
-        self._lines[f"{plan.task.id} {number}"] = line
-        return line
+        self._one = RunProgress(self.console, name, plan.run_limits.steps)
+        return self._one
 
     def done(self, plan: RunPlan, number: int, result: Result) -> None:
         """A run is over."""
-        self._lines.pop(f"{plan.task.id} {number}", None)
-        if self._runs > 1:
+        self._one = None
+        if self._table is not None:
+            self._table.end(plan, number, result)
+        elif self._runs > 1:
             info = RunDirectory(plan.log_directory / result.run).info
             self.console.print(Text.assemble((f"{plan.task.id} {number}  ", "bold"), headline(info, result)))
 
@@ -60,7 +84,8 @@ class Progress:
         self.console.print("Stopping: each run is graded as it stands. Interrupt again to stop at once.", style="yellow")
 
     def _render(self) -> RenderableType:
-        return Group(*(line.now() for line in self._lines.values()))
+        one = self._one  # another thread may take it away
+        return self._table or (one.now() if one else Text())
 
 
 class RunProgress:

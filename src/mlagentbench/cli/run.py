@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 from pydantic import JsonValue
 from rich.console import Console
+from rich.text import Text
 
 from mlagentbench.agents.base import make_agent
 from mlagentbench.cli.main import FAILED, INTERRUPTED
-from mlagentbench.cli.options import Duration, KeyValue, log_directory_option, task_path_option
+from mlagentbench.cli.options import Duration, GroupedCommand, Indices, KeyValue, Size, log_directory_option, task_path_option
 from mlagentbench.cli.progress import Progress
-from mlagentbench.cli.summary import as_json, show
+from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
 from mlagentbench.environment import RunLimits
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Result
 from mlagentbench.report.page import write_report
+from mlagentbench.report.text import plural
 from mlagentbench.run.conduct import RunPlan
 from mlagentbench.sandbox import isolation
+from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.tasks.catalogue import find_task
 from mlagentbench.tasks.spec import Variant
@@ -31,7 +36,17 @@ UNSANDBOXED = "No sandbox: the agent's scripts can read and change anything on t
 REPORT = "report.html"
 
 
-@click.command()
+GROUPS = {
+    "The agent": "--agent",
+    "Runs": "--runs",
+    "Limits of a run": "--steps",
+    "Limits of each script (by default the task's own)": "--script-time",
+    "Where scripts run": "--sandbox",
+    "Files and output": "--log-dir",
+}
+
+
+@click.command(cls=GroupedCommand, groups=GROUPS)
 @click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
 @click.option("--agent", default="research", show_default=True, help="Who does the task.")
 @click.option("-A", "--agent-option", "agent_options", multiple=True, type=KeyValue(), metavar="KEY=VALUE", help="An option of the agent.")
@@ -39,29 +54,45 @@ REPORT = "report.html"
 @click.option("--fast-model", help="The model that reads long texts; by default the main one.")
 @click.option("--editor-model", help="The model that edits scripts; by default the main one.")
 @click.option("--runs", default=1, show_default=True, type=click.IntRange(1), help="How often each task is done.")
-@click.option("--parallel", type=click.IntRange(1), help="How many runs go on at once; by default as many as there are cores.")
-@click.option("--steps", type=click.IntRange(1), help="The most steps of a run; by default the task's own limit.")
-@click.option("--time", "seconds", type=Duration(), help="The most time of a run, such as 90s, 30m or 5h; by default the task's own limit.")
-@click.option("--tokens", type=click.IntRange(1), help="The most tokens of a run.")
 @click.option(
-    "--cost", type=click.FloatRange(0, min_open=True), help="The most US dollars of a run; holds where the model's price is known."
+    "--parallel",
+    type=click.IntRange(1),
+    help="How many runs go on at once; by default one a core, and no more than fit into the memory with all that their scripts may take.",
 )
 @click.option(
     "--variant", type=click.Choice(["mini", "full"]), default="full", show_default=True, help="The data: real, or small and generated."
 )
+@click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
+@click.option("--steps", type=click.IntRange(1), help="Steps; by default the task's own limit.")
+@click.option("--time", "seconds", type=Duration(), help="Time in all, such as 90s, 30m or 5h; by default the task's own limit.")
+@click.option("--working-time", type=Duration(), help="Time without the waiting for rate limits and before retries.")
+@click.option("--tokens", type=click.IntRange(1), help="Tokens.")
+@click.option("--cost", type=click.FloatRange(0, min_open=True), help="US dollars; holds where the model's price is known.")
+@click.option("--script-time", type=Duration(), help="Time, such as 10m; the limit of the run holds too.")
+@click.option("--memory", type=Size(), help="Memory, such as 900m or 4g; a bare number is megabytes.")
+@click.option("--processes", type=click.IntRange(1), help="Processes at once.")
+@click.option("--file-size", type=Size(), help="The size of any file that it writes, such as 4g.")
+@click.option("--workspace-size", type=Size(), help="The size of the workspace, such as 16g.")
+@click.option("--output", type=click.IntRange(1), metavar="KB", help="How much of its output is kept, head and tail; 256 by default.")
 @click.option(
     "--sandbox",
     type=click.Choice(isolation.CHOICES),
     default="auto",
     show_default=True,
-    help="What scripts run in; auto takes the strongest there is.",
+    help="What isolates them; auto takes the strongest there is.",
 )
-@click.option("--python", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The interpreter of the agent's scripts.")
-@click.option("--gpu", "gpus", multiple=True, help="A GPU that scripts may use, by its index; can be given again.")
-@click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
-@click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, and nothing else, on standard output.")
+@click.option("--python", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Their interpreter.")
+@click.option(
+    "--gpus",
+    "--gpu",
+    "gpus",
+    multiple=True,
+    type=Indices(),
+    help="GPUs by their indices, such as 0,1. Each run of a task that wants one has one to itself, and waits until one is free.",
+)
 @log_directory_option
 @task_path_option
+@click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, as it ends, and nothing else, on standard output.")
 def run(
     task_ids: Sequence[str],
     agent: str,
@@ -71,27 +102,44 @@ def run(
     editor_model: str | None,
     runs: int,
     parallel: int | None,
+    variant: Variant,
+    score_steps: bool,
     steps: int | None,
     seconds: float | None,
+    working_time: float | None,
     tokens: int | None,
     cost: float | None,
-    variant: Variant,
+    script_time: float | None,
+    memory: int | None,
+    processes: int | None,
+    file_size: int | None,
+    workspace_size: int | None,
+    output: int | None,
     sandbox: isolation.Choice,
     python: Path | None,
-    gpus: Sequence[str],
-    score_steps: bool,
-    as_lines: bool,
+    gpus: Sequence[Sequence[str]],
     log_directory: Path,
     task_paths: Sequence[Path],
+    as_lines: bool,
 ) -> int:
     """Run an agent on tasks, and grade what it leaves.
 
-    The exit status is 3 when a run ended by a failure that was not the agent's, such as a provider's, and 0 otherwise.
+    The first interrupt (Ctrl-C) ends all runs, and each is graded as it stands; the second stops at once. The exit status is 3 when a run
+    ended by a failure that was not the agent's, such as a provider's, 130 after an interrupt, and 0 otherwise.
     """
     tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
     options = dict(agent_options)
     if getattr(make_agent(agent, options), "needs_model", True) and model is None:
         raise UsageError(f"the agent {agent!r} needs a model; name one with --model, such as --model openai/gpt-4o")
+    script_limits = {
+        "seconds": script_time,
+        "memory_mb": memory,
+        "processes": processes,
+        "file_mb": file_size,
+        "workspace_mb": workspace_size,
+        "output_kb": output,
+    }
+    cards = _distinct([gpu for some in gpus for gpu in some])
     plans = []
     for task in tasks:
         plan = RunPlan(
@@ -102,22 +150,52 @@ def run(
             variant=variant,
             sandbox=sandbox,
             python=python or Path(sys.executable),
-            gpus=tuple(gpus),
+            gpus=cards if task.spec.gpu else (),
             score_steps=score_steps,
         )
         own = plan.run_limits
-        limits = RunLimits(steps=steps or own.steps, time=seconds or own.time, tokens=tokens, cost=cost)
-        plans.append(replace(plan, limits=limits))
+        limits = RunLimits(steps=steps or own.steps, time=seconds or own.time, working_time=working_time, tokens=tokens, cost=cost)
+        given = {name: value for name, value in script_limits.items() if value is not None}
+        plans.append(replace(plan, limits=limits, box_limits=replace(plan.script_limits, **given)))  # type: ignore[arg-type]
     console = Console(stderr=as_lines)
     evaluation, directories = carry_out(
-        plans, console, model=model, fast_model=fast_model, editor_model=editor_model, runs=runs, parallel=parallel
+        plans,
+        console,
+        model=model,
+        fast_model=fast_model,
+        editor_model=editor_model,
+        runs=runs,
+        parallel=parallel,
+        tell=JsonLines() if as_lines else None,
     )
-    if as_lines:
-        for directory in directories:
-            click.echo(as_json(directory))
-    else:
+    if not as_lines:
         print_results(console, directories, evaluation)
     return status(directories, evaluation)
+
+
+class JsonLines:
+    """Prints runs as lines of JSON until nobody reads them any more, which is no reason to end the others."""
+
+    def __init__(self) -> None:
+        self._read = True
+
+    def __call__(self, directory: RunDirectory) -> None:
+        """Print a run that is over."""
+        if not self._read:
+            return
+        try:
+            click.echo(as_json(directory))
+        except BrokenPipeError:
+            self._read = False
+            # What is still in the buffer would fail again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _distinct(gpus: Sequence[str]) -> tuple[str, ...]:
+    twice = [gpu for gpu, count in Counter(gpus).items() if count > 1]
+    if twice:
+        raise UsageError(f"the GPU {twice[0]} is named twice; no two runs share one")
+    return tuple(gpus)
 
 
 def carry_out(
@@ -129,35 +207,62 @@ def carry_out(
     editor_model: str | None = None,
     runs: int = 1,
     parallel: int | None = None,
+    tell: Callable[[RunDirectory], None] | None = None,
 ) -> tuple[Evaluation, list[RunDirectory]]:
     """Carry out plans under a progress display.
 
+    Args:
+        plans: what to do, each plan `runs` times.
+        console: where progress is shown.
+        model: the agent's.
+        fast_model: the one that reads long texts.
+        editor_model: the one that edits scripts.
+        runs: how often.
+        parallel: how many runs go on at once; None for what the machine carries.
+        tell: is given each run as soon as it is over.
+
+    Returns:
+        What came of it, and the runs that are over, those of each plan together.
+
     Raises:
-        SandboxUnavailable: the sandbox asked for cannot be had here; nothing was run.
+        SandboxUnavailable: the sandbox or a GPU asked for cannot be had here; nothing was run.
     """
     if isolation.choose(plans[0].sandbox).isolation == "none":
         console.print(UNSANDBOXED, style="bold red")
-    directories: list[RunDirectory] = []
-    progress = Progress(console, runs * len(plans))
+    else:
+        gpu_nodes(tuple(dict.fromkeys(gpu for plan in plans for gpu in plan.gpus)))
+    over: dict[tuple[int, int], RunDirectory] = {}
+    # A table that moves and lines that stay cannot share a terminal.
+    progress = Progress(console, runs * len(plans), moving=tell is None or not sys.stdout.isatty())
 
     def done(plan: RunPlan, number: int, result: Result) -> None:
         progress.done(plan, number, result)
-        directories.append(RunDirectory(plan.log_directory / result.run))
+        directory = RunDirectory(plan.log_directory / result.run)
+        over[plans.index(plan), number] = directory
+        if tell:
+            tell(directory)
 
     with progress:
         watch = Watch(progress.listen, done, progress.stopping)
         evaluation = evaluate(plans, watch, model=model, fast_model=fast_model, editor_model=editor_model, runs=runs, parallel=parallel)
-    return evaluation, directories
+    if evaluation.not_started:
+        console.print(f"{plural(evaluation.not_started, 'run')} not started.", style="yellow")
+    for failure in evaluation.failures:
+        console.print(Text(f"A run could not be carried out: {' '.join(str(failure).split()) or type(failure).__name__}", style="red"))
+    return evaluation, [over[place] for place in sorted(over)]
 
 
 def print_results(console: Console, directories: Sequence[RunDirectory], evaluation: Evaluation) -> None:
-    """A panel a run, and where the logs and the report are."""
+    """A panel for one run, a table for several, and where the logs and the report are."""
     if not directories:
         return
     logs = directories[0].path.parent
     report = write_report(logs, logs / REPORT)
-    for directory in directories:
-        show(console, directory, [("log", directory.path), *(("Inspect log", log) for log in evaluation.logs), ("report", report)])
+    places = [*(("Inspect log", log) for log in evaluation.logs), ("report", report)]
+    if len(directories) == 1:
+        show(console, directories[0], [("log", directories[0].path), *places])
+    else:
+        show_all(console, directories, [("logs", logs), *places])
 
 
 def status(directories: Sequence[RunDirectory], evaluation: Evaluation) -> int:
@@ -165,4 +270,4 @@ def status(directories: Sequence[RunDirectory], evaluation: Evaluation) -> int:
     if evaluation.stopped:
         return INTERRUPTED
     results = [directory.result for directory in directories]
-    return FAILED if any(result is None or result.outcome.ended == "infrastructure" for result in results) else 0
+    return FAILED if evaluation.failures or any(result is None or result.outcome.ended == "infrastructure" for result in results) else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from mlagentbench.records import Result, RunInfo
 from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens
-from mlagentbench.report.words import FLAGS, baseline_words, direction_words, headline, outcome_words
+from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words
 from mlagentbench.store.run_directory import RunDirectory
 
 
@@ -65,6 +66,42 @@ def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, 
     style = "green" if result.success else "yellow"
     title = Text(headline(info, result), style=f"bold {style}")
     console.print(Panel(table, title=title, title_align="left", border_style=style, padding=(1, 2)))
+
+
+def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequence[tuple[str, Path]]) -> None:
+    """Several runs as a table, a line each, and below it how those of each task went.
+
+    Args:
+        console: where to.
+        directories: the runs.
+        places: what can be opened, and where it lies.
+    """
+    runs = [(directory.info, _result(directory)) for directory in directories]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("run", no_wrap=True, overflow="ellipsis")
+    table.add_column("verdict", overflow="fold")
+    for heading in ("score", "improvement", "steps", "time", "tokens"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for info, result in runs:
+        table.add_row(
+            info.run,
+            Text(VERDICTS[result.outcome.verdict] + ("" if result.outcome.ended == "final_answer" else f", {outcome_words(result)}")),
+            quantity(result.score.value, info.unit) if result.score else "",
+            percent(result.improvement) if result.improvement is not None else "",
+            str(result.steps),
+            duration(result.seconds),
+            tokens(result.total_usage.tokens),
+            style="green" if result.success else None,
+        )
+    console.print(table)
+    for task in dict.fromkeys(info.task for info, _ in runs):
+        verdicts = Counter(VERDICTS[result.outcome.verdict] for info, result in runs if info.task == task)
+        told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        console.print(Text.assemble((task, "bold"), f": {plural(verdicts.total(), 'run')}: {told}"))
+    for flag in dict.fromkeys(flag for _, result in runs for flag in result.outcome.flags):
+        console.print(Text(f"{FLAGS[flag].title}: {FLAGS[flag].meaning}", style="yellow"))
+    for label, path in places:
+        console.print(Text.assemble((f"{label}  ", "dim"), str(path)), soft_wrap=True)
 
 
 def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:

@@ -98,6 +98,8 @@ class TaskSpec(Record):
     read_only: tuple[Glob, ...] = ()
     """Top-level names of data that neither the agent nor its scripts may change."""
     network: bool = False
+    gpu: bool = True
+    """False where scripts have no use for a GPU: the runs are given none, and wait for none."""
     extras: tuple[str, ...] = ()
     """Extras of this package that the task needs, as in `pip install mlagentbench[vision]`."""
     limits: Limits = Limits()

@@ -1,0 +1,223 @@
+"""What runs cost each other: 1, 10 and 100 scripted runs of a tiny task at once, each number measured in a process of its own.
+
+The model is scripted and answers at once; the grader counts lines. Every fourth step runs a script, in one of two ways:
+
+- wait: the scripts sleep, so that a step takes two seconds on average, as with a model that thinks. Nobody needs the cores but the
+  framework and the starting of scripts: a run that takes longer beside others than alone was slowed down by those.
+- compute: the scripts need a core. What those of one run take, times the runs, over the cores, is the scripts' own share of the machine:
+  no run can be faster than that.
+
+`framework` is processor time of the harness's own process a step, imports left out; in `wait` for a single run it holds what is done once.
+`stalled` is the longest time for which its event loop answered nobody. `slower` is the steps of a run, grading apart, beside the others
+over alone, or over the scripts' share where that is more: of the middle run, and of the slowest.
+
+    python benchmarks/parallel.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+CORES = len(os.sched_getaffinity(0))
+COUNTS = (1, 10, 100)
+SCRIPTS = {"wait": "import time; time.sleep(8)", "compute": "sum(range(12_000_000))"}
+EVERY = 4
+"""One step in so many runs a script."""
+
+TOML = """\
+id = "tiny"
+title = "Nothing to do"
+category = "none"
+modality = "none"
+published = 2026-01-01
+[metric]
+name = "lines"
+direction = "maximize"
+[submission]
+mode = "file"
+files = ["notes.txt"]
+required = ["notes.txt"]
+"""
+GRADE = """\
+from mlagentbench.records import Baseline, Score
+
+
+def grade(context):
+    with context.submission.open("notes.txt") as file:
+        return Score(value=float(len(file.read().splitlines())), baseline=Baseline(value=1.0, source="measured"))
+"""
+
+
+def make_task(folder: Path, script: str) -> None:
+    (folder / "starter").mkdir(parents=True)
+    (folder / "task.toml").write_text(TOML)
+    (folder / "problem.md").write_text("Write lines into notes.txt.")
+    (folder / "grade.py").write_text(GRADE)
+    (folder / "starter" / "train.py").write_text(script + "\n")
+
+
+def make_replies(path: Path, steps: int) -> None:
+    cycle = (
+        ("Execute Script", {"script_name": "train.py"}),
+        ("List Files", {"dir_path": "."}),
+        ("Append File", {"file_name": "notes.txt", "content": "The plan goes on.\n"}),
+        ("Inspect Script Lines", {"script_name": "train.py", "start_line_number": 1, "end_line_number": 60}),
+    )
+    assert len(cycle) == EVERY
+    actions = [("Write File", {"file_name": "notes.txt", "content": "A plan.\n"}), *(cycle[number % EVERY] for number in range(steps - 2))]
+    actions.append(("Final Answer", {"final_answer": "done"}))
+    thoughts = "".join(f"{name}: It is clear.\n\n" for name in ("Reflection", "Research Plan and Status", "Fact Check", "Thought"))
+    replies = (f"{thoughts}Action: {name}\nAction Input: {json.dumps(arguments)}\n" for name, arguments in actions)
+    path.write_text("".join(json.dumps({"reply": reply}) + "\n" for reply in replies))
+
+
+class Stalls:
+    """Asks an event loop for a sign of life, from a thread, and keeps how long it took at worst."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+        self._over = threading.Event()
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        threading.Thread(target=self._ask, args=(loop,), daemon=True).start()
+
+    def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._over.wait(0.01):
+            answered, asked = threading.Event(), time.perf_counter()
+            try:
+                loop.call_soon_threadsafe(answered.set)
+            except RuntimeError:  # the loop is closed
+                return
+            if answered.wait(60):
+                self.worst = max(self.worst, time.perf_counter() - asked)
+
+    def stop(self) -> None:
+        self._over.set()
+
+
+class Nowhere(io.StringIO):
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def processor_seconds(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]:
+    """Do so many runs at once in this process."""
+    from rich.console import Console
+
+    from mlagentbench.cli.progress import Progress
+    from mlagentbench.engine.evaluate import Watch, evaluate
+    from mlagentbench.environment import RunLimits
+    from mlagentbench.run.conduct import RunPlan
+    from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+    from mlagentbench.tasks.catalogue import load_task
+
+    make_task(folder / "tiny", script)
+    make_replies(folder / "replies.jsonl", steps)
+    plan = RunPlan(
+        task=load_task(folder / "tiny"),
+        agent="research",
+        log_directory=prepare_log_directory(folder / "logs"),
+        variant="mini",
+        limits=RunLimits(steps=steps),
+        score_steps=False,
+    )
+    done: list[RunDirectory] = []
+    stalls, started = Stalls(), list[float]()
+    # A terminal of a usual size, whose bytes go nowhere: to show what goes on is part of the cost.
+    console = Console(file=Nowhere(), force_terminal=True, width=120, height=40)
+    progress = Progress(console, count)
+
+    def listen(plan: RunPlan, number: int) -> Any:
+        if not started:
+            started.append(processor_seconds(resource.RUSAGE_SELF))
+            stalls.start(asyncio.get_running_loop())
+        return progress.listen(plan, number)
+
+    def finished(plan: RunPlan, number: int, result: Any) -> None:
+        progress.done(plan, number, result)
+        done.append(RunDirectory(plan.log_directory / result.run))
+
+    begun = time.perf_counter()
+    with progress:
+        evaluate([plan], Watch(listen, finished, lambda: None), model=f"scripted/{folder / 'replies.jsonl'}", runs=count, parallel=count)
+    wall = time.perf_counter() - begun
+    stalls.stop()
+    used = processor_seconds(resource.RUSAGE_SELF) - started[0]
+    results = [directory.result for directory in done]
+    assert len(results) == count and all(result and result.steps == steps and result.score for result in results)
+    return {
+        "wall": wall,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "framework": 1000 * used / (count * steps),
+        "children": processor_seconds(resource.RUSAGE_CHILDREN),
+        "stalled": stalls.worst,
+        "seconds": [result.seconds for result in results if result],
+    }
+
+
+def apart(count: int, steps: int, script: str) -> dict[str, Any]:
+    """The same in a process of its own, so that its peak of memory is its own."""
+    with tempfile.TemporaryDirectory() as name:
+        command = [sys.executable, __file__, "--one", str(count), "--steps", str(steps), "--script", script, "--folder", name]
+        found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return found
+
+
+def script_seconds(script: str) -> float:
+    """Processor time of a script with its interpreter."""
+    before = processor_seconds(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-I", "-c", script], check=True)
+    return processor_seconds(resource.RUSAGE_CHILDREN) - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one script a run rather than three")
+    for hidden in ("--one", "--steps", "--script", "--folder"):
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.one:
+        print(json.dumps(measure(int(asked.one), int(asked.steps), asked.script, Path(asked.folder))))
+        return
+    scripts = 1 if asked.quick else 3
+    steps = 2 + EVERY * scripts
+    print(f"{CORES} cores, {steps} steps a run, {scripts} of them scripts")
+    print(
+        f"{'':>7} {'runs':>5} {'wall s':>7} {'a run s':>8} {'memory MB':>10} {'framework ms':>13} {'stalled s':>10} {'slower: middle':>15}"
+        f" {'slowest':>8}"
+    )
+    for kind, script in SCRIPTS.items():
+        alone, share = 0.0, scripts * script_seconds(script) / CORES
+        for count in COUNTS:
+            found = apart(count, steps, script)
+            seconds = found["seconds"]
+            alone = alone or seconds[0]
+            least = max(alone, count * share)
+            print(
+                f"{kind:>7} {count:>5} {found['wall']:>7.1f} {statistics.median(seconds):>8.1f} {found['memory']:>10.0f}"
+                f" {found['framework']:>13.1f} {found['stalled']:>10.2f} {statistics.median(seconds) / least:>15.2f}"
+                f" {max(seconds) / least:>8.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

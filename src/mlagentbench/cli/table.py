@@ -1,0 +1,174 @@
+"""Many runs at once on a terminal: a line for each that fits, and counts of all."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from rich.cells import set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.style import Style
+
+from mlagentbench.records import Result, Step, Verdict
+from mlagentbench.report.text import duration, percent, quantity, tokens, visible
+from mlagentbench.report.words import VERDICTS
+from mlagentbench.run.conduct import RunPlan
+
+MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}
+STYLES: Mapping[str, Style] = {name: Style.parse(name) for name in ("bold", "dim", "cyan", "green", "red", "yellow")}
+MOST_SHOWN = 200
+"""Lines at most, however tall a terminal says it is."""
+FRAME = 3
+"""Lines that are not runs: the headings, the counts, and one for the cursor."""
+
+
+class Row:
+    """One run: its listener while it goes on, and its line in the table."""
+
+    def __init__(self, plan: RunPlan, number: int) -> None:
+        self.plan = plan
+        self.number = number
+        self.step_count = 0
+        self.tokens = 0
+        self.doing = "starting"
+        self.since = time.monotonic()
+        self.last = ""
+        self.verdict: Verdict | None = None
+        self.seconds = 0.0
+        self._output = ""
+
+    def activity(self, text: str) -> None:
+        """What is being done now."""
+        self.doing, self.since, self._output = visible(text).replace("\n", " "), time.monotonic(), ""
+
+    def output(self, text: str) -> None:
+        """A script's newest line is the last that was heard of the run."""
+        lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
+        self._output = visible(lines[-1])[-200:]
+        self.last = self._output.strip() or self.last
+
+    def step(self, step: Step) -> None:
+        """A step is done."""
+        self.step_count = step.number
+        self.tokens += step.usage.tokens
+        self.doing, self.since = "thinking", time.monotonic()
+        lines = [line for line in visible(step.observation).splitlines() if line.strip()]
+        told = lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else step.action.name
+        self.last = f"{MARKS.get(step.status, '!')} {told}"
+
+    def end(self, result: Result) -> None:
+        """The run is over."""
+        self.verdict = result.outcome.verdict
+        self.tokens = result.total_usage.tokens
+        self.seconds = result.seconds
+        self.doing = "over"
+        self.last = verdict_words(self.plan, result)
+
+
+def verdict_words(plan: RunPlan, result: Result) -> str:
+    """A verdict and what it is for, in a few words: `success: 3.03 ms (+99.7 %)`, `invalid submission: train.py cannot be imported`."""
+    verdict = VERDICTS[result.outcome.verdict]
+    if result.score is None:
+        return f"{verdict}: {result.outcome.reason}" if result.outcome.reason else verdict
+    change = f" ({percent(result.improvement)})" if result.improvement is not None else ""
+    return f"{verdict}: {quantity(result.score.value, plan.task.spec.metric.unit)}{change}"
+
+
+class _Column(NamedTuple):
+    heading: str
+    width: int
+    right: bool = False
+
+
+class RunTable:
+    """All runs: those that go on, as many as fit the terminal's height, then those that have ended last, and counts of all.
+
+    Where not all that go on fit, those are shown that something has happened to last; they keep their order.
+
+    Args:
+        total: how many runs there will be.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._active: dict[tuple[str, int], Row] = {}
+        self._over: deque[Row] = deque(maxlen=MOST_SHOWN)
+        self._ended: Counter[str] = Counter()
+        self._tokens = 0
+        self._began = time.monotonic()
+
+    def start(self, plan: RunPlan, number: int) -> Row:
+        """A run goes on from now."""
+        row = self._active[plan.task.id, number] = Row(plan, number)
+        return row
+
+    def end(self, plan: RunPlan, number: int, result: Result) -> None:
+        """A run is over."""
+        row = self._active.pop((plan.task.id, number), None) or Row(plan, number)
+        row.end(result)
+        self._tokens += row.tokens
+        self._ended["not the agent's" if result.outcome.ended in ("infrastructure", "cancelled") else VERDICTS[result.outcome.verdict]] += 1
+        self._over.append(row)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # Rich asks from a thread of its own, while the runs go on.
+        active, over = list(self._active.values()), list(self._over)
+        room = max(1, min(MOST_SHOWN, console.height - FRAME))
+        shown = sorted(active, key=lambda row: row.since, reverse=True)[:room]
+        shown = [row for row in active if row in shown] if len(active) > room else active
+        ended = list(islice(reversed(over), room - len(shown)))
+        columns = _columns([row.plan.task.id for row in (*shown, *ended)], options.max_width)
+        yield from _line([column.heading for column in columns], columns, "bold")
+        for row in shown:
+            yield from _line(_cells(row, columns), columns, None)
+        for row in ended:
+            yield from _line(_cells(row, columns), columns, "green" if row.verdict == "success" else "dim")
+        yield Segment(set_cell_size(self._counts(active, len(active) - len(shown)), options.max_width), STYLES["cyan"])
+
+    def _counts(self, active: list[Row], hidden: int) -> str:
+        running = f"{len(active)} running" + (f" ({hidden} not shown)" if hidden else "")
+        waiting = self._total - len(active) - sum(self._ended.values())
+        ended = ", ".join(f"{count} {words}" for words, count in self._ended.most_common())
+        parts = [running, f"{waiting} waiting" if waiting else "", f"{sum(self._ended.values())} over" + (f": {ended}" if ended else "")]
+        used = self._tokens + sum(row.tokens for row in active)
+        return " · ".join(part for part in (*parts, f"{tokens(used)} tokens", duration(time.monotonic() - self._began)) if part)
+
+
+def _columns(tasks: list[str], width: int) -> list[_Column]:
+    """The columns that a width has room for."""
+    columns = [_Column("task", min(20, max(4, *map(len, tasks), 4))), _Column("run", 4, True), _Column("step", 8, True)]
+    if width >= 90:
+        columns += [_Column("tokens", 10, True)]
+    columns += [_Column("for", 12, True)]
+    left = width - sum(column.width + 2 for column in columns)
+    if left < 40:
+        return [*columns, _Column("now", max(0, left))]
+    return [*columns, _Column("now", left * 2 // 5), _Column("last", left - left * 2 // 5 - 2)]
+
+
+def _cells(row: Row, columns: list[_Column]) -> list[str]:
+    cells = {
+        "task": row.plan.task.id,
+        "run": str(row.number),
+        "step": f"{row.step_count}/{row.plan.run_limits.steps}",
+        "tokens": tokens(row.tokens),
+        "for": duration(time.monotonic() - row.since if row.verdict is None else row.seconds),
+        # Without a column of its own, a verdict takes the place of what is done now.
+        "now": row.last if row.verdict is not None and columns[-1].heading == "now" else row.doing,
+        "last": row.last,
+    }
+    return [cells[column.heading] for column in columns]
+
+
+def _line(cells: list[str], columns: list[_Column], style: str | None) -> Iterator[Segment]:
+    """A line made by hand: Rich's own tables take ten times as long, and a hundred runs are drawn several times a second."""
+    parts = []
+    for cell, column in zip(cells, columns, strict=True):
+        fitted = set_cell_size(cell, column.width)
+        parts.append(fitted.rstrip().rjust(column.width) if column.right else fitted)
+    yield Segment("  ".join(parts), STYLES[style] if style else None)
+    yield Segment.line()
