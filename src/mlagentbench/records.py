@@ -143,7 +143,7 @@ class Baseline(Record):
     """The starter's own score, and where it comes from."""
 
     value: float
-    """The mean of `values`."""
+    """What scores are compared with: the mean of `values`, or their median where the score itself is one."""
     values: tuple[float, ...] = ()
     source: Literal["side_by_side", "measured", "paper"]
 

@@ -37,6 +37,12 @@ LIMITS = BoxLimits(seconds=300, memory_mb=1024, processes=32, file_mb=16, worksp
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 NO_SANDBOX = ("nothing keeps the layer from the host's files, its network and the grader's process",)
 FEWEST_ROUNDS = 3
+MOST_ROUNDS = 4
+"""Times the planned rounds, on a machine so unsteady that the verdict is in doubt."""
+STEADY = 0.1
+"""Range over median of a layer's seconds up to which its machine is steady."""
+NEAR = 1.3
+"""Ratio of the two layers' seconds up to which more rounds could turn the verdict."""
 SMALL_SECONDS = 20.0
 """For a forward pass on one of the small cases."""
 
@@ -62,7 +68,9 @@ PLANS: dict[Variant, Plan] = {
 
 
 def grade(context: GradingContext) -> Score:
-    """The median seconds of the agent's forward pass, and beside it the mean of the starter's, measured in turns with it.
+    """The median seconds of the agent's forward pass, and beside it the median of the starter's, measured in turns with it.
+
+    Medians on both sides: a pass that a busy machine held up counts for neither.
 
     Raises:
         InvalidSubmission: the layer cannot be run, returns wrong numbers, takes too long, or works elsewhere than in its forward pass.
@@ -89,7 +97,7 @@ def grade(context: GradingContext) -> Score:
         submission.rest()
         theirs, ours = _rounds(plan, submission, starter, lambda: _fresh(root))
         submission.rest()
-    value, baseline = statistics.median(theirs), statistics.fmean(ours)
+    value, baseline = statistics.median(theirs), statistics.median(ours)
     return Score(
         value=value,
         baseline=Baseline(value=baseline, values=tuple(ours), source="side_by_side"),
@@ -130,7 +138,9 @@ def _rounds(plan: Plan, submission: Layer, starter: Layer, fresh: Draw) -> tuple
     """Seconds of both layers in turns, which of them is first changing from round to round."""
     seconds: dict[Layer, list[float]] = {submission: [], starter: []}
     submission.freeze()
-    for number in range(plan.rounds):
+    for number in range(MOST_ROUNDS * plan.rounds):
+        if number >= plan.rounds and not _in_doubt(*seconds.values()):
+            break
         if number >= FEWEST_ROUNDS and sum(map(sum, seconds.values())) > plan.budget:
             break
         inputs = draw(plan.case, fresh())
@@ -138,6 +148,13 @@ def _rounds(plan: Plan, submission: Layer, starter: Layer, fresh: Draw) -> tuple
             with layer.awake():
                 seconds[layer].append(layer.forward(plan.case, inputs, plan.seconds))
     return seconds[submission], seconds[starter]
+
+
+def _in_doubt(theirs: Sequence[float], ours: Sequence[float]) -> bool:
+    """Whether the passes differ so much among themselves that more of them could turn the verdict."""
+    medians = [statistics.median(seconds) for seconds in (theirs, ours)]
+    near = 1 / NEAR < medians[0] / medians[1] < NEAR
+    return near and any(max(seconds) - min(seconds) > STEADY * median for seconds, median in zip((theirs, ours), medians, strict=True))
 
 
 def _fresh(root: np.random.SeedSequence) -> np.random.Generator:
