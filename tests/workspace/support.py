@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from pathlib import Path
 
@@ -16,6 +18,23 @@ def disk_bytes(*folders: Path) -> int:
         if not path.is_dir():
             blocks[path.lstat().st_ino] = path.lstat().st_blocks
     return sum(blocks.values()) * 512
+
+
+def tree(root: Path) -> dict[bytes, object]:
+    """All that a folder holds: kinds, modes, contents, links, times."""
+    found: dict[bytes, object] = {}
+    for folder, folders, files in os.walk(os.fsencode(root)):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            held: object = None
+            if stat.S_ISLNK(status.st_mode):
+                held = os.readlink(path)
+            elif stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    held = (file.read(), status.st_mtime_ns)
+            found[os.path.relpath(path, os.fsencode(root))] = (status.st_mode, held)
+    return found
 
 
 class Place:

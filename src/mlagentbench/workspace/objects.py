@@ -77,7 +77,7 @@ class Objects:
                 (self.root / "tmp").mkdir(parents=True, exist_ok=True)
                 _sweep(self.root / "tmp")
                 self._scratch, descriptor = _own_folder(self.root / "tmp")
-                weakref.finalize(self, _give_up, self._scratch, descriptor)
+                weakref.finalize(self, _give_up, self._scratch, descriptor, os.getpid())
             return self._scratch
 
     def put(self, content: bytes) -> Content:
@@ -321,6 +321,8 @@ def _sweep(parent: Path) -> None:
             os.close(descriptor)
 
 
-def _give_up(scratch: Path, descriptor: int) -> None:
-    shutil.rmtree(scratch, ignore_errors=True)
+def _give_up(scratch: Path, descriptor: int, owner: int) -> None:
+    # A forked child ends with the same duties, and the folder is not its own.
+    if os.getpid() == owner:
+        shutil.rmtree(scratch, ignore_errors=True)
     os.close(descriptor)
