@@ -118,7 +118,10 @@ def test_the_session_ends_with_the_run(environment: Environment) -> None:
     async def story() -> None:
         await environment.start()
         await say(environment, "import subprocess; p = subprocess.Popen(['sleep', '4321.25'])")
-        assert sleepers()
+        deadline = time.monotonic() + 10
+        while not sleepers():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         environment.close()
         assert not sleepers()
 

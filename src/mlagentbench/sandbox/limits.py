@@ -162,7 +162,7 @@ class DiskWatch:
         limit: bytes.
     """
 
-    LONGEST = 30.0
+    LONGEST = 5.0
     """Seconds after which it looks in any case: what another process freed can hide what this one wrote."""
     SHARE = 0.05
     """Of the time at most that goes into looking."""
