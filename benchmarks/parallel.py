@@ -33,7 +33,7 @@ from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
 COUNTS = (1, 10, 100)
-SCRIPTS = {"wait": "import time; time.sleep(8)", "compute": "sum(range(12_000_000))"}
+SCRIPTS = {"wait": "import time; time.sleep(8)", "compute": "sum(range(40_000_000))"}
 EVERY = 4
 """One step in so many runs a script."""
 
