@@ -7,7 +7,7 @@ VENV := .venv/bin
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install:  ## the environment, .venv, from the lock (EXTRAS="openai anthropic" adds model providers)
+install:  ## the environment, .venv, from the lock (EXTRAS="openai anthropic tasks" adds model providers, and what tasks need)
 	@sh tools/environment.sh $(EXTRAS)
 	@sh tools/system.sh bubblewrap
 
@@ -17,7 +17,8 @@ demo: install  ## the whole loop on a real task: no key, no network
 dev:  ## install, and the tools of the targets below
 	@sh tools/environment.sh dev $(EXTRAS)
 
-test: dev  ## the tests (ARGS="tests/sandbox -k kill" chooses some)
+test:  ## the tests (ARGS="tests/sandbox -k kill" chooses some)
+	@sh tools/environment.sh dev tasks $(EXTRAS)
 	@sh tools/system.sh bubblewrap chromium
 	$(VENV)/pytest $(ARGS)
 

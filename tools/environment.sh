@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv what the locks say: environment.sh [dev] [openai] [anthropic]
+# Makes .venv what the locks say: environment.sh [dev] [openai] [anthropic] [tasks]
 #
 # Needs only a Python 3.11 or newer. Every lock is installed once, and again when it has changed; each keeps, as its stamp, a copy of
 # itself in .venv. Packages that are in no lock are left alone.
@@ -62,4 +62,9 @@ for extra in "$@"; do
     lock="requirements-$extra.lock"
     [ -f "$lock" ] || stop "No extra is called '$extra'; there are: $(echo requirements-*.lock | sed 's/requirements-//g; s/\.lock//g')"
     install_lock "$lock"
+    # In no lock, since its right build depends on the machine; one that is there already stays.
+    if [ "$extra" = tasks ] && ! .venv/bin/python -c 'import torch' 2>/dev/null; then
+        echo "Installing ${TORCH:=torch==2.13.0} ..."
+        pip "$TORCH"
+    fi
 done

@@ -75,14 +75,30 @@ class PaperFacts(Record):
     """Average percent by model, its Table 4."""
 
 
+class Starter(Record):
+    """How the starter is run, by which the baseline is measured."""
+
+    script: str = "train.py"
+    """What is run in the workspace, and writes the submission."""
+    state: Literal["runs", "stub", "broken"] = "runs"
+    """As the agent finds it: it runs; it has a part left to fill in; or it fails, and is to be mended."""
+    predictor: str | None = None
+    """Of a starter that does not run: which of the `naive` submissions in `proof.py` stands for it, such as the mean or the majority."""
+
+
 class DataSource(Record):
     """Where the full variant's data comes from."""
 
     url: str
+    """The page that describes it."""
     licence: str
-    size_mb: int
+    download_mb: int
+    disk_mb: int
+    """What it takes when it is prepared, the download included."""
+    consent: str | None = None
+    """The page on which its terms must be accepted first, by a person."""
     checksums: Mapping[str, str] = Field(default_factory=dict)
-    """SHA-256 by file name."""
+    """Published SHA-256 or MD5 by file name, as `sha256:...`; a file without one is recorded at its first download."""
 
 
 class TaskSpec(Record):
@@ -95,6 +111,7 @@ class TaskSpec(Record):
     published: datetime.date
     metric: Metric
     submission: Submission
+    starter: Starter = Starter()
     read_only: tuple[Glob, ...] = ()
     """Top-level names of data that neither the agent nor its scripts may change."""
     network: bool = False

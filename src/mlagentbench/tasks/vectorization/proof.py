@@ -1,6 +1,6 @@
 """What the task proves itself with: layers that must win, layers that must not, and layers that are no submission at all.
 
-Each is the files that an agent would leave. `JUNK` gives beside them a part of the reason that grading must name.
+Each is the files that an agent would leave, the same for either variant.
 """
 
 from __future__ import annotations
@@ -8,17 +8,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-Files = Mapping[str, str]
-
-
-class Junk(NamedTuple):
-    """A submission that must be refused, and words of the reason."""
-
-    files: Files
-    reason: str
-
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk
 
 WINDOWS = """
 edge = (self.padding, self.padding)
@@ -154,3 +146,28 @@ JUNK: Mapping[str, Junk] = {
     "answers early": Junk(layer(WINDOWS, top=_ANSWERS_EARLY), "a question that was not asked"),
 }
 """Submissions that must be refused."""
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """Layers that are far more than 10% better than the starter."""
+    return GOLD
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """Layers that are right and no better."""
+    return NAIVE
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """Submissions that must be refused."""
+    return JUNK
+
+
+def good() -> Files:
+    """What a good agent writes."""
+    return GOLD["windows"]
+
+
+def lazy() -> Files:
+    """What an agent writes that changes nothing that counts."""
+    return NAIVE["starter"]

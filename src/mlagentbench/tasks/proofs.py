@@ -1,0 +1,86 @@
+"""What a task's `proof.py` is made of: submissions that must win, that must not, and that must be refused.
+
+    def gold(data: Prepared) -> Mapping[str, Files]      # score best
+    def naive(data: Prepared) -> Mapping[str, Files]     # are graded, and score worse: a constant, a shuffled gold
+    def junk(data: Prepared) -> Mapping[str, Junk]       # are refused, for a reason that names what is wrong
+    def good() -> Files                                  # written over the starter and run: a success
+    def lazy() -> Files                                  # written over the starter and run: none
+
+`gold`, `naive` and `junk` give what an agent would leave, by names of their own; `data` is what `prepare` made, answers included. `good`
+and `lazy` give what an agent would write: the task's script is then run as a run would run it.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+Files = Mapping[str, str | bytes]
+"""Contents by path in the workspace."""
+
+
+class Junk(NamedTuple):
+    """A submission that must be refused, and words that the reason must hold."""
+
+    files: Files
+    reason: str
+
+
+def table_text(frame: pl.DataFrame) -> str:
+    """A table as an agent would write it."""
+    return frame.write_csv()
+
+
+def shuffled(frame: pl.DataFrame, id_column: str, seed: int = 0) -> pl.DataFrame:
+    """The same rows under each other's ids."""
+    values = frame.drop(id_column).sample(fraction=1, shuffle=True, seed=seed)
+    return pl.concat((frame.select(id_column), values), how="horizontal").select(frame.columns)
+
+
+def table_junk(gold: str, *, id_column: str | None, number_column: str, name: str = "submission.csv") -> dict[str, Junk]:
+    """What no grader of tables may take, made of a table that it takes.
+
+    Args:
+        gold: a table with a header that the grader takes.
+        id_column: the column of ids; None for a table known by its rows' order.
+        number_column: a column of numbers, or of given words.
+        name: of the file.
+    """
+    frame = pl.read_csv(io.StringIO(gold), infer_schema=False)
+
+    def changed(value: str) -> str:
+        return table_text(
+            frame.with_columns(
+                pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value)).otherwise(pl.col(number_column)).alias(number_column)
+            )
+        )
+
+    cases: dict[str, tuple[str | bytes, str]] = {
+        "empty": ("", "empty"),
+        "header only": (table_text(frame.head(0)), "rows"),
+        "one row missing": (table_text(frame.head(-1)), "rows"),
+        "column missing": (table_text(frame.drop(number_column)) if frame.width > 1 else "wrong\n" + "1\n" * len(frame), "column"),
+        "index written": (table_text(frame.with_row_index("Unnamed: 0")), "Unnamed: 0"),
+        "NaN": (changed("NaN"), number_column),
+        "infinite": (changed("inf"), number_column),
+        "too large for a number": (changed("1e400"), number_column),
+        "a word for a number": (changed("high"), "'high'"),
+        "blank": (changed(""), number_column),
+        "UTF-16": (gold.encode("utf-16"), "UTF-8"),
+        "bytes": (random.Random(0).randbytes(2000), name),
+    }
+    if id_column is not None:
+        ids = frame[id_column]
+        cases["an id twice"] = (table_text(pl.concat((frame, frame.head(1)))), "more than once")
+        cases["an id too many"] = (
+            table_text(pl.concat((frame, frame.head(1).with_columns(pl.lit("no-such-id").alias(id_column))))),
+            "no-such-id",
+        )
+        cases["other ids"] = (table_text(frame.with_columns((pl.lit("x") + ids).alias(id_column))), "lacks")
+    else:
+        cases["one row too many"] = (table_text(pl.concat((frame, frame.head(1)))), "rows")
+    return {case: Junk({name: content}, reason) for case, (content, reason) in cases.items()}
