@@ -1,0 +1,126 @@
+"""Archives from elsewhere, unpacked so that they can do no harm: nothing outside the folder, no links, no more than they say they hold."""
+
+from __future__ import annotations
+
+import bz2
+import fnmatch
+import functools
+import gzip
+import lzma
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple, cast
+
+from rich.filesize import decimal
+
+from mlagentbench.errors import TaskError
+
+BLOCK = 1 << 20
+LARGEST_RATIO = 2000
+"""How many times its size an archive may hold. Deflate reaches 1,032 and text of one kind comes near it; a bomb is beyond."""
+SMALL = 1 << 30
+"""Bytes that anything may hold, whatever its ratio."""
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+"""By the ending of one file that is compressed."""
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile, NotImplementedError, RuntimeError)
+
+
+class _Member(NamedTuple):
+    """A file in an archive."""
+
+    name: str
+    size: int
+    """As the archive says."""
+    open: Callable[[], IO[bytes]]
+
+
+def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> None:
+    """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or one file that is compressed (.gz, .bz2, .xz).
+
+    Args:
+        archive: the file; its content says what it is.
+        into: the folder, made if it is not there; files of the same names are overwritten.
+        keep: globs of the members to unpack, matched with the whole path (`*` matches `/` too); None for all.
+
+    Raises:
+        TaskError: it is damaged, a member would leave the folder or is a link, it holds more than it says, the disk lacks the space, or a
+            glob matches nothing.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    unmatched = set(keep or ())
+    bound = max(SMALL, archive.stat().st_size * LARGEST_RATIO)
+    total = 0
+    try:
+        for member in _members(archive):
+            matching = [glob for glob in keep or () if fnmatch.fnmatchcase(member.name, glob)]
+            if keep is not None and not matching:
+                continue
+            unmatched -= set(matching)
+            total += member.size
+            free = shutil.disk_usage(into).free
+            if total > bound:
+                raise TaskError(f"{archive} holds more than {LARGEST_RATIO:,} times its size; it is not unpacked")
+            if member.size > free:
+                raise TaskError(f"{member.name} of {archive.name} needs {decimal(member.size)}, and {into} has {decimal(free)} left")
+            _write(member, _inside(into, member.name, archive), archive, bound)
+    except _DAMAGED as error:
+        raise TaskError(f"{archive} is damaged: {error}; remove it, and it is downloaded again") from None
+    if unmatched:
+        raise TaskError(f"{archive} holds nothing called {', '.join(sorted(unmatched))}")
+
+
+def _members(archive: Path) -> Iterator[_Member]:
+    """The files of an archive, in its order; each must be read before the next is asked for."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            for entry in zipped.infolist():
+                if stat.S_ISLNK(entry.external_attr >> 16):
+                    raise TaskError(f"{archive} holds a link, {entry.filename}; it is not unpacked")
+                if not entry.is_dir():
+                    yield _Member(entry.filename, entry.file_size, functools.partial(zipped.open, entry))
+    elif tarfile.is_tarfile(archive):
+        with tarfile.open(archive) as tar:
+            for info in tar:
+                if info.isdir():
+                    continue
+                if not info.isreg():
+                    raise TaskError(f"{archive} holds {info.name}, which is no plain file; it is not unpacked")
+                yield _Member(info.name.removeprefix("./"), info.size, functools.partial(_of_tar, tar, info))
+    elif archive.suffix in _OPENERS:
+        opened = _OPENERS[archive.suffix](archive, "rb")
+        yield _Member(archive.stem, -1, lambda: cast(IO[bytes], opened))
+    else:
+        raise TaskError(f"{archive} is no archive that can be unpacked: neither zip nor tar nor .gz, .bz2 or .xz")
+
+
+def _of_tar(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(info)
+    assert file is not None, "a plain file has content"
+    return file
+
+
+def _inside(into: Path, name: str, archive: Path) -> Path:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts or "\\" in name:
+        raise TaskError(f"{archive} holds {name!r}, which lies outside it; it is not unpacked")
+    return into / path
+
+
+def _write(member: _Member, place: Path, archive: Path, bound: int) -> None:
+    """Write a file, and no more than it says it is."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    limit = member.size if member.size >= 0 else bound
+    written = 0
+    with member.open() as source, place.open("wb") as target:
+        while block := source.read(BLOCK):
+            written += len(block)
+            if written > limit:
+                raise TaskError(f"{archive} holds more in {member.name} than it may, {decimal(limit)}; it is not unpacked")
+            target.write(block)
+    if 0 <= member.size != written:
+        raise TaskError(f"{archive} is damaged: {member.name} ends early; remove it, and it is downloaded again")

@@ -1,0 +1,90 @@
+"""The cache: where prepared data and downloads lie, and the locks by which several processes share them.
+
+<cache>/
+  prepared/<task>/<variant>-<key>/   public/, private/ and prepared.json; the key is of what made them (prepare.py)
+  prepared/<task>/.<variant>-*/      a preparation that goes on, or one that was killed
+  downloads/<source>/                a file or files as they were published, each with its record beside it (fetch.py)
+  locks/                             a file each; never removed, since a lock on a removed file is none
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import platformdirs
+
+from mlagentbench.errors import TaskError
+
+CACHE_VARIABLE = "MLAB_CACHE"
+LONGEST = 120
+"""Characters of a lock's name; a file system takes 255 bytes."""
+
+
+def cache_directory() -> Path:
+    """Where prepared data is kept: `$MLAB_CACHE`, or the platform's place for caches."""
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named).expanduser().absolute() if named else Path(platformdirs.user_cache_dir("mlagentbench"))
+
+
+@contextmanager
+def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
+    """Hold a lock of the cache, against other processes and other threads alike; it ends with its holder, killed or not.
+
+    Args:
+        cache: the cache.
+        name: of the lock.
+        waiting: is called once if another holds it, before this one waits.
+
+    Yields:
+        The open file: a child process that inherits it holds the lock too.
+
+    Raises:
+        TaskError: the cache cannot be written.
+    """
+    with _open(cache, name) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting:
+                waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+@contextmanager
+def locked_if_free(cache: Path, name: str) -> Iterator[bool]:
+    """Hold a lock if nobody else does.
+
+    Yields:
+        Whether it is held.
+
+    Raises:
+        TaskError: the cache cannot be written.
+    """
+    with _open(cache, name) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _open(cache: Path, name: str) -> IO[bytes]:
+    path = cache / "locks" / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[-LONGEST:]}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
+    except OSError as error:
+        raise unwritable(cache, error) from None
+
+
+def unwritable(cache: Path, error: OSError) -> TaskError:
+    """The error of a cache that cannot be written."""
+    return TaskError(f"cannot write to the cache {cache}: {error.strerror}; name another folder with --cache-dir or ${CACHE_VARIABLE}")

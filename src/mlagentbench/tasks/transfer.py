@@ -1,0 +1,245 @@
+"""One file over HTTP, however often the connection breaks: what has come stays, and the next try asks for the rest.
+
+The file grows as `.<name>.part`, beside a note of the validator by which the server knows it again. The rest is asked for with `If-Range`
+(RFC 9110, section 13.1.5), so that a file which changed in between comes whole. A server that gives no validator is asked anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import random
+import re
+import shutil
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from rich.filesize import decimal
+
+from mlagentbench.errors import TaskError
+
+TRIES = 6
+"""Tries in a row that bring nothing; one that brings something starts the count anew."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds before the second try, doubled before each that follows."""
+TIMEOUT = 60.0
+"""Seconds without a byte after which a connection counts as broken."""
+BLOCK = 1 << 20
+WORTH_WAITING = {408, 425, 429, 500, 502, 503, 504}
+"""Statuses that may pass."""
+
+Advance = Callable[[int, int | None], object]
+"""Is told how many bytes are there, and of how many; None where the server does not say."""
+
+
+class Part(NamedTuple):
+    """A file that is not whole yet, and the note beside it."""
+
+    content: Path
+    note: Path
+
+    @classmethod
+    def of(cls, place: Path) -> Part:
+        """The part of a file."""
+        return cls(place.with_name(f".{place.name}.part"), place.with_name(f".{place.name}.part.json"))
+
+    def validator(self, url: str) -> str | None:
+        """By what the server knows this part again; None where there is nothing to go on with."""
+        try:
+            note = json.loads(self.note.read_text(encoding="utf-8"))
+            return str(note["validator"]) if note["url"] == url and self.content.stat().st_size else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def begin(self, url: str, validator: str | None) -> None:
+        """Begin a new one."""
+        self.remove()
+        if validator:
+            self.note.write_text(json.dumps({"url": url, "validator": validator}), encoding="utf-8")
+
+    def size(self) -> int:
+        """Its bytes so far."""
+        return self.content.stat().st_size if self.content.exists() else 0
+
+    def remove(self) -> None:
+        """Leave nothing of it."""
+        self.content.unlink(missing_ok=True)
+        self.note.unlink(missing_ok=True)
+
+
+class _Broken(Exception):
+    """A try that may go better the next time."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+def transfer(
+    url: str, place: Path, *, headers: Mapping[str, str] | None = None, plain: bool = False, advance: Advance | None = None
+) -> Path:
+    """Bring a file to the disk.
+
+    Args:
+        url: where it is.
+        place: where it will lie; the folder must be there.
+        headers: what the first server is told, and no other that it sends us to.
+        plain: whether a connection without encryption will do.
+        advance: is told of every block.
+
+    Returns:
+        The whole part, to be checked and moved to its place by the caller.
+
+    Raises:
+        TaskError: it is not to be had, or the disk is full. What has come stays, for the next call.
+    """
+    part = Part.of(place)
+    opener = urllib.request.build_opener(_Redirects(plain))
+    failures = 0
+    while True:
+        before = part.size()
+        try:
+            _try(opener, url, part, headers or {}, advance)
+            return part.content
+        except _Broken as broken:
+            # A server that breaks off after every megabyte still brings the file.
+            failures = failures + 1 if part.size() <= before else 1
+            if failures >= TRIES:
+                raise TaskError(
+                    f"cannot download {url}: {broken}; what has come is kept ({decimal(part.size())}), so try again later"
+                ) from None
+            wait = min(FIRST_WAIT * 2 ** (failures - 1), LONGEST_WAIT) * random.uniform(0.75, 1.25)
+            time.sleep(min(max(wait, broken.wait or 0), LONGEST_WAIT))
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise TaskError(f"no space is left for {url} in {place.parent}; free some, and what has come is gone on with") from None
+            raise TaskError(f"cannot write {place}: {error.strerror}") from None
+
+
+def _try(opener: urllib.request.OpenerDirector, url: str, part: Part, headers: Mapping[str, str], advance: Advance | None) -> None:
+    """Bring as much as one connection brings; return only if it is all."""
+    validator = part.validator(url)
+    have = part.size() if validator else 0
+    request = urllib.request.Request(url, headers={"User-Agent": "mlagentbench", "Accept-Encoding": "identity"})
+    for name, value in headers.items():
+        request.add_unredirected_header(name, value)
+    if validator:
+        request.add_header("Range", f"bytes={have}-")
+        request.add_header("If-Range", validator)
+    try:
+        response = opener.open(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        with error:
+            if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and validator:
+                if error.headers.get("Content-Range", "").strip() == f"bytes */{have}":
+                    return
+                part.remove()
+                raise _Broken("the file there is shorter than what has come of it") from None
+            raise _refused(url, error) from None
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, TaskError):
+            raise error.reason from None
+        raise _Broken(_reason(error.reason)) from None
+    except (OSError, http.client.HTTPException) as error:
+        raise _Broken(_reason(error)) from None
+    with response:
+        total = _length(response)
+        if response.status == http.HTTPStatus.PARTIAL_CONTENT:
+            start, whole = _range(response)
+            if start != have:
+                part.remove()
+                raise _Broken("the server sent another part of the file than was asked for")
+            total = whole
+        else:
+            part.begin(url, _validator(response))
+            have = 0
+        _check_space(url, part.content.parent, (total or 0) - have)
+        _receive(response, part.content, have, total, advance)
+
+
+def _receive(response: http.client.HTTPResponse, path: Path, have: int, total: int | None, advance: Advance | None) -> None:
+    with path.open("ab") as file:
+        while True:
+            try:
+                block = response.read(BLOCK)
+            except http.client.IncompleteRead as broken:
+                file.write(broken.partial)
+                raise _Broken("the connection broke off") from None
+            except (OSError, http.client.HTTPException) as error:
+                raise _Broken(_reason(error)) from None
+            if not block:
+                break
+            file.write(block)
+            have += len(block)
+            if advance:
+                advance(have, total)
+    if total is not None and have < total:
+        raise _Broken(f"the connection broke off after {decimal(have)} of {decimal(total)}")
+    if total is not None and have > total:
+        path.unlink()
+        raise _Broken(f"the server sent {decimal(have)}, and had said {decimal(total)}")
+
+
+def _refused(url: str, error: urllib.error.HTTPError) -> Exception:
+    if error.code in WORTH_WAITING:
+        wait = error.headers.get("Retry-After", "")
+        return _Broken(f"the server says {error.code} {error.reason}", float(wait) if wait.isdigit() else None)
+    hint = {401: "it asks for a key", 403: "it does not let you have it", 404: "it is not there", 410: "it is there no more"}
+    return TaskError(f"cannot download {url}: {hint.get(error.code, 'the server refuses it')} (HTTP {error.code} {error.reason})")
+
+
+def _reason(error: object) -> str:
+    if isinstance(error, TimeoutError):
+        return f"nothing came for {TIMEOUT:.0f} s"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def _length(response: http.client.HTTPResponse) -> int | None:
+    length = response.headers.get("Content-Length", "")
+    return int(length) if length.isdigit() else None
+
+
+def _range(response: http.client.HTTPResponse) -> tuple[int, int | None]:
+    """Where a part begins, and how long the whole file is; None where it does not say."""
+    match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip())
+    if match is None:
+        return -1, None
+    return int(match[1]), int(match[2]) if match[2] != "*" else None
+
+
+def _validator(response: http.client.HTTPResponse) -> str | None:
+    """A strong one: a weak tag promises only that two files mean the same."""
+    tag = response.headers.get("ETag", "").strip()
+    if tag:
+        return None if tag.startswith("W/") else tag
+    return response.headers.get("Last-Modified")
+
+
+def _check_space(url: str, folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise TaskError(f"{url} needs {decimal(needed)} more, and {folder} has {decimal(free)} left; free some, or use another cache")
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, but none that gives up encryption."""
+
+    def __init__(self, plain: bool) -> None:
+        self._plain = plain
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: http.client.HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        """The request that follows a redirect."""
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if following is not None and not self._plain and req.type == "https" and following.type != "https":
+            raise TaskError(f"{req.full_url} leads to {following.full_url}, which is not encrypted; it is not downloaded")
+        return following
