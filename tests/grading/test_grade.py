@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mlagentbench.errors import GradingError, InfrastructureError, SandboxUnavailable
-from mlagentbench.grading.grade import Graded, grade, missing
+from mlagentbench.grading.grade import Graded, Grader, grade, grade_all, missing
 from mlagentbench.grading.lock import timing
 from mlagentbench.tasks.catalogue import Task, load_task
 
@@ -224,3 +224,32 @@ def test_only_timed_gradings_wait_for_the_machine(make_task: MakeTask, submissio
         return waited
 
     assert asyncio.run(scene()) is waits
+
+
+def test_many_submissions_share_a_process_and_a_crash_costs_only_its_own(make_task: MakeTask, tmp_path: Path) -> None:
+    task = make_task("""
+        guess = int(context.submission.read_text("guess.txt"))
+        if guess == 1:
+            os._exit(7)
+        if guess == 2:
+            raise InvalidSubmission("2 is no guess")
+        assert not list(context.scratch.iterdir())
+        (context.scratch / "mine").touch()
+        return Score(value=float(guess), details={"process": os.getpid()})
+    """)
+    submissions = [tmp_path / str(guess) for guess in (5, 0, 2, 6, 1, 7, 8)]
+    for folder in submissions:
+        folder.mkdir()
+        (folder / "guess.txt").write_text(folder.name)
+
+    async def scene() -> list[Graded]:
+        async with Grader(task) as grader:
+            return await grade_all(grader, submissions)
+
+    found = asyncio.run(scene())
+    assert [each.score and each.score.value for each in found] == [5.0, 0.0, None, 6.0, None, 7.0, 8.0]
+    assert found[2].reason == "2 is no guess" and not found[2].failed
+    assert found[4].failed and "failed" in str(found[4].reason)
+    processes = [each.score.details["process"] for each in found if each.score]
+    assert len(set(processes[:3])) == 1 and len(set(processes[3:])) == 1 and processes[0] != processes[3]
+    assert all(_has_ended(str(process)) for process in processes)

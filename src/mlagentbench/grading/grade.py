@@ -1,4 +1,4 @@
-"""Grading a submission: a task's `grade.py`, trusted, in a process of its own with limits of time and memory.
+"""Grading submissions: a task's `grade.py`, trusted, in a process of its own with limits of time and memory.
 
 What the submission is at fault for is its `reason`; what the grader is at fault for raises. Gradings that time something hold the machine's
 lock meanwhile, and wait for it first.
@@ -14,8 +14,11 @@ import signal
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.lock import timing
@@ -28,6 +31,8 @@ from mlagentbench.tasks.spec import Limits, TaskSpec, Variant
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 """A grader computes little, and must not disturb what it times."""
+MAX_ANSWER = 64 * 2**20
+"""Bytes of an answer."""
 
 
 class Graded(Record):
@@ -75,64 +80,151 @@ async def grade(
         GradingError: the grader failed on its own account, or hit a limit.
         SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
     """
-    limits = limits or task.spec.limits
-    timed = task.spec.submission.mode == "code"
-    scratch = Path(tempfile.mkdtemp(prefix="mlab-grading-"))
-    scratch.chmod(0o755)  # a sandbox may run as another user
-    request = Request(
-        task=task.folder,
-        submission=submission.resolve(),
-        private=private.resolve() if private else None,
-        scratch=scratch / "scratch",
-        variant=variant,
-        seed=seed,
-        sandbox=sandbox,
-        memory_mb=limits.grading_memory_mb,
-    )
-    request.scratch.mkdir()
-    try:
-        async with timing() if timed else nullcontext():
-            started = time.monotonic()
-            answer = await _ask(task, request, limits, scratch / "errors.txt")
-            seconds = time.monotonic() - started
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    if answer.unavailable is not None:
-        raise SandboxUnavailable(answer.unavailable)
-    if answer.score is not None and not math.isfinite(answer.score.value):
-        raise GradingError(f"the grader of {task.id} gave {answer.score.value} as a score; it must be a finite number")
-    return Graded(score=answer.score, reason=answer.invalid, seconds=seconds)
+    async with Grader(task, variant=variant, private=private, sandbox=sandbox, limits=limits, seed=seed) as grader:
+        return await grader.grade(submission)
 
 
-async def _ask(task: Task, request: Request, limits: Limits, errors: Path) -> Answer:
-    """Start a worker, and have its answer within the time limit. Nothing of it is left."""
+class Grader:
+    """Grades submissions of one task one after another. Use it as a context manager.
+
+    Its process is started with the first, and kept while graders answer: many submissions of one hand, such as a task's own proofs, then
+    cost little more than their grading. What different agents left is graded in different processes.
+
+    The arguments are those of `grade`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        variant: Variant = "full",
+        private: Path | None = None,
+        sandbox: Choice = "auto",
+        limits: Limits | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.task = task
+        self._variant: Variant = variant
+        self._private = private.resolve() if private else None
+        self._sandbox: Choice = sandbox
+        self._limits = limits or task.spec.limits
+        self._seed = seed
+        self._worker: _Worker | None = None
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self._stack.aclose()
+
+    async def grade(self, submission: Path) -> Graded:
+        """Grade one submission.
+
+        Raises:
+            GradingError: the grader failed on its own account, or hit a limit. The next submission gets a new process.
+            SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
+        """
+        timed = self.task.spec.submission.mode == "code"
+        scratch = Path(tempfile.mkdtemp(prefix="mlab-grading-"))
+        scratch.chmod(0o755)  # a sandbox may run as another user
+        request = Request(
+            task=self.task.folder,
+            submission=submission.resolve(),
+            private=self._private,
+            scratch=scratch / "scratch",
+            variant=self._variant,
+            seed=self._seed,
+            sandbox=self._sandbox,
+            memory_mb=self._limits.grading_memory_mb,
+        )
+        request.scratch.mkdir()
+        try:
+            async with timing() if timed else nullcontext():
+                started = time.monotonic()
+                answer = await self._ask(request)
+                seconds = time.monotonic() - started
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if answer.unavailable is not None:
+            raise SandboxUnavailable(answer.unavailable)
+        if answer.score is not None and not math.isfinite(answer.score.value):
+            raise GradingError(f"the grader of {self.task.id} gave {answer.score.value} as a score; it must be a finite number")
+        return Graded(score=answer.score, reason=answer.invalid, seconds=seconds)
+
+    async def _ask(self, request: Request) -> Answer:
+        worker, self._worker = self._worker, None
+        if worker is None:
+            worker = await self._stack.enter_async_context(_worker(self.task))
+        try:
+            answer = await worker.ask(request, self._limits.grading_time)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        self._worker = worker
+        return answer
+
+
+async def grade_all(grader: Grader, submissions: Iterable[Path]) -> list[Graded]:
+    """Grade submissions, all of them: where the grader fails, the message of its `GradingError` is the reason.
+
+    Raises:
+        SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
+    """
+    found = []
+    for submission in submissions:
+        try:
+            found.append(await grader.grade(submission))
+        except GradingError as error:
+            found.append(Graded(reason=str(error), seconds=0.0, failed=True))
+    return found
+
+
+@asynccontextmanager
+async def _worker(task: Task) -> AsyncIterator[_Worker]:
+    """A process that grades. At the end nothing of it is left."""
+    errors = Path(tempfile.mkdtemp(prefix="mlab-grader-")) / "errors.txt"
     with errors.open("wb") as sink:
-        worker = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "mlagentbench.grading.worker"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=sink,
             env={**os.environ, **ONE_THREAD},
             start_new_session=True,
+            limit=MAX_ANSWER,
         )
-    assert worker.stdin is not None and worker.stdout is not None
+    assert process.stdin is not None
     try:
-        worker.stdin.write(request.model_dump_json().encode() + b"\n")
-        data = await asyncio.wait_for(worker.stdout.read(), limits.grading_time)
-        status = await worker.wait()
-    except TimeoutError:
-        raise GradingError(
-            f"the grader of {task.id} took longer than {limits.grading_time:g} seconds; raise limits.grading_time in its task.toml"
-        ) from None
+        yield _Worker(task, process, errors)
     finally:
-        if worker.returncode is None:
-            end_descendants(worker.pid)
-            send(worker.pid, signal.SIGKILL)
-        worker.stdin.close()
-        await worker.wait()
-    if status != 0 or not data:
-        raise _failure(task, status, errors.read_text(errors="replace"))
-    return Answer.model_validate_json(data)
+        if process.returncode is None:
+            end_descendants(process.pid)
+            send(process.pid, signal.SIGKILL)
+        process.stdin.close()
+        await process.wait()
+        shutil.rmtree(errors.parent, ignore_errors=True)
+
+
+class _Worker:
+    def __init__(self, task: Task, process: asyncio.subprocess.Process, errors: Path) -> None:
+        self._task = task
+        self._process = process
+        self._errors = errors
+
+    async def ask(self, request: Request, seconds: float) -> Answer:
+        """Ask, and have the answer within the time limit."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(request.model_dump_json().encode() + b"\n")
+        try:
+            data = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+        except TimeoutError:
+            raise GradingError(
+                f"the grader of {self._task.id} took longer than {seconds:g} seconds; raise limits.grading_time in its task.toml"
+            ) from None
+        if not data.endswith(b"\n"):
+            raise _failure(self._task, await self._process.wait(), self._errors.read_text(errors="replace"))
+        return Answer.model_validate_json(data)
 
 
 def _failure(task: Task, status: int, errors: str) -> GradingError:

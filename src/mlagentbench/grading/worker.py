@@ -1,8 +1,8 @@
-"""The process in which one submission is graded: `python -m mlagentbench.grading.worker`.
+"""The process in which submissions are graded: `python -m mlagentbench.grading.worker`.
 
-A request comes as a line of JSON on standard input, the answer goes as JSON to what standard output was at the start. Standard input stays
-open: when it closes, the asker is gone, and so is this process. A grader's bug is not caught: its traceback goes to standard error and the
-exit status tells.
+A request comes as a line of JSON on standard input, its answer goes as a line of JSON to what standard output was at the start. Standard
+input stays open meanwhile: when it closes, the asker is gone, and so is this process. A grader's bug is not caught: its traceback goes to
+standard error and the exit status tells.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import resource
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 from mlagentbench.errors import InvalidSubmission, SandboxUnavailable
 from mlagentbench.grading.context import GradingContext
@@ -48,17 +49,18 @@ class Answer(Record):
 
 
 def main() -> None:
-    """Answer one request."""
+    """Answer requests, one after another, until nobody asks any more."""
     answers = os.dup(1)
     os.dup2(2, 1)  # what a grader prints is no answer
-    with open(0, "rb", buffering=0, closefd=False) as questions:
-        request = Request.model_validate_json(questions.readline())
-    threading.Thread(target=_end_with_asker, daemon=True).start()
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (request.memory_mb << 20,) * 2)
-    data = answer(request).model_dump_json().encode()
     with os.fdopen(answers, "wb") as out:
-        out.write(data)
+        while True:
+            request = Request.model_validate_json(requests.get())
+            resource.setrlimit(resource.RLIMIT_DATA, (request.memory_mb << 20,) * 2)
+            out.write(answer(request).model_dump_json().encode() + b"\n")
+            out.flush()
 
 
 def answer(request: Request) -> Answer:
@@ -93,9 +95,11 @@ def one_line(text: str) -> str:
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
-def _end_with_asker() -> None:
-    while os.read(0, 4096):
-        pass
+def _listen(requests: SimpleQueue[bytes]) -> None:
+    """Hand on what is asked, and end with the asker, whatever is being graded."""
+    with open(0, "rb", closefd=False) as questions:
+        for line in questions:
+            requests.put(line)
     os._exit(1)
 
 
