@@ -1,0 +1,27 @@
+"""Scores the prices by their mean absolute error."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+from mlagentbench.tasks.tables import Number, align
+
+PRICE = Number(-1e12, 1e12)
+"""Far beyond any price, and small enough that a sum of them stays finite."""
+
+
+def grade(context: GradingContext) -> Score:
+    """The mean absolute error of the prices, in dollars.
+
+    Raises:
+        InvalidSubmission: it is no table with one finite price for each house of the test.
+    """
+    assert context.private is not None
+    answers = pl.read_csv(context.private / "answers.csv")
+    submission = context.submission.read_bytes("submission.csv")
+    found = align(submission, "submission.csv", ids=answers["Id"], id_column="Id", columns={"SalePrice": PRICE})
+    errors = np.abs(found["SalePrice"] - answers["SalePrice"].to_numpy())
+    return Score(value=float(errors.mean()), details={"median_absolute_error": float(np.median(errors)), "rows": len(errors)})
