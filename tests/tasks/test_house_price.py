@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import Task, find_task
+from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.house_price import prepare
 from mlagentbench.tasks.house_price.houses import COLUMNS, houses
 from mlagentbench.tasks.prepare import Prepared
@@ -32,7 +32,7 @@ KAGGLE_ROW = (
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return find_task("house-price")
+    return load_task(BUILT_IN / "house_price")
 
 
 @pytest.fixture(scope="module")
