@@ -35,6 +35,13 @@ Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submiss
 
 Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "near_zero_baseline", "paper_baseline"]
 
+BaselineSource = Literal["side_by_side", "measured", "predictor", "paper"]
+"""Where a baseline comes from: the starter timed beside the submission, its own runs, a naive predictor in the place of a starter that does
+not run, or the paper."""
+
+BaselineChoice = Literal["auto", "paper", "none"]
+"""Which one a run is compared with: the best there is, the paper's, or none."""
+
 StepStatus = Literal["ok", "error", "limit_time", "limit_memory", "limit_output", "limit_disk", "limit_processes"]
 """How an action went: done, refused or failed (`error`), or ended by a limit on scripts."""
 
@@ -145,7 +152,7 @@ class Baseline(Record):
     value: float
     """What scores are compared with: the mean of `values`, or their median where the score itself is one."""
     values: tuple[float, ...] = ()
-    source: Literal["side_by_side", "measured", "paper"]
+    source: BaselineSource
 
     @property
     def spread(self) -> float | None:
@@ -215,6 +222,10 @@ class RunInfo(Record):
     """The sample of an Inspect evaluation that began it, as `<task id>/<epoch>`; a retry keeps both, and goes on with the run."""
     score_steps: bool = True
     """Whether each step's submission is scored too."""
+    baseline: BaselineChoice = "auto"
+    """What its score is compared with."""
+    keep: Mapping[str, JsonValue] | None = None
+    """How many versions of large files its snapshots keep, and from which size on; None for all."""
 
 
 class Result(Record):

@@ -77,7 +77,15 @@ def plan(tmp_path: Path) -> RunPlan:
     (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
     (folder / "grade.py").write_text(GRADE)
     limits = RunLimits(steps=10, time=300)
-    return RunPlan(task=load_task(folder), agent="research", log_directory=tmp_path / "runs", variant="mini", sandbox="none", limits=limits)
+    return RunPlan(
+        task=load_task(folder),
+        agent="research",
+        log_directory=tmp_path / "runs",
+        variant="mini",
+        baseline="paper",
+        sandbox="none",
+        limits=limits,
+    )
 
 
 def carry_out(plan: RunPlan, model: str = OPENAI, patience: Patience = QUICK) -> Ended:

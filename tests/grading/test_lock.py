@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import GradingError
-from mlagentbench.grading.lock import timing
+from mlagentbench.grading.lock import holding
 
 HOLDER = """
 import asyncio, sys, time
 from pathlib import Path
-from mlagentbench.grading.lock import timing
+from mlagentbench.grading.lock import holding
 
 async def hold():
-    async with timing(Path(sys.argv[1])):
+    async with holding(Path(sys.argv[1])):
         print("held", flush=True)
         time.sleep(60)
 
@@ -34,7 +34,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
     async def grade() -> None:
         nonlocal inside
-        async with timing(tmp_path / "lock"):
+        async with holding(tmp_path / "lock"):
             inside += 1
             assert inside == 1
             await asyncio.sleep(0.01)
@@ -55,7 +55,7 @@ def test_another_program_is_waited_for_and_its_death_frees_the_lock(tmp_path: Pa
     async def take() -> float:
         asyncio.get_running_loop().call_later(0.3, os.kill, holder.pid, signal.SIGKILL)
         started = time.monotonic()
-        async with timing(lock):
+        async with holding(lock):
             return time.monotonic() - started
 
     try:
@@ -67,11 +67,11 @@ def test_another_program_is_waited_for_and_its_death_frees_the_lock(tmp_path: Pa
 
 def test_waiting_can_be_cancelled_and_leaves_the_lock_free(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with timing(tmp_path / "lock"):
+        async with holding(tmp_path / "lock"):
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.1), timing(tmp_path / "lock"):
+                async with asyncio.timeout(0.1), holding(tmp_path / "lock"):
                     raise AssertionError("two hold the lock")
-        async with asyncio.timeout(1), timing(tmp_path / "lock"):
+        async with asyncio.timeout(1), holding(tmp_path / "lock"):
             pass
 
     asyncio.run(scene())
@@ -81,9 +81,9 @@ def test_a_lock_file_that_was_tidied_away_locks_nobody_out_and_nobody_in(tmp_pat
     lock = tmp_path / "lock"
 
     async def scene() -> None:
-        async with timing(lock):
+        async with holding(lock):
             lock.unlink()
-        async with timing(lock):
+        async with holding(lock):
             assert lock.exists()
 
     asyncio.run(scene())
@@ -91,7 +91,7 @@ def test_a_lock_file_that_was_tidied_away_locks_nobody_out_and_nobody_in(tmp_pat
 
 def test_every_user_can_open_it_whatever_the_umask(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with timing(tmp_path / "lock"):
+        async with holding(tmp_path / "lock"):
             pass
 
     before = os.umask(0o077)
@@ -113,7 +113,7 @@ def test_a_place_that_cannot_be_locked_is_the_machines_fault(tmp_path: Path, tra
         lock = tmp_path / "missing" / "lock"
 
     async def scene() -> None:
-        async with timing(lock):
+        async with holding(lock):
             pass
 
     with pytest.raises(GradingError, match="lock"):

@@ -199,7 +199,9 @@ def main(logs: Path, task: Path, script: Path, told: Path, point: int | None = N
     begun = next((run for run in runs if run.info.models["agent"] == f"scripted/{script}"), None)
     if begun is not None and is_over(begun):
         return
-    plan = RunPlan(task=load_task(task), agent="research", log_directory=logs, variant="mini", sandbox="none", score_steps=False)
+    plan = RunPlan(
+        task=load_task(task), agent="research", log_directory=logs, variant="mini", baseline="paper", sandbox="none", score_steps=False
+    )
     with resume(begun.path) if begun else nullcontext(plan) as plan:
         replies = plan.continues.replies() if plan.continues else {}
         asyncio.run(conduct(plan, models(Script.load(script), replies), listener=Told(told)))

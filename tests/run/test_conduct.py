@@ -86,7 +86,9 @@ def plan(tmp_path: Path) -> RunPlan:
     (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
     (folder / "grade.py").write_text(GRADE)
     (tmp_path / "agents.py").write_text(AGENTS)
-    return RunPlan(task=load_task(folder), agent="research", log_directory=tmp_path / "runs", variant="mini", sandbox="none")
+    return RunPlan(
+        task=load_task(folder), agent="research", log_directory=tmp_path / "runs", variant="mini", baseline="paper", sandbox="none"
+    )
 
 
 def carry_out(plan: RunPlan, replies: Sequence[str] = (), stop_after: float | None = None) -> Result:

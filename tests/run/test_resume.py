@@ -29,7 +29,9 @@ FINAL = len(REPLIES)
 def plan(tmp_path: Path) -> RunPlan:
     """A run of a small task that is in no catalogue, by the research agent, without a sandbox."""
     task = load_task(make_task(tmp_path / "guess"))
-    return RunPlan(task=task, agent="research", log_directory=tmp_path / "runs", variant="mini", sandbox="none", score_steps=False)
+    return RunPlan(
+        task=task, agent="research", log_directory=tmp_path / "runs", variant="mini", baseline="paper", sandbox="none", score_steps=False
+    )
 
 
 def begin(plan: RunPlan, replies: Sequence[str] = REPLIES) -> RunDirectory:

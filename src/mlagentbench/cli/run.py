@@ -22,7 +22,7 @@ from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
 from mlagentbench.environment import RunLimits
 from mlagentbench.errors import UsageError
-from mlagentbench.records import Result
+from mlagentbench.records import BaselineChoice, Result
 from mlagentbench.report.page import write_report
 from mlagentbench.report.text import plural
 from mlagentbench.run.conduct import RunPlan
@@ -31,6 +31,7 @@ from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.tasks.catalogue import find_task
 from mlagentbench.tasks.spec import Variant
+from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast
 
 UNSANDBOXED = "No sandbox: the agent's scripts can read and change anything on this machine. Results are flagged."
 REPORT = "report.html"
@@ -42,7 +43,7 @@ GROUPS = {
     "Limits of a run": "--steps",
     "Limits of each script (by default the task's own)": "--script-time",
     "Where scripts run": "--sandbox",
-    "Files and output": "--log-dir",
+    "Files and output": "--keep-versions",
 }
 
 
@@ -63,6 +64,14 @@ GROUPS = {
     "--variant", type=click.Choice(["mini", "full"]), default="full", show_default=True, help="The data: real, or small and generated."
 )
 @click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
+@click.option(
+    "--baseline",
+    type=click.Choice(["auto", "paper", "none"]),
+    default="auto",
+    show_default=True,
+    help="What scores are compared with: the starter's own as measured here (mini: measured now if need be) or else the paper's; only the"
+    " paper's; nothing.",
+)
 @click.option("--steps", type=click.IntRange(1), help="Steps; by default the task's own limit.")
 @click.option("--time", "seconds", type=Duration(), help="Time in all, such as 90s, 30m or 5h; by default the task's own limit.")
 @click.option("--working-time", type=Duration(), help="Time without the waiting for rate limits and before retries.")
@@ -90,6 +99,8 @@ GROUPS = {
     type=Indices(),
     help="GPUs by their indices, such as 0,1. Each run of a task that wants one has one to itself, and waits until one is free.",
 )
+@click.option("--keep-versions", type=click.IntRange(1), metavar="K", help="Keep only the last K versions of large files in snapshots.")
+@click.option("--keep-over", type=Size(), default="100m", show_default=True, help="From which size on a file is large; at least 16m.")
 @log_directory_option
 @task_path_option
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, as it ends, and nothing else, on standard output.")
@@ -118,6 +129,9 @@ def run(
     sandbox: isolation.Choice,
     python: Path | None,
     gpus: Sequence[Sequence[str]],
+    baseline: BaselineChoice,
+    keep_versions: int | None,
+    keep_over: int,
     log_directory: Path,
     task_paths: Sequence[Path],
     as_lines: bool,
@@ -139,6 +153,8 @@ def run(
         "workspace_mb": workspace_size,
         "output_kb": output,
     }
+    if keep_over < SMALLEST_MB:
+        raise UsageError(f"files under {SMALLEST_MB} MB are always kept; give --keep-over {SMALLEST_MB}m or more")
     cards = _distinct([gpu for some in gpus for gpu in some])
     plans = []
     for task in tasks:
@@ -152,6 +168,8 @@ def run(
             python=python or Path(sys.executable),
             gpus=cards if task.spec.gpu else (),
             score_steps=score_steps,
+            baseline=baseline,
+            keep=KeepLast(keep_versions, keep_over) if keep_versions else None,
         )
         own = plan.run_limits
         limits = RunLimits(steps=steps or own.steps, time=seconds or own.time, working_time=working_time, tokens=tokens, cost=cost)

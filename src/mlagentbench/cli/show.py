@@ -93,10 +93,11 @@ def _print_files(console: Console, run: Run, step: Step, most: int | None) -> No
     entries = run.files(step.number)
     if entries is None:
         return
+    lost = run.lost(step.number)
     console.print(Text(f"Files after the step: {len(entries)}", style="bold"))
     for path, entry in sorted(entries.items())[:most]:
         what = size(entry.size) if entry.kind == "file" else f"{entry.kind} to {entry.target}" if entry.target else entry.kind
-        note = f", {entry.note}" if entry.note else ""
+        note = ", let go" if path in lost else f", {entry.note}" if entry.note else ""
         console.print(Text(f"     {visible(path)}  {visible(what + note)}"))
     if most is not None and len(entries) > most:
         console.print(Text(f"     and {len(entries) - most} more: --files", style="dim"))

@@ -29,7 +29,7 @@ from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.engine.tools import as_tool_call
 from mlagentbench.environment import Listener, RunLimits
 from mlagentbench.errors import InfrastructureError
-from mlagentbench.records import Result, Step
+from mlagentbench.records import BaselineChoice, Result, Step
 from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.resume import is_over
 from mlagentbench.run.slots import Slots
@@ -38,6 +38,7 @@ from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, find_sample
 from mlagentbench.tasks.catalogue import Task, find_tasks, load_task
 from mlagentbench.tasks.spec import Variant
+from mlagentbench.workspace.snapshots import KeepLast
 
 
 def inspect_task(
@@ -77,6 +78,8 @@ def planned(
     python: str,
     gpus: list[str],
     score_steps: bool,
+    baseline: BaselineChoice = "auto",
+    keep: dict[str, Any] | None = None,
     continues: str | None = None,
 ) -> InspectTask:
     """A plan as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
@@ -93,6 +96,8 @@ def planned(
             python=Path(python),
             gpus=tuple(gpus),
             score_steps=score_steps,
+            baseline=baseline,
+            keep=KeepLast(**keep) if keep else None,
             continues=RunDirectory(Path(continues)) if continues else None,
         )
     )
@@ -112,6 +117,8 @@ def _arguments(plan: RunPlan) -> dict[str, Any]:
         "python": str(plan.python),
         "gpus": list(plan.gpus),
         "score_steps": plan.score_steps,
+        "baseline": plan.baseline,
+        "keep": plan.keep._asdict() if plan.keep else None,
         "continues": str(plan.continues.path) if plan.continues else None,
     }
 

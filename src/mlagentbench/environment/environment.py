@@ -27,7 +27,7 @@ from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
 from mlagentbench.store.run_directory import RunDirectory, storage
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
 
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class Environment:
         listener: Listener | None = None,
         through: Through = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
+        keep: KeepLast | None = None,
     ) -> None:
         self.description = description
         self.workspace = workspace
@@ -88,7 +89,7 @@ class Environment:
         self._models = models
         self._through = through
         self._person = person
-        self._store = SnapshotStore(directory.objects)
+        self._store = SnapshotStore(directory.objects, keep=keep)
         self._manifest: Manifest | None = None
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None

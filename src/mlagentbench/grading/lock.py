@@ -1,4 +1,4 @@
-"""One timed grading at a time on a machine, whoever asks.
+"""One at a time, whoever asks: timed gradings on a machine, and whatever else has a file to lock.
 
 The lock is the kernel's (flock on a file that everybody may read), so it ends with its holder and is never stale. It is advisory: it keeps
 gradings from disturbing one another, and nothing else.
@@ -29,16 +29,23 @@ def lock_file() -> Path:
 
 
 @asynccontextmanager
-async def timing(path: Path | None = None) -> AsyncIterator[None]:
+async def timing() -> AsyncIterator[None]:
     """Have the machine for a timing; waits until nobody else has it.
 
-    Args:
-        path: the file to lock; None for the machine's.
+    Raises:
+        GradingError: the lock's file can be neither opened nor made.
+    """
+    async with holding(lock_file()):
+        yield
+
+
+@asynccontextmanager
+async def holding(path: Path) -> AsyncIterator[None]:
+    """Have a file's lock; waits until nobody else has it.
 
     Raises:
         GradingError: the file can be neither opened nor made.
     """
-    path = path or lock_file()
     descriptor = _take(path)
     while descriptor is None:
         await asyncio.sleep(POLL)
@@ -54,7 +61,7 @@ def _take(path: Path) -> int | None:
     try:
         descriptor = _open(path)
     except OSError as error:
-        raise GradingError(f"no lock for timed grading: {error}; make {path} a file that can be read") from error
+        raise GradingError(f"no lock for grading: {error}; make {path} a file that can be read") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Somebody may have tidied the folder: a lock on a file that nobody else finds would be no lock.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from mlagentbench.grading.success import THRESHOLD
-from mlagentbench.records import Baseline, Direction, Ended, Flag, Result, RunInfo, StepStatus, Verdict
+from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Result, RunInfo, StepStatus, Verdict
 from mlagentbench.report.text import number, percent, plural, quantity
 
 MANY_TIMES = 1.995
@@ -74,9 +74,10 @@ FLAGS: Mapping[Flag, FlagWords] = {
     ),
 }
 
-SOURCES: Mapping[str, str] = {
+SOURCES: Mapping[BaselineSource, str] = {
     "side_by_side": "measured side by side with the submission",
     "measured": "measured on this machine",
+    "predictor": "a naive prediction, in the place of a starter that does not run",
     "paper": "the paper's constant, not measured here",
 }
 
@@ -141,7 +142,7 @@ def headline(info: RunInfo, result: Result | None) -> str:
 def baseline_words(baseline: Baseline, unit: str) -> str:
     """Where a baseline comes from and how sure it is: `measured side by side with the submission, 3 times, ± 20.0 ms`."""
     words = SOURCES[baseline.source]
-    if baseline.source == "paper":
+    if baseline.source in ("paper", "predictor"):
         return words
     if baseline.spread is None:
         return f"{words}, once: its spread is unknown"

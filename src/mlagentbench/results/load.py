@@ -116,6 +116,11 @@ class Run:
         manifest = self.directory.manifest(step)
         return Manifest.load(manifest).entries if manifest.exists() else None
 
+    def lost(self, step: int) -> list[str]:
+        """The large files of a step whose contents were let go, sorted; empty where its snapshot is missing."""
+        manifest = self.directory.manifest(step)
+        return SnapshotStore(self.directory.objects).lost(Manifest.load(manifest)) if manifest.exists() else []
+
     def changes(self, step: int) -> tuple[FileChange, ...] | None:
         """What a step changed in the workspace; None where the snapshot before or after it is missing.
 

@@ -22,18 +22,19 @@ from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, UsageError
 from mlagentbench.model import Models
-from mlagentbench.records import Result, Role, RunInfo
+from mlagentbench.records import Baseline, BaselineChoice, Result, Role, RunInfo
+from mlagentbench.run.baseline import Place, data_box, kept, measure, public_data, script_limits
 from mlagentbench.run.facts import hardware, versions
-from mlagentbench.run.score import Ending, Scoring, score_run
+from mlagentbench.run.score import Ending, Scoring, paper_baseline, score_run
 from mlagentbench.sandbox import isolation
-from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Mount, Sandbox
+from mlagentbench.sandbox.base import OWN_FILES, BoxLimits, Sandbox
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
@@ -57,6 +58,10 @@ class RunPlan:
     gpus: tuple[str, ...] = ()
     score_steps: bool = True
     """Whether every step's submission is scored too, once each distinct one."""
+    baseline: BaselineChoice = "auto"
+    """What the score is compared with; see `compared_with`."""
+    keep: KeepLast | None = None
+    """How many versions of large files the snapshots keep; None for all."""
     continues: RunDirectory | None = None
     """A run to go on with, from its last step; None for a new one."""
     sample: str | None = None
@@ -71,10 +76,39 @@ class RunPlan:
     @property
     def script_limits(self) -> BoxLimits:
         """The limits that hold for each script."""
-        own = self.task.spec.limits
-        return self.box_limits or BoxLimits(
-            seconds=own.script_time, memory_mb=own.memory_mb, processes=own.processes, file_mb=own.file_mb, workspace_mb=own.workspace_mb
+        return self.box_limits or script_limits(self.task.spec)
+
+    @property
+    def place(self) -> Place:
+        """Where and how scripts run."""
+        return Place(self.sandbox, self.python, self.gpus, self.script_limits)
+
+
+async def compared_with(plan: RunPlan) -> Baseline | None:
+    """What a run's score is compared with; None for nothing, and where the grader measures the starter beside the submission.
+
+    With `auto` that is what was measured on a machine like this one; on the mini variant it is measured now where it was not yet; else it
+    is the paper's number, and the run is flagged. A task graded as code has its starter measured beside every submission.
+
+    Raises:
+        TaskError: the starter left no score.
+    """
+    spec = plan.task.spec
+    if plan.baseline == "none":
+        return None
+    if plan.baseline == "auto":
+        if spec.submission.mode == "code":
+            return None
+        # Of the task's own limits: what a user allows an agent changes nothing about the starter.
+        place = plan.place._replace(limits=None)
+        found = (
+            await measure(plan.task, plan.variant, place=place)
+            if plan.variant == "mini"
+            else await asyncio.to_thread(kept, plan.task, plan.variant, place)
         )
+        if found is not None:
+            return found.baseline
+    return paper_baseline(spec)
 
 
 async def conduct(
@@ -105,6 +139,7 @@ async def conduct(
     agent = make_agent(plan.agent, plan.agent_options)
     sandbox = await asyncio.to_thread(isolation.choose, plan.sandbox)
     data = await asyncio.to_thread(prepared, plan.task, plan.variant)
+    baseline = await compared_with(plan)
     log_directory = prepare_log_directory(plan.log_directory)
     if plan.continues is None:
         info = await asyncio.to_thread(run_info, plan, models.names(), sandbox.isolation)
@@ -120,7 +155,7 @@ async def conduct(
         finally:
             environment.close()
         listener.activity("grading")
-        scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, gradings)
+        scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, baseline, gradings)
         return await score_run(directory, scoring, ending, environment.usage, steps_too=plan.score_steps)
 
 
@@ -177,16 +212,8 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
 def _environment(
     plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
 ) -> Environment:
-    public = {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
-    workspace = _workspace(plan, directory, public, links=sandbox.isolation not in OWN_FILES)
-    box = Box(
-        workspace=workspace.root,
-        read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public.items()),
-        python=plan.python,
-        network=plan.task.spec.network,
-        gpus=plan.gpus,
-        limits=plan.script_limits,
-    )
+    workspace = _workspace(plan, directory, public_data(data), links=sandbox.isolation not in OWN_FILES)
+    box = data_box(plan.task, data, workspace.root, network=plan.task.spec.network, place=plan.place)
     return Environment(
         description=directory.info.description,
         workspace=workspace,
@@ -198,6 +225,7 @@ def _environment(
         limits=plan.run_limits,
         listener=listener,
         through=through,
+        keep=plan.keep,
     )
 
 
@@ -240,4 +268,6 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
         task_folder=str(plan.task.folder),
         sample=plan.sample,
         score_steps=plan.score_steps,
+        baseline=plan.baseline,
+        keep=plan.keep._asdict() if plan.keep else None,
     )

@@ -20,7 +20,7 @@ from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
-from mlagentbench.workspace.snapshots import Manifest
+from mlagentbench.workspace.snapshots import KeepLast, Manifest
 
 
 def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
@@ -41,6 +41,8 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         python=Path(info.python),
         gpus=info.gpus,
         score_steps=info.score_steps,
+        baseline=info.baseline,
+        keep=KeepLast(**info.keep) if info.keep else None,  # type: ignore[arg-type]
     )
 
 

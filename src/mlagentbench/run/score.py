@@ -21,7 +21,7 @@ from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, S
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import Variant
+from mlagentbench.tasks.spec import TaskSpec, Variant
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 
@@ -32,8 +32,14 @@ class Scoring(NamedTuple):
     variant: Variant
     private: Path | None
     sandbox: Choice
+    baseline: Baseline | None = None
+    """What scores are compared with; None for what the grader measures beside the submission, if anything."""
     gradings: AbstractAsyncContextManager[object] = nullcontext()
     """Is held during each grading."""
+
+    def against(self, score: Score) -> Baseline | None:
+        """What a score is compared with; None for nothing."""
+        return self.baseline or score.baseline
 
 
 class Ending(NamedTuple):
@@ -55,7 +61,7 @@ async def score_run(
     steps = await asyncio.to_thread(directory.steps)
     grader = _Grader(directory, scoring)
     last = await grader.grade(len(steps))
-    result = _result(directory, scoring.task, ending, steps, usage, last, time.monotonic() - started)
+    result = _result(directory, scoring, ending, steps, usage, last, time.monotonic() - started)
     await asyncio.to_thread(directory.write_result, result)
     if steps_too and steps:
         scores = tuple([await grader.step_score(step.number) for step in steps])
@@ -92,14 +98,20 @@ class _Grader:
         path = self._directory.manifest(step)
         return Manifest.load(path).select(self._scoring.task.spec.submission.files) if path.exists() else None
 
+    def _lost(self, step: int) -> bool:
+        submission = self._submission(step)
+        return submission is not None and bool(self._store.lost(submission))
+
     async def step_score(self, step: int) -> StepScore:
         """The same, as a point of the run's curve."""
+        if await asyncio.to_thread(self._lost, step):
+            return StepScore(step=step, reason="its files were let go, as --keep-versions asked")
         graded = await self.grade(step)
         if graded is None:
             return StepScore(step=step, reason="no submission")
         if graded.score is None:
             return StepScore(step=step, reason=graded.reason)
-        value, baseline = graded.score.value, graded.score.baseline
+        value, baseline = graded.score.value, self._scoring.against(graded.score)
         improvement = self._scoring.task.spec.metric.improvement(value, baseline.value) if baseline else None
         return StepScore(step=step, value=value, improvement=improvement)
 
@@ -114,7 +126,7 @@ class _Grader:
 
 def _result(
     directory: RunDirectory,
-    task: Task,
+    scoring: Scoring,
     ending: Ending,
     steps: Sequence[Step],
     usage: Mapping[Role, Usage],
@@ -122,7 +134,8 @@ def _result(
     grading_seconds: float,
 ) -> Result:
     score = last.score if last else None
-    baseline = _baseline(task, score)
+    task = scoring.task
+    baseline = scoring.against(score) if score else None
     improvement = task.spec.metric.improvement(score.value, baseline.value) if score and baseline else None
     success = bool(score and baseline and is_success(task.spec.metric, score.value, baseline.value))
     verdict, reason = _verdict(last, success)
@@ -157,12 +170,10 @@ def _verdict(graded: Graded | None, success: bool) -> tuple[Verdict, str | None]
     return ("success" if success else "no_improvement"), None
 
 
-def _baseline(task: Task, score: Score | None) -> Baseline | None:
-    """The baseline that was measured beside the score; else the paper's, which its source says."""
-    if score is not None and score.baseline is not None:
-        return score.baseline
-    paper = task.spec.paper
-    return Baseline(value=paper.baseline, source="paper") if score is not None and paper and paper.baseline is not None else None
+def paper_baseline(spec: TaskSpec) -> Baseline | None:
+    """The number that the paper compares with; None where it names none."""
+    paper = spec.paper
+    return Baseline(value=paper.baseline, source="paper") if paper and paper.baseline is not None else None
 
 
 def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: Baseline | None) -> list[Flag]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -81,6 +82,22 @@ def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
     Raises:
         TaskError: a folder holds no task, or two tasks have one id.
     """
+    return {task_id: load_task(folder) for task_id, folder in sorted(_folders_by_id(task_paths).items())}
+
+
+def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
+    """One task by id. Another one's broken folder does not matter.
+
+    Raises:
+        TaskError: there is none; the message lists what there is.
+    """
+    folders = _folders_by_id(task_paths)
+    if task_id not in folders:
+        raise TaskError(f"there is no task {task_id!r}; there are: {', '.join(sorted(folders))} (--task-path adds folders)")
+    return load_task(folders[task_id])
+
+
+def _folders_by_id(task_paths: Iterable[Path]) -> Mapping[str, Path]:
     folders = list(_task_folders(BUILT_IN))
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         origin = entry_point.load().__file__
@@ -90,25 +107,21 @@ def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
         if not found:
             raise TaskError(f"{path} holds no task: neither it nor a folder in it has a task.toml")
         folders += found
-    tasks: dict[str, Task] = {}
-    for folder in folders:
-        task = load_task(folder)
-        if task.id in tasks and tasks[task.id].folder != task.folder:
-            raise TaskError(f"two tasks are called {task.id!r}: {tasks[task.id].folder} and {task.folder}; rename one")
-        tasks[task.id] = task
-    return dict(sorted(tasks.items()))
+    by_id: dict[str, Path] = {}
+    for folder in map(Path.resolve, folders):
+        task_id = _id(folder)
+        if by_id.setdefault(task_id, folder) != folder:
+            raise TaskError(f"two tasks are called {task_id!r}: {by_id[task_id]} and {folder}; rename one")
+    return by_id
 
 
-def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
-    """One task by id.
-
-    Raises:
-        TaskError: there is none; the message lists what there is.
-    """
-    tasks = find_tasks(task_paths)
-    if task_id not in tasks:
-        raise TaskError(f"there is no task {task_id!r}; there are: {', '.join(tasks)} (--task-path adds folders)")
-    return tasks[task_id]
+def _id(folder: Path) -> str:
+    """A task's id as its file has it, right or wrong; of a file that cannot be read, the folder's name."""
+    try:
+        found = tomllib.loads((folder / "task.toml").read_text(encoding="utf-8")).get("id")
+    except (OSError, ValueError):
+        found = None
+    return found if isinstance(found, str) else folder.name
 
 
 def _task_folders(parent: Path) -> Iterable[Path]:

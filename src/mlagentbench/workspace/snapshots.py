@@ -20,9 +20,9 @@ from mlagentbench.workspace.objects import IN_MEMORY, Objects
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
 from mlagentbench.workspace.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.scan import Scan
-from mlagentbench.workspace.versions import KeepLast, publishing
+from mlagentbench.workspace.versions import SMALLEST_MB, KeepLast, publishing
 
-__all__ = ["Entry", "FileChange", "KeepLast", "Manifest", "NotRestored", "SnapshotStore"]
+__all__ = ["Entry", "FileChange", "KeepLast", "Manifest", "NotRestored", "SMALLEST_MB", "SnapshotStore"]
 
 
 class SnapshotStore:

@@ -20,12 +20,15 @@ from mlagentbench.workspace.manifest import Entry
 from mlagentbench.workspace.objects import IN_MEMORY, Objects
 
 
+SMALLEST_MB = IN_MEMORY >> 20
+
+
 class KeepLast(NamedTuple):
     """How many versions of a large file are kept."""
 
     versions: int
     over_mb: float = 100
-    """Megabytes (2^20) above which a file is large; at least 16."""
+    """Megabytes (2^20) above which a file is large; at least `SMALLEST_MB`."""
 
 
 @contextlib.contextmanager
