@@ -1,0 +1,43 @@
+"""Accuracy of two probabilities a review."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+from mlagentbench.tasks.tables import Number, align
+
+NAME = "submission.csv"
+ROUNDING = 0.01
+"""By how much two probabilities may miss 1, as those of half precision or of two decimals do."""
+
+
+def grade(context: GradingContext) -> Score:
+    """The fraction of reviews whose more probable class is the right one; of two that are equal, negative counts.
+
+    Raises:
+        InvalidSubmission: it is no table of the test's reviews, or its numbers are no probabilities.
+    """
+    assert context.private is not None
+    answers = pl.read_csv(context.private / "answers.csv")
+    probability = Number(low=0, high=1)
+    found = align(
+        context.submission.read_bytes(NAME),
+        NAME,
+        ids=answers["idx"],
+        id_column="idx",
+        columns={"negative": probability, "positive": probability},
+    )
+    missed = np.abs(found["negative"] + found["positive"] - 1)
+    if missed.max() > ROUNDING:
+        place = int(missed.argmax())
+        negative, positive = found["negative"][place], found["positive"][place]
+        raise InvalidSubmission(
+            f"{NAME}: negative and positive are {negative:g} and {positive:g} in the row of {answers['idx'][place]}; "
+            "write probabilities that are 1 together"
+        )
+    right = (found["positive"] > found["negative"]) == (answers["label"].to_numpy() == 1)
+    return Score(value=float(right.mean()), details={"reviews": len(answers), "right": int(right.sum())})

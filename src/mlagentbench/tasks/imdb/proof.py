@@ -1,0 +1,123 @@
+"""What the task proves itself with."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+
+NAME = "submission.csv"
+STARTER = Path(__file__).parent / "starter" / "train.py"
+
+LOAD = """
+tokenizer = AutoTokenizer.from_pretrained(MODEL)
+model = AutoModelForSequenceClassification.from_pretrained(MODEL, num_labels=2)
+"""
+# A model of toy size and random weights wants other settings than the real one.
+TRAIN = """
+small = model.config.dim < 128
+length, epochs, rate = (64, 5, 2e-3) if small else (384, 3, 3e-5)
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model.to(device).train()
+optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
+steps = epochs * -(-len(texts) // 32)
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
+for epoch in range(epochs):
+    order = torch.randperm(len(texts)).tolist()
+    for start in range(0, len(order), 32):
+        batch = order[start : start + 32]
+        inputs = tokenizer([texts[n] for n in batch], padding=True, truncation=True, max_length=length, return_tensors="pt")
+        loss = model(**inputs.to(device), labels=torch.tensor(labels[batch], device=device)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    print(f"epoch {epoch + 1}: loss {loss.item():.4f}")
+"""
+PREDICT = """
+tokenizer, model, length = model
+model.eval()
+found = []
+with torch.no_grad():
+    for start in range(0, len(texts), 64):
+        batch = texts[start : start + 64]
+        inputs = tokenizer(batch, padding=True, truncation=True, max_length=length, return_tensors="pt")
+        found.append(model(**inputs.to(model.device)).logits.softmax(dim=1).cpu().numpy())
+return np.concatenate(found)
+"""
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The labels, in order and not, sure and barely."""
+    labels = _answers(data)
+    return {
+        "sure": _files(labels["idx"], labels["label"].cast(pl.Float64)),
+        "barely": _files(labels["idx"], labels["label"] * 0.02 + 0.49),
+        "reversed": _files(labels["idx"].reverse(), labels["label"].reverse().cast(pl.Float64)),
+    }
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """What knows nothing of the reviews: accuracies of about a half, the classes being equally frequent."""
+    assert data.public is not None
+    labels = _answers(data)
+    train = pl.read_csv(data.public / "data" / "train.csv")
+    more_frequent = 1.0 if (train["label"].mean() or 0) > 0.5 else 0.0  # type: ignore[operator]
+    return {
+        "constant": _files(labels["idx"], pl.repeat(0.5, len(labels), eager=True)),
+        "majority": _files(labels["idx"], pl.repeat(more_frequent, len(labels), eager=True)),
+        "shuffled": {NAME: table_text(shuffled(_table(labels["idx"], labels["label"].cast(pl.Float64)), "idx"))},
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """No table of these reviews, or no probabilities."""
+    labels = _answers(data)
+    table = _table(labels["idx"], labels["label"].cast(pl.Float64))
+    cases = table_junk(table_text(table), id_column="idx", number_column="positive")
+    logits = table.with_columns(positive=pl.col("positive") * 6 - 3)
+    twice = table.with_columns(negative=pl.lit(1.0), positive=pl.lit(1.0))
+    cases["logits"] = Junk({NAME: table_text(logits)}, "from 0 to 1")
+    cases["both classes for sure"] = Junk({NAME: table_text(twice)}, "1 together")
+    cases["labels"] = Junk({NAME: table_text(labels)}, "negative")
+    return cases
+
+
+def good() -> Files:
+    """DistilBERT, fine-tuned."""
+    return _filled(LOAD + TRAIN + "return tokenizer, model, length")
+
+
+def lazy() -> Files:
+    """DistilBERT, loaded and used as it is."""
+    return _filled(LOAD + "return tokenizer, model, 128")
+
+
+def _filled(fine_tune: str) -> Files:
+    """The starter with its two functions filled."""
+    text = STARTER.read_text(encoding="utf-8")
+    for stub, body in (
+        ('    raise NotImplementedError("load the tokenizer and the model from MODEL, and fine-tune")', fine_tune),
+        ('    raise NotImplementedError("put the reviews through the fine-tuned model")', PREDICT),
+    ):
+        assert text.count(stub) == 1
+        text = text.replace(stub, textwrap.indent(body.strip(), "    "))
+    return {"train.py": text}
+
+
+def _answers(data: Prepared) -> pl.DataFrame:
+    assert data.private is not None
+    return pl.read_csv(data.private / "answers.csv")
+
+
+def _table(idx: pl.Series, positive: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"idx": idx, "negative": 1 - positive, "positive": positive})
+
+
+def _files(idx: pl.Series, positive: pl.Series) -> Files:
+    return {NAME: table_text(_table(idx, positive))}
