@@ -68,7 +68,7 @@ def baseline(
 
 def _table(found: Sequence[tuple[Task, Measured]]) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("task", "metric", "baseline", "spread", "runs", "a run", "from"):
+    for heading in ("task", "baseline", "spread", "runs", "a run", "from"):
         table.add_column(
             heading, justify="right" if heading in ("baseline", "spread", "runs", "a run") else "left", no_wrap=heading != "from"
         )
@@ -77,7 +77,6 @@ def _table(found: Sequence[tuple[Task, Measured]]) -> Table:
         failed = f", {plural(len(measured.failures), 'run')} failed" if measured.failures else ""
         table.add_row(
             task.id,
-            task.spec.metric.name,
             quantity(value.value, unit),
             f"± {quantity(value.spread, unit, 2)}" if value.spread is not None else "-",
             str(len(value.values)),

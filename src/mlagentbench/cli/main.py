@@ -16,6 +16,7 @@ from mlagentbench.errors import MLAgentBenchError, UsageError
 USAGE, FAILED, INTERRUPTED = 2, 3, 130
 
 COMMANDS = {
+    "baseline": "mlagentbench.cli.baseline:baseline",
     "demo": "mlagentbench.cli.demo:demo",
     "doctor": "mlagentbench.cli.doctor:doctor",
     "report": "mlagentbench.cli.report:report",
