@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import lay
+from tests.mirror import Mirror, serve
 from tests.support import MakeEnvironment, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
@@ -57,3 +58,18 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         )
 
     return make
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    """A server that stands for the whole network, with a cache of its own."""
+    mirror, server = serve(tmp_path / "mirror")
+    monkeypatch.setenv("MLAB_MIRROR", mirror.url)
+    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("KAGGLE_USERNAME", mirror.key[0])
+    monkeypatch.setenv("KAGGLE_KEY", mirror.key[1])
+    for name in ("HF_ENDPOINT", "HF_TOKEN", "KAGGLE_API_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    yield mirror
+    server.shutdown()
+    server.server_close()

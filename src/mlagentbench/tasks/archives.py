@@ -25,8 +25,10 @@ LARGEST_RATIO = 2000
 """How many times its size an archive may hold. Deflate reaches 1,032 and text of one kind comes near it; a bomb is beyond."""
 SMALL = 1 << 30
 """Bytes that anything may hold, whatever its ratio."""
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-"""By the ending of one file that is compressed."""
+_ENDINGS = (".gz", ".bz2", ".xz")
+"""Of one file that is compressed."""
+_ZIP = b"PK\x03\x04"
+"""How a zip begins. `zipfile.is_zipfile` looks at the end, and takes a tar with a zip in it for one."""
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile, NotImplementedError, RuntimeError)
 
 
@@ -76,7 +78,9 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> N
 
 def _members(archive: Path) -> Iterator[_Member]:
     """The files of an archive, in its order; each must be read before the next is asked for."""
-    if zipfile.is_zipfile(archive):
+    with archive.open("rb") as file:
+        start = file.read(len(_ZIP))
+    if start == _ZIP:
         with zipfile.ZipFile(archive) as zipped:
             for entry in zipped.infolist():
                 if stat.S_ISLNK(entry.external_attr >> 16):
@@ -91,11 +95,16 @@ def _members(archive: Path) -> Iterator[_Member]:
                 if not info.isreg():
                     raise TaskError(f"{archive} holds {info.name}, which is no plain file; it is not unpacked")
                 yield _Member(info.name.removeprefix("./"), info.size, functools.partial(_of_tar, tar, info))
-    elif archive.suffix in _OPENERS:
-        opened = _OPENERS[archive.suffix](archive, "rb")
-        yield _Member(archive.stem, -1, lambda: cast(IO[bytes], opened))
+    elif archive.suffix in _ENDINGS:
+        yield _Member(archive.stem, -1, functools.partial(_decompressed, archive))
     else:
         raise TaskError(f"{archive} is no archive that can be unpacked: neither zip nor tar nor .gz, .bz2 or .xz")
+
+
+def _decompressed(archive: Path) -> IO[bytes]:
+    if archive.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(archive))
+    return cast(IO[bytes], bz2.open(archive) if archive.suffix == ".bz2" else lzma.open(archive))
 
 
 def _of_tar(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

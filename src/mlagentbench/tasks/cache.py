@@ -15,11 +15,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import platformdirs
 
 from mlagentbench.errors import TaskError
+from mlagentbench.records import Record
+
+R = TypeVar("R", bound=Record)
 
 CACHE_VARIABLE = "MLAB_CACHE"
 LONGEST = 120
@@ -74,6 +77,25 @@ def locked_if_free(cache: Path, name: str) -> Iterator[bool]:
             yield False
         else:
             yield True
+
+
+def read_record(path: Path, kind: type[R]) -> R | None:
+    """A record; None where there is none, or none of this kind."""
+    try:
+        return kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record, whole or not at all.
+
+    Raises:
+        OSError: the disk is full or read-only.
+    """
+    new = path.with_name(f".{path.name.lstrip('.')}.new")
+    new.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    new.replace(path)
 
 
 def _open(cache: Path, name: str) -> IO[bytes]:

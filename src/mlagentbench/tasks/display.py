@@ -48,3 +48,10 @@ class Display:
         with Progress(*columns, console=self._console, transient=True) as progress:
             bar = progress.add_task(name, total=None)
             yield lambda have, total: progress.update(bar, completed=have, total=total)
+
+    @contextmanager
+    def other(self, name: str) -> Iterator[bool]:
+        """A transfer by a program that shows itself; whether it may."""
+        if self._console is not None:
+            self.say(f"{name}: downloading")
+        yield self._console is not None and self._console.is_terminal

@@ -14,32 +14,36 @@ Everything is kept in the cache, shared by tasks, and never fetched twice. A fil
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
+import shutil
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
-from typing import Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 from rich.console import Console
-from rich.filesize import decimal
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
+from mlagentbench.tasks import kaggle
 from mlagentbench.tasks.archives import unpack
-from mlagentbench.tasks.cache import cache_directory, locked, unwritable
+from mlagentbench.tasks.cache import cache_directory, locked, read_record, unwritable, write_record
+from mlagentbench.tasks.checksums import Expected, digest
 from mlagentbench.tasks.display import Display
+from mlagentbench.tasks.extras import install_command
+from mlagentbench.tasks.kaggle import Competition
 from mlagentbench.tasks.spec import TaskSpec
-from mlagentbench.tasks.transfer import Part, transfer
+from mlagentbench.tasks.transfer import Part, Refused, transfer
 
 __all__ = ["download", "fetching", "hugging_face", "kaggle_competition", "unpack"]
 
 MIRROR_VARIABLE = "MLAB_MIRROR"
 HUGGING_FACE = "https://huggingface.co"
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-BLOCK = 1 << 20
 
 
 class Fetching(NamedTuple):
@@ -62,6 +66,23 @@ class DownloadRecord(Record):
     """The checksum that its task publishes; None where `sha256` is only what it had the first time."""
     task: str | None
     """The task that it was first fetched for."""
+
+    @classmethod
+    def of(cls, path: Path, url: str, expected: Expected, here: Fetching) -> DownloadRecord:
+        """What is known of a file that has come."""
+        return cls(url=url, sha256=digest(path), size=path.stat().st_size, published=expected.published, task=here.task)
+
+
+class KaggleRecord(Record):
+    """What is known of a competition's downloaded files."""
+
+    slug: str
+    files: Mapping[str, str] = {}
+    """The SHA-256 of each at its first download, by path."""
+    whole: bool = False
+    """Whether these are all."""
+    task: str | None
+    """The task that they were first fetched for."""
 
 
 _fetching: ContextVar[Fetching | None] = ContextVar("fetching", default=None)
@@ -128,7 +149,14 @@ def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "m
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             raise TaskError(f"{path!r} is no path in {repo}")
         url = f"{endpoint}/{prefix}{repo}/resolve/{urllib.parse.quote(revision, safe='')}/{urllib.parse.quote(path)}"
-        _file(url, folder / path, path, headers)
+        try:
+            _file(url, folder / path, path, headers)
+        except Refused as refused:
+            if refused.status not in (401, 403):
+                raise
+            page = f"{endpoint}/{prefix}{repo}"
+            advice = f"accept its terms at {page}, and set HF_TOKEN to a token of that account ({endpoint}/settings/tokens)"
+            raise TaskError(f"Hugging Face does not give out {path} of {repo}: {advice}") from None
     return _here().cache / "downloads" / folder
 
 
@@ -145,7 +173,51 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
     Raises:
         TaskError: kagglehub is not installed, there is no key, the competition's rules are not accepted, or it is not to be had.
     """
-    raise TaskError("Kaggle is not here yet")
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
+        raise TaskError(f"{slug!r} is no name of a Kaggle competition; it is the last part of the URL of its page")
+    if importlib.util.find_spec("kagglehub") is None:
+        raise TaskError(f"the files of Kaggle's {slug} need kagglehub; install with: {install_command(['kaggle'])}")
+    here = _here()
+    key = f"kaggle.com-{slug}"
+    competition = Competition(slug, here.cache / "downloads" / key)
+    try:
+        competition.files.mkdir(parents=True, exist_ok=True)
+        with locked(here.cache, f"download-{key}", lambda: here.display.say(f"{slug}: another process is downloading it")) as lock:
+            for file in files if files is not None else [None]:
+                _kaggle(competition, file, here, lock)
+    except OSError as error:
+        raise unwritable(here.cache, error) from None
+    return competition.files
+
+
+def _kaggle(competition: Competition, file: str | None, here: Fetching, lock: IO[bytes]) -> None:
+    """One file of a competition at its place, or all of them, fetched if they are not there, and checked."""
+    record_path = competition.cache / ".record.json"
+    record = read_record(record_path, KaggleRecord) or KaggleRecord(slug=competition.slug, task=here.task)
+
+    def wrong(name: str) -> str | None:
+        path = competition.files / name
+        return Expected.of(name, here.checksums, record.files.get(name)).wrong(path) if path.is_file() else "it is not there"
+
+    if file is None and record.whole:
+        if not any(map(wrong, record.files)):
+            return
+        shutil.rmtree(competition.files)  # kagglehub would take what is there for what it should be
+    elif file is not None and file in record.files:
+        if not wrong(file):
+            return
+        (competition.files / file).unlink(missing_ok=True)
+    with here.display.other(f"{competition.slug}: {file or 'all its files'}, from Kaggle") as show:
+        kaggle.fetch(competition, file, mirror=os.environ.get(MIRROR_VARIABLE, ""), lock=lock, show=show)
+    names = [file] if file is not None else competition.names()
+    for name in names:
+        if reason := wrong(name):
+            (competition.files / name).unlink(missing_ok=True)
+            advice = Expected.of(name, here.checksums, record.files.get(name)).advice(record_path)
+            raise TaskError(f"{name} of Kaggle's {competition.slug} is not the file it should be: {reason}{advice}; nothing of it is kept")
+    digests = {**record.files, **{name: digest(competition.files / name) for name in names}}
+    whole = record.whole or file is None
+    write_record(record_path, KaggleRecord(slug=competition.slug, task=here.task, files=digests, whole=whole))
 
 
 def _here() -> Fetching:
@@ -156,46 +228,38 @@ def _file(url: str, relative: PurePosixPath, name: str, headers: Mapping[str, st
     """A file at its place in the cache, fetched if it is not there, and checked."""
     here = _here()
     place = here.cache / "downloads" / relative
-    published = here.checksums.get(name) or here.checksums.get(place.name)
+    record_path = place.with_name(f".{place.name}.json")
     source, plain = _mirrored(url)
     if not plain and urllib.parse.urlsplit(source).scheme != "https":
-        if published is None:
+        if Expected.of(name, here.checksums, None).published is None:
             raise TaskError(f"{url} is not encrypted and no checksum of it is published; name an https URL, or its checksum in task.toml")
         plain = True
-    record_path = place.with_name(f".{place.name}.json")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with locked(here.cache, f"download-{relative}", lambda: here.display.say(f"{name}: another process is downloading it")):
-            record = _read(record_path)
-            expected = _Expected(published, record)
-            if place.exists():
-                if expected.wrong(place) is None:
-                    return place
-                # Fallen short on the disk, or of another edition of the task.
-                place.unlink()
-            resumed = Part.of(place).validator(source) is not None
-            wrong = _bring(source, place, expected, headers, plain, here, name)
-            if wrong and resumed:
+            record = read_record(record_path, DownloadRecord)
+            expected = Expected.of(name, here.checksums, record.sha256 if record else None)
+            if not place.exists() or expected.wrong(place):
+                place.unlink(missing_ok=True)
+                resumed = Part.of(place).validator(source) is not None
                 wrong = _bring(source, place, expected, headers, plain, here, name)
-            if wrong:
-                raise TaskError(f"{url} is not the file it should be: {wrong}{expected.advice(record_path)}; nothing of it is kept")
-            if record is None or record.published != published:
-                digest = _digest(place, "sha256")
-                record = DownloadRecord(url=url, sha256=digest, size=place.stat().st_size, published=published, task=here.task)
-                record_path.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-                if published is None:
-                    here.display.say(f"{name}: nobody publishes a checksum of it; that of this download is recorded: sha256:{digest}")
+                if wrong and resumed:
+                    wrong = _bring(source, place, expected, headers, plain, here, name)
+                if wrong:
+                    raise TaskError(f"{url} is not the file it should be: {wrong}{expected.advice(record_path)}; nothing of it is kept")
+            if record is None or record.published != expected.published:
+                _record(DownloadRecord.of(place, url, expected, here), record_path, here, name)
     except OSError as error:
         raise unwritable(here.cache, error) from None
     return place
 
 
 def _bring(
-    source: str, place: Path, expected: _Expected, headers: Mapping[str, str] | None, plain: bool, here: Fetching, name: str
+    source: str, place: Path, expected: Expected, headers: Mapping[str, str] | None, plain: bool, here: Fetching, name: str
 ) -> str | None:
     """Transfer a file, and put it at its place if it is right; else say what is wrong, and keep nothing."""
     with here.display.transfer(name) as advance:
-        part = transfer(source, place, headers=headers, plain=plain, advance=advance)
+        part = transfer(source, place, headers=headers, plain=plain, advance=advance, say=lambda text: here.display.say(f"{name}: {text}"))
     wrong = expected.wrong(part)
     if wrong is None:
         part.rename(place)
@@ -203,46 +267,10 @@ def _bring(
     return wrong
 
 
-class _Expected(NamedTuple):
-    """What a file must be."""
-
-    published: str | None
-    record: DownloadRecord | None
-
-    def wrong(self, path: Path) -> str | None:
-        """What is wrong with a file; None for nothing."""
-        if self.published is not None:
-            kind, _, checksum = self.published.partition(":")
-            if kind not in ("sha256", "md5"):
-                raise TaskError(f"the checksum {self.published!r} in task.toml is of no known kind; write sha256:... or md5:...")
-        elif self.record is not None:
-            kind, checksum = "sha256", self.record.sha256
-        else:
-            return None
-        found = _digest(path, kind)
-        if found == checksum.lower():
-            return None
-        size = path.stat().st_size
-        return f"its {kind} is {found} ({decimal(size)}), and that of the {self._what()} is {checksum}"
-
-    def _what(self) -> str:
-        return "published file" if self.published is not None else "first download"
-
-    def advice(self, record: Path) -> str:
-        """What to do about a file that is wrong."""
-        return "" if self.published is not None else f" (if it was meant to change, remove {record})"
-
-
-def _read(path: Path) -> DownloadRecord | None:
-    try:
-        return DownloadRecord.model_validate_json(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def _digest(path: Path, kind: str) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
+def _record(record: DownloadRecord, path: Path, here: Fetching, name: str) -> None:
+    write_record(path, record)
+    if record.published is None:
+        here.display.say(f"{name}: no checksum of it is published, so that of this download is recorded: sha256:{record.sha256}")
 
 
 def _mirrored(url: str) -> tuple[str, bool]:

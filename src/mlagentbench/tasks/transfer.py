@@ -12,6 +12,7 @@ import json
 import random
 import re
 import shutil
+import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -73,6 +74,14 @@ class Part(NamedTuple):
         self.note.unlink(missing_ok=True)
 
 
+class Refused(TaskError):
+    """A server will not give out a file."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class _Broken(Exception):
     """A try that may go better the next time."""
 
@@ -82,7 +91,13 @@ class _Broken(Exception):
 
 
 def transfer(
-    url: str, place: Path, *, headers: Mapping[str, str] | None = None, plain: bool = False, advance: Advance | None = None
+    url: str,
+    place: Path,
+    *,
+    headers: Mapping[str, str] | None = None,
+    plain: bool = False,
+    advance: Advance | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Path:
     """Bring a file to the disk.
 
@@ -92,6 +107,7 @@ def transfer(
         headers: what the first server is told, and no other that it sends us to.
         plain: whether a connection without encryption will do.
         advance: is told of every block.
+        say: is told of every failure that is tried again.
 
     Returns:
         The whole part, to be checked and moved to its place by the caller.
@@ -114,8 +130,11 @@ def transfer(
                 raise TaskError(
                     f"cannot download {url}: {broken}; what has come is kept ({decimal(part.size())}), so try again later"
                 ) from None
-            wait = min(FIRST_WAIT * 2 ** (failures - 1), LONGEST_WAIT) * random.uniform(0.75, 1.25)
-            time.sleep(min(max(wait, broken.wait or 0), LONGEST_WAIT))
+            wait = FIRST_WAIT * 2 ** (failures - 1) * random.uniform(0.75, 1.25)
+            wait = min(max(wait, broken.wait or 0), LONGEST_WAIT)
+            if say:
+                say(f"{broken}; trying again in {wait:.0f} s")
+            time.sleep(wait)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise TaskError(f"no space is left for {url} in {place.parent}; free some, and what has come is gone on with") from None
@@ -143,8 +162,8 @@ def _try(opener: urllib.request.OpenerDirector, url: str, part: Part, headers: M
                 raise _Broken("the file there is shorter than what has come of it") from None
             raise _refused(url, error) from None
     except urllib.error.URLError as error:
-        if isinstance(error.reason, TaskError):
-            raise error.reason from None
+        if isinstance(error.reason, ssl.SSLCertVerificationError):
+            raise TaskError(f"cannot download {url}: its certificate is not trusted here: {error.reason.verify_message}") from None
         raise _Broken(_reason(error.reason)) from None
     except (OSError, http.client.HTTPException) as error:
         raise _Broken(_reason(error)) from None
@@ -191,7 +210,8 @@ def _refused(url: str, error: urllib.error.HTTPError) -> Exception:
         wait = error.headers.get("Retry-After", "")
         return _Broken(f"the server says {error.code} {error.reason}", float(wait) if wait.isdigit() else None)
     hint = {401: "it asks for a key", 403: "it does not let you have it", 404: "it is not there", 410: "it is there no more"}
-    return TaskError(f"cannot download {url}: {hint.get(error.code, 'the server refuses it')} (HTTP {error.code} {error.reason})")
+    why = hint.get(error.code, "the server refuses it")
+    return Refused(f"cannot download {url}: {why} (HTTP {error.code} {error.reason})", error.code)
 
 
 def _reason(error: object) -> str:

@@ -1,0 +1,118 @@
+"""The packages that only some tasks need: missing ones are named in one line before anything is imported.
+
+A task names extras of this package in task.toml, such as `extras = ["tabular"]`; what an extra holds is read from this package's metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from mlagentbench.errors import TaskError
+from mlagentbench.tasks.catalogue import Task
+
+PACKAGE = "mlagentbench"
+ONLY_FULL = frozenset({"kaggle"})
+"""Extras that serve to fetch the real data, and nothing after that."""
+TIMEOUT = 60
+"""Seconds another interpreter may take to answer; one on a cold network disk takes some."""
+_LOOK = """
+import json, sys
+from importlib.metadata import PackageNotFoundError, version
+
+missing = []
+for name in json.loads(sys.argv[1]):
+    try:
+        version(name)
+    except PackageNotFoundError:
+        missing.append(name)
+print(json.dumps(missing))
+"""
+
+
+def require_extras(task: Task, python: Path | None = None, *, without: Iterable[str] = ONLY_FULL) -> None:
+    """Stop early where packages that a task needs are not installed.
+
+    Args:
+        task: the task.
+        python: the interpreter that must have them; None for this one.
+        without: extras that are not needed now.
+
+    Raises:
+        TaskError: a package is missing, with the command that installs it; or an extra is not one.
+    """
+    wanted = [extra for extra in task.spec.extras if extra not in without]
+    packages = {extra: _packages(extra) for extra in wanted}
+    for extra, needed in packages.items():
+        if not needed and _requirements():
+            raise TaskError(f"{task.folder / 'task.toml'}: extras: there is no extra {extra!r}; there are: {', '.join(_extras())}")
+    own = python is None or os.path.abspath(python) == os.path.abspath(sys.executable)
+    names = list(dict.fromkeys(name for needed in packages.values() for name in needed))
+    missing = _missing(names, None if own else python)
+    if not missing:
+        return
+    lacking = [extra for extra, needed in packages.items() if missing & set(needed)]
+    line = f"the task {task.id} needs {' and '.join(name for name in names if name in missing)}"
+    if own:
+        raise TaskError(f"{line}; install with: {install_command(lacking)}")
+    requirements = [needed[name] for needed in packages.values() for name in needed if name in missing]
+    quoted = " ".join(f'"{requirement}"' for requirement in dict.fromkeys(requirements))
+    raise TaskError(f"{line}, which {python} lacks; install with: {python} -m pip install {quoted}")
+
+
+def install_command(extras: Sequence[str]) -> str:
+    """How extras are installed."""
+    return f'pip install "{PACKAGE}[{",".join(extras)}]"'
+
+
+def _missing(names: Sequence[str], python: Path | None) -> set[str]:
+    """Those of some packages that an interpreter lacks; looked up, not imported."""
+    if not names:
+        return set()
+    if python is None:
+        return {name for name in names if not _installed(name)}
+    # Not in this package's folder, where `python -c` would find its modules.
+    command = [str(python), "-c", _LOOK, json.dumps(list(names))]
+    try:
+        looked = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True, cwd="/")
+        return set(json.loads(looked.stdout))
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise TaskError(f"{python} cannot be asked which packages it has: {error}") from None
+
+
+def _installed(name: str) -> bool:
+    try:
+        requires(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _requirements() -> Sequence[str]:
+    """This package's, as its metadata has them; none where it is not installed."""
+    try:
+        return requires(PACKAGE) or ()
+    except PackageNotFoundError:
+        return ()
+
+
+def _extras() -> Sequence[str]:
+    return sorted({match[1] for line in _requirements() if (match := re.search(r"""extra\s*==\s*["']([\w-]+)""", line))})
+
+
+def _packages(extra: str) -> dict[str, str]:
+    """The packages of an extra: the requirement, such as `torch>=2.6`, by name."""
+    found = {}
+    for line in _requirements():
+        requirement, _, marker = (part.strip() for part in line.partition(";"))
+        if re.search(rf"""extra\s*==\s*["']{re.escape(extra)}["']""", marker):
+            name = re.match(r"[\w.-]+", requirement)
+            assert name is not None, line
+            found[name[0]] = requirement.replace(" ", "")
+    return found

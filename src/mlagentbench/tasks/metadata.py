@@ -1,0 +1,68 @@
+"""Folders whose metadata tells nothing of what is in them.
+
+Answers leak by more than contents: who makes a class's images one after the other leaves their order in the times and inodes of the files,
+whatever their names are. Both are visible in every sandbox, since it shows the very files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlagentbench.errors import TaskError
+
+MOMENT = 946_684_800
+"""The time that every file has: 2000-01-01, UTC. Zero would upset archivers."""
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+
+
+def level(folder: Path) -> None:
+    """Give all files and folders in a folder, and itself, the same modes and times, and make what an inode tells follow the names.
+
+    Args:
+        folder: a tree of plain files and folders that nobody works in.
+
+    Raises:
+        TaskError: it holds a link or something else that is neither file nor folder.
+        OSError: the disk is full.
+    """
+    for path, _, _ in os.walk(folder):
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+        for entry in entries:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise TaskError(f"{entry.path} is neither file nor folder; prepared data holds nothing else")
+        for some in ([entry for entry in entries if entry.is_file()], [entry for entry in entries if entry.is_dir()]):
+            if not _in_order([entry.inode() for entry in some]):
+                _remake([entry.name for entry in some], Path(path))
+    # Last of all and by name: setting these sets the time of change, which nobody can choose.
+    paths = (Path(path, name) for path, folders, files in os.walk(folder) for name in (*folders, *files))
+    for each in sorted((*paths, folder)):
+        each.chmod(FOLDER_MODE if each.is_dir() else FILE_MODE)
+        os.utime(each, (MOMENT, MOMENT))
+
+
+def _remake(names: Sequence[str], folder: Path) -> None:
+    """Make files, or folders, anew in the order of their names."""
+    aside = folder / ".aside"
+    aside.mkdir()
+    for name in names:
+        old, new = folder / name, aside / name
+        if old.is_dir():
+            new.mkdir()
+            for child in old.iterdir():
+                child.rename(new / child.name)
+            old.rmdir()
+        else:
+            shutil.copyfile(old, new)
+    for name in names:
+        os.replace(aside / name, folder / name)
+    aside.rmdir()
+
+
+def _in_order(numbers: Sequence[int]) -> bool:
+    return all(before < after for before, after in itertools.pairwise(numbers))
