@@ -197,11 +197,11 @@ def main(logs: Path, task: Path, script: Path, told: Path, point: int | None = N
     count = _die_at(point) if point is not None else lambda: 0
     runs = [RunDirectory(path.parent) for path in logs.glob("*/run.json")]
     begun = next((run for run in runs if run.info.models["agent"] == f"scripted/{script}"), None)
-    if begun is not None and is_over(begun):
-        return
     plan = RunPlan(
         task=load_task(task), agent="research", log_directory=logs, variant="mini", baseline="paper", sandbox="none", score_steps=False
     )
+    if begun is not None and is_over(begun, plan.run_limits):
+        return
     with resume(begun.path) if begun else nullcontext(plan) as plan:
         replies = plan.continues.replies() if plan.continues else {}
         asyncio.run(conduct(plan, models(Script.load(script), replies), listener=Told(told)))

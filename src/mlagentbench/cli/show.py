@@ -68,6 +68,8 @@ def _print_step(console: Console, run: Run, step: Step, *, whole: bool) -> None:
     for score in run.scores:
         if score.step == step.number:
             title.append(f"  {quantity(score.value, run.info.unit)}" if score.value is not None else "  no valid score", style="cyan")
+    if lost := run.lost(step.number):
+        title.append(f"  let go: {visible(', '.join(lost))}", style="dim")
     console.print(title)
     if not whole:
         console.print(Text(f"     {visible(step.entries.get('Thought', ''))}", style="italic"), overflow="ellipsis", no_wrap=True)

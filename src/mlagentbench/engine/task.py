@@ -189,7 +189,7 @@ async def _result(
         return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call, gradings=gradings)
     with plan.continues.lock():
         result = plan.continues.result
-        if result is not None and is_over(plan.continues):
+        if result is not None and is_over(plan.continues, plan.run_limits):
             return result
         models = current_models(plan.continues.replies())
         return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call, gradings=gradings)

@@ -22,6 +22,9 @@ from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.workspace.snapshots import KeepLast, Manifest
 
+RAISED = ("limit_steps", "limit_time", "limit_tokens", "limit_cost")
+"""The ends after which a run can go on, given more."""
+
 
 def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
     """The plan that a run was made by.
@@ -83,14 +86,30 @@ def resume(
         yield replace(plan, continues=directory)
 
 
-def is_over(directory: RunDirectory) -> bool:
-    """Whether a run has come to an end of its own that is graded: neither an interrupt's nor a failure's."""
+def is_over(directory: RunDirectory, limits: RunLimits) -> bool:
+    """Whether a run has come to an end that is graded: neither an interrupt's nor a failure's, nor at a limit that is now a higher one."""
     result = directory.result
     if result is None or result.outcome.verdict == "ungraded":
         return False
     if directory.info.score_steps and not result.step_scores and directory.steps():
         return False
+    if result.outcome.ended in RAISED:
+        return _limit_reached(directory, limits) is not None
     return result.outcome.ended not in ("cancelled", "infrastructure")
+
+
+def _limit_reached(directory: RunDirectory, limits: RunLimits) -> LimitReached | None:
+    done = directory.steps()
+    try:
+        limits.check(
+            steps=sum(step.counted for step in done),
+            seconds=sum(step.seconds for step in done),
+            waited=sum(step.waited_seconds for step in done),
+            used=Usage.total(directory.usage().values()),
+        )
+    except LimitReached as limit:
+        return limit
+    return None
 
 
 def _check(directory: RunDirectory, plan: RunPlan) -> None:
@@ -103,20 +122,15 @@ def _check(directory: RunDirectory, plan: RunPlan) -> None:
     done = directory.steps()
     if done:
         Manifest.load(directory.manifest(len(done)))
-    if not is_over(directory):
+    if not is_over(directory, plan.run_limits):
         return
     if done and "final_answer" in done[-1].details:
         last = len(done) - 1
         raise UsageError(f"{directory.name} has ended by its final answer; fork it from an earlier step with --step, from 0 to {last}")
-    try:
-        plan.run_limits.check(
-            steps=sum(step.counted for step in done),
-            seconds=sum(step.seconds for step in done),
-            waited=sum(step.waited_seconds for step in done),
-            used=Usage.total(directory.usage().values()),
-        )
-    except LimitReached as limit:
-        raise UsageError(f"{directory.name} has ended: {limit}; give it more with --steps or --time, or fork it with --step") from None
+    if limit := _limit_reached(directory, plan.run_limits):
+        raise UsageError(f"{directory.name} has ended: {limit}; give it more with --steps or --time, or fork it with --step")
+    reason = directory.result.outcome.reason if directory.result else None
+    raise UsageError(f"{directory.name} has ended: {reason}; fork it with --step")
 
 
 def _check_isolation(directory: RunDirectory, plan: RunPlan) -> None:
