@@ -1,0 +1,44 @@
+"""Scores the ratings by SMAPE+1, the metric of the AMP-PD challenge.
+
+The symmetric mean absolute percentage error of the ratings with 1 added to both sides, so that a rating of 0 can be missed by a little: the
+mean of 200 |prediction - truth| / (|prediction + 1| + |truth + 1|), where 0 / 0 is 0. It lies between 0 and 200.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+from mlagentbench.tasks.tables import Number, align
+
+RATING = Number(-1e12, 1e12)
+"""Far beyond any rating, and small enough to be computed with."""
+
+
+def grade(context: GradingContext) -> Score:
+    """SMAPE+1 over all ratings, in percent, and that of each part.
+
+    Raises:
+        InvalidSubmission: it is no table with one finite rating for each `prediction_id` of the sample.
+    """
+    assert context.private is not None
+    answers = pl.read_csv(context.private / "answers.csv")
+    submission = context.submission.read_bytes("submission.csv")
+    found = align(submission, "submission.csv", ids=answers["prediction_id"], id_column="prediction_id", columns={"rating": RATING})
+    errors = smape_terms(answers["rating"].to_numpy(), found["rating"])
+    parts = answers["prediction_id"].str.extract(r"_(updrs_[1-4])_plus_").to_numpy()
+    by_part = {str(part): float(errors[parts == part].mean()) for part in np.unique(parts)}
+    return Score(value=float(errors.mean()), details={**by_part, "rows": len(errors)})
+
+
+def smape_terms(truth: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
+    """What each prediction adds to the mean of SMAPE+1, in percent."""
+    size = np.abs(truth + 1) + np.abs(prediction + 1)
+    terms: NDArray[Any] = np.zeros(len(size))
+    np.divide(np.abs(prediction - truth), size, out=terms, where=size > 0)
+    return 200 * terms

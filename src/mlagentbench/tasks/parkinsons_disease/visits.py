@@ -1,0 +1,113 @@
+"""Made-up patients with the tables, columns and gaps of the AMP-PD challenge.
+
+Each patient has a severity and a speed at which it grows. The ratings of a visit follow from the severity then, and so do the amounts of a
+few proteins; the other proteins are noise. The patients of the supplement have no proteins.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+PATIENTS, SUPPLEMENT = 120, 200
+PROTEINS, TELLING, PEPTIDES_EACH = 40, 6, 2
+MONTHS = (0, 3, 6, 12, 18, 24, 30, 36, 48, 60, 72, 84, 96, 108)
+SAMPLED_MONTHS = (0, 6, 12, 24, 36, 48, 60, 84)
+"""Visits at which proteins are measured, too."""
+SUPPLEMENT_MONTHS = (0, 5, 6, 12, 18, 24, 30, 36)
+SCALES = ((3, 2, 1.8), (3.5, 0, 1.8), (10, 5, 4.5), (1.2, -1, 1))
+"""Of each part: points a unit of severity, points without any, and the noise's standard deviation."""
+MISSING = (0.001, 0.001, 0.01, 0.3)
+"""Share of each part's ratings that are missing."""
+MEDICATION = {"On": 0.3, "Off": 0.2, None: 0.5}
+PROTEIN_EFFECT, PROTEIN_NOISE = 0.5, 0.35
+SEEN_PROTEIN, SEEN_PEPTIDE = 0.95, 0.9
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+class Tables(NamedTuple):
+    """The four tables of the challenge, every field as text."""
+
+    clinical: pl.DataFrame
+    proteins: pl.DataFrame
+    peptides: pl.DataFrame
+    supplement: pl.DataFrame
+
+
+class _Visits(NamedTuple):
+    """One entry a visit, by patient and month."""
+
+    patient: Array
+    month: Array
+    severity: Array
+
+    @property
+    def ids(self) -> list[str]:
+        return [f"{patient}_{month}" for patient, month in zip(self.patient, self.month, strict=True)]
+
+
+def tables(seed: int) -> Tables:
+    """Make the four tables."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.permutation(np.arange(50, 65_050))[: PATIENTS + SUPPLEMENT]
+    visits = _visits(np.sort(numbers[:PATIENTS]), MONTHS, 0.75, rng)
+    others = _visits(np.sort(numbers[PATIENTS:]), SUPPLEMENT_MONTHS, 0.8, rng)
+    clinical, supplement = _clinical(visits, rng), _clinical(others, rng)
+    proteins, peptides = _samples(visits, rng)
+    return Tables(clinical, proteins, peptides, supplement)
+
+
+def _visits(patients: Array, months: tuple[int, ...], share: float, rng: np.random.Generator) -> _Visits:
+    """A patient's first visit, and this share of the later ones."""
+    came = rng.random((len(patients), len(months))) < share
+    came[:, 0] = True
+    start, speed = rng.gamma(2, 0.5, len(patients)), rng.gamma(2, 0.08, len(patients))
+    who, which = np.nonzero(came)
+    month = np.array(months)[which]
+    return _Visits(patients[who], month, start[who] + speed[who] * month / 12)
+
+
+def _clinical(visits: _Visits, rng: np.random.Generator) -> pl.DataFrame:
+    count = len(visits.month)
+    columns: dict[str, Any] = {"visit_id": visits.ids, "patient_id": visits.patient, "visit_month": visits.month}
+    for part, ((slope, floor, noise), gap) in enumerate(zip(SCALES, MISSING, strict=True), start=1):
+        ratings = np.maximum(0, (slope * visits.severity + floor + rng.normal(0, noise, count)).round()).astype(str)
+        columns[f"updrs_{part}"] = [None if missing else rating for missing, rating in zip(rng.random(count) < gap, ratings, strict=True)]
+    states = rng.choice(len(MEDICATION), count, p=list(MEDICATION.values()))
+    columns["upd23b_clinical_state_on_medication"] = [list(MEDICATION)[state] for state in states]
+    return pl.DataFrame(columns).with_columns(pl.all().cast(pl.String))
+
+
+def _samples(visits: _Visits, rng: np.random.Generator) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The proteins and the peptides of the visits at which a sample was taken, in long form as in the challenge."""
+    taken = np.flatnonzero(np.isin(visits.month, SAMPLED_MONTHS))
+    effects = np.where(np.arange(PROTEINS) < TELLING, rng.choice((-1, 1), PROTEINS) * rng.uniform(0.5, 1.5, PROTEINS), 0)
+    effects = PROTEIN_EFFECT * rng.permutation(effects)
+    noise = rng.normal(0, PROTEIN_NOISE, (len(taken), PROTEINS))
+    amounts = np.exp(10 + effects * (visits.severity[taken, None] - 1.5) + noise)
+    names = [f"P{number:05d}" for number in np.sort(rng.choice(99_999, PROTEINS, replace=False))]
+    parts = [_peptide(rng) for _ in range(PROTEINS * PEPTIDES_EACH)]
+    visit, protein = np.nonzero(rng.random(amounts.shape) < SEEN_PROTEIN)
+    keys = pl.DataFrame({"visit_id": visits.ids, "visit_month": visits.month, "patient_id": visits.patient})
+    proteins = keys[taken[visit]].with_columns(
+        UniProt=pl.Series([names[each] for each in protein]), NPX=pl.Series(amounts[visit, protein].round(1))
+    )
+    scaled = np.repeat(amounts, PEPTIDES_EACH, axis=1) * rng.lognormal(0, 0.2, (len(taken), len(parts)))
+    visit, peptide = np.nonzero(rng.random(scaled.shape) < SEEN_PEPTIDE)
+    peptides = keys[taken[visit]].with_columns(
+        UniProt=pl.Series([names[each // PEPTIDES_EACH] for each in peptide]),
+        Peptide=pl.Series([parts[each] for each in peptide]),
+        PeptideAbundance=pl.Series(scaled[visit, peptide].round(1)),
+    )
+    return proteins.with_columns(pl.all().cast(pl.String)), peptides.with_columns(pl.all().cast(pl.String))
+
+
+def _peptide(rng: np.random.Generator) -> str:
+    """A sequence of amino acids; a modified cysteine is marked as the challenge marks it."""
+    sequence = "".join(rng.choice(list(AMINO_ACIDS), rng.integers(7, 20)))
+    return sequence.replace("C", "C(UniMod_4)")
