@@ -1,0 +1,143 @@
+"""What the task proves itself with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+
+NAME = "submission.csv"
+STARTER = Path(__file__).parent / "starter" / "train.py"
+
+GOOD = '''"""Train a perceptron on features that are averaged over the neighbours, and on the neighbours' known classes."""
+
+import csv
+
+import numpy as np
+import torch
+from torch import nn
+
+CLASSES = 40
+EPOCHS = 10
+
+
+def load(name):
+    return torch.from_numpy(np.load(f"graph/{name}.npy"))
+
+
+def neighbours(edges, nodes):
+    """The mean over a node's neighbours, citing or cited, as a sparse matrix."""
+    pairs = torch.cat([edges, edges.flip(1)]).T
+    ones = torch.ones(pairs.shape[1])
+    degree = torch.zeros(nodes).index_add_(0, pairs[0], ones)
+    return torch.sparse_coo_tensor(pairs, ones / degree[pairs[0]], (nodes, nodes)).coalesce()
+
+
+def main():
+    torch.manual_seed(0)
+    features, edges = load("features"), load("edges")
+    train_nodes, valid_nodes, test_nodes = (load(f"{part}_nodes") for part in ("train", "valid", "test"))
+    train_labels, valid_labels = load("train_labels"), load("valid_labels")
+    mean = neighbours(edges, len(features))
+
+    known = torch.zeros(len(features), CLASSES)
+    known[train_nodes, train_labels] = 1
+    near = torch.sparse.mm(mean, known)
+    hops = [features, torch.sparse.mm(mean, features)]
+    hops.append(torch.sparse.mm(mean, hops[-1]))
+    hops = [(hop - hop.mean(0)) / (hop.std(0) + 1e-6) for hop in hops]
+    x = torch.cat([*hops, 4 * near, 4 * torch.sparse.mm(mean, near)], dim=1)
+
+    model = nn.Sequential(nn.Dropout(0.3), nn.Linear(x.shape[1], 256), nn.ReLU(), nn.Dropout(0.5), nn.Linear(256, CLASSES))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
+    for epoch in range(EPOCHS):
+        model.train()
+        for batch in torch.randperm(len(train_nodes)).split(64):
+            loss = nn.functional.cross_entropy(model(x[train_nodes[batch]]), train_labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            accuracy = (model(x[valid_nodes]).argmax(1) == valid_labels).float().mean().item()
+        print(f"epoch {epoch + 1}: validation accuracy {accuracy:.4f}")
+
+    with torch.no_grad():
+        found = model(x[test_nodes]).argmax(1)
+    with open("submission.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["node", "pred"])
+        writer.writerows(zip(test_nodes.tolist(), found.tolist()))
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The labels, by node in either order, and as one column."""
+    answers = _answers(data)
+    return {
+        "by node": {NAME: table_text(answers)},
+        "reversed": {NAME: table_text(answers.reverse())},
+        "one column": {NAME: table_text(answers.select("pred"))},
+        "one column of pandas": {NAME: table_text(answers.select(pl.col("pred").alias("0")))},
+    }
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """What knows nothing of a node, and the labels in an order that is not that of the nodes."""
+    assert data.public is not None
+    answers = _answers(data)
+    most_frequent = int(np.bincount(np.load(data.public / "graph" / "train_labels.npy")).argmax())
+    mixed = shuffled(answers, "node")
+    return {
+        "constant": {NAME: table_text(answers.with_columns(pred=pl.lit(most_frequent)))},
+        "shuffled": {NAME: table_text(mixed)},
+        "shuffled column": {NAME: table_text(mixed.select("pred"))},
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """No table of these nodes, or no classes."""
+    answers = _answers(data)
+    first = pl.int_range(pl.len()) == 0
+
+    def changed(value: float) -> str:
+        return table_text(answers.with_columns(pred=pl.when(first).then(pl.lit(value)).otherwise(pl.col("pred").cast(pl.Float64))))
+
+    column = table_text(answers.select("pred"))
+    cases = table_junk(table_text(answers), id_column="node", number_column="pred")
+    more = {
+        "a class too many": (changed(40), "from 0 to 39"),
+        "a negative class": (changed(-1), "from 0 to 39"),
+        "between two classes": (changed(3.5), "a whole number"),
+        "column too short": (table_text(answers.select("pred").head(-1)), "rows"),
+        "column too long": (column + "0\n", "rows"),
+        "column without header": ("7\n" + column.partition("\n")[2], "node"),
+        "column of words": (column.replace("\n", "\ncs.LG\n", 1), "rows"),
+    }
+    return cases | {case: Junk({NAME: content}, reason) for case, (content, reason) in more.items()}
+
+
+def good() -> Files:
+    """A network that sees the neighbours."""
+    return {"train.py": GOOD}
+
+
+def lazy() -> Files:
+    """The starter, told apart by what it prints."""
+    text = STARTER.read_text(encoding="utf-8")
+    assert text.count('print(f"epoch {epoch + 1}:') == 1
+    return {"train.py": text.replace('print(f"epoch {epoch + 1}:', 'print(f"improved model, epoch {epoch + 1}:')}
+
+
+def _answers(data: Prepared) -> pl.DataFrame:
+    assert data.private is not None
+    return pl.read_csv(data.private / "answers.csv").rename({"label": "pred"})
