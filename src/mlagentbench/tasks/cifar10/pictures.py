@@ -1,0 +1,116 @@
+"""Pictures of CIFAR's shape: the archives' own, and drawn ones for the mini variants of cifar10 and cifar100."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+SIZE = 32
+BYTES = 3 * SIZE * SIZE
+ROOM = 44
+"""Height and width of a class's layout, of which a picture shows a part."""
+KINDS = 2
+"""Layouts a class."""
+CELLS, BLUR = 5, 11
+"""Coloured cells along a layout's side, and the width of the box that blurs them."""
+FREQUENCIES = (4.0, 6.0)
+"""Waves along a picture's side."""
+BLUR_SHIFTS = range(-(BLUR // 2), BLUR // 2 + 1)
+ORDER_SEED = 10
+"""Of the order in which the test pictures are handed out."""
+
+
+class Pictures(NamedTuple):
+    """Labelled pictures."""
+
+    images: Array
+    """(count, 32, 32, 3), uint8, RGB."""
+    labels: Array
+    """(count,), uint8, from 0."""
+
+
+class Difficulty(NamedTuple):
+    """How far the drawn classes stand out, in units of 42 grey levels."""
+
+    layout: float
+    wave: float
+    noise: float
+
+
+def read_records(path: Path, label_bytes: int) -> Pictures:
+    """Read a file of the archives' binary version: records of `label_bytes` labels, the last of which counts, and 3,072 pixels.
+
+    The binary version holds what the Python version holds, without pickles.
+    """
+    records = np.fromfile(path, np.uint8).reshape(-1, label_bytes + BYTES)
+    pixels = records[:, label_bytes:].reshape(-1, 3, SIZE, SIZE)
+    return Pictures(np.ascontiguousarray(pixels.transpose(0, 2, 3, 1)), records[:, label_bytes - 1].copy())
+
+
+def draw(train: int, test: int, classes: int, difficulty: Difficulty, seed: int) -> tuple[Pictures, Pictures]:
+    """Draw pictures to learn from and pictures to be judged by, with the same share of every class in each.
+
+    A class is two smooth layouts of colour, seen in part and at times mirrored, under waves of the class's frequency and angle; brightness,
+    contrast and every pixel vary. So convolution, mirroring and shifting help, and a plain average does not.
+    """
+    rng = np.random.default_rng(seed)
+    layouts = _layouts(classes, rng)
+    return _draw(train, layouts, difficulty, rng), _draw(test, layouts, difficulty, rng)
+
+
+def write(train: Pictures, test: Pictures, names: list[str], public: Path, private: Path) -> None:
+    """Lay out a task's data; the test pictures in an order that tells nothing, since the published one is known by heart."""
+    order = np.random.default_rng(ORDER_SEED).permutation(len(test.images))
+    data = public / "data"
+    data.mkdir()
+    np.save(data / "train_images.npy", train.images)
+    np.save(data / "train_labels.npy", train.labels)
+    np.save(data / "test_images.npy", test.images[order])
+    (data / "class_names.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    pl.DataFrame({"id": np.arange(len(order)), "label": test.labels[order]}).write_csv(private / "answers.csv")
+
+
+def _layouts(classes: int, rng: np.random.Generator) -> Array:
+    """(classes, KINDS, 3, ROOM, ROOM), of standard deviation 1."""
+    cells = rng.standard_normal((classes, KINDS, 3, CELLS, CELLS))
+    layouts = np.kron(cells, np.ones((9, 9)))[..., :ROOM, :ROOM]
+    for axis in (-1, -2):
+        layouts = np.mean([np.roll(layouts, shift, axis) for shift in BLUR_SHIFTS], axis=0)
+    return np.asarray(layouts / layouts.std(), dtype=np.float32)
+
+
+def _draw(count: int, layouts: Array, difficulty: Difficulty, rng: np.random.Generator) -> Pictures:
+    classes = len(layouts)
+    labels = rng.permutation(np.arange(count) % classes)
+    parts = np.lib.stride_tricks.sliding_window_view(layouts, (SIZE, SIZE), axis=(3, 4))
+    kinds, down, right = rng.integers(KINDS, size=count), *rng.integers(parts.shape[3], size=(2, count))
+    pictures = parts[labels, kinds, :, down, right]
+    mirrored = rng.random(count) < 0.5
+    pictures[mirrored] = pictures[mirrored, :, :, ::-1]
+    pictures *= difficulty.layout * _column(rng.uniform(0.5, 1.3, count))
+    pictures += difficulty.wave * _waves(labels, classes, rng)
+    pictures += rng.normal(0, 0.5, (count, 3, 1, 1))
+    pictures += difficulty.noise * rng.standard_normal(pictures.shape, dtype=np.float32)
+    levels = np.clip(120 + 42 * pictures, 0, 255).astype(np.uint8)
+    return Pictures(np.ascontiguousarray(levels.transpose(0, 2, 3, 1)), labels.astype(np.uint8))
+
+
+def _waves(labels: Array, classes: int, rng: np.random.Generator) -> Array:
+    """(count, 1, SIZE, SIZE): waves of a few angles and two frequencies, by class, each picture's at its own phase."""
+    half = classes // 2
+    angles = labels % half * np.pi / half + rng.normal(0, 0.2, len(labels))
+    frequencies = np.where(labels < half, *FREQUENCIES)
+    along = np.arange(SIZE) / SIZE
+    place = _column(np.cos(angles)) * along + _column(np.sin(angles)) * along[:, None]
+    phases = rng.uniform(0, 2 * np.pi, len(labels))
+    return np.asarray(np.sin(2 * np.pi * _column(frequencies) * place + _column(phases)))
+
+
+def _column(values: Array) -> Array:
+    return values[:, None, None, None]
