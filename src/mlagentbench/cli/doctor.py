@@ -14,7 +14,7 @@ from rich.table import Table
 from mlagentbench.report.text import size
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.sandbox import isolation
-from mlagentbench.tasks.prepare import cache_directory
+from mlagentbench.tasks.cache import cache_directory
 
 KEYS = (
     "OPENAI_API_KEY",

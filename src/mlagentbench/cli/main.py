@@ -7,7 +7,8 @@ failure that is nobody's fault here, 130 for an interrupt. `--traceback` shows w
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -17,8 +18,10 @@ USAGE, FAILED, INTERRUPTED = 2, 3, 130
 
 COMMANDS = {
     "baseline": "mlagentbench.cli.baseline:baseline",
+    "cache": "mlagentbench.cli.cache:cache_group",
     "demo": "mlagentbench.cli.demo:demo",
     "doctor": "mlagentbench.cli.doctor:doctor",
+    "prepare": "mlagentbench.cli.prepare:prepare_tasks",
     "report": "mlagentbench.cli.report:report",
     "resume": "mlagentbench.cli.resume:resume",
     "run": "mlagentbench.cli.run:run",
@@ -30,23 +33,31 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group of commands some of which are imported when they are called.
+
+    Args:
+        lazy: where these are, as `module:attribute` by name.
+    """
+
+    def __init__(self, *arguments: Any, lazy: Mapping[str, str], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._lazy = lazy
 
     def list_commands(self, context: click.Context) -> list[str]:
         """The names of all commands."""
-        return list(COMMANDS)
+        return [*super().list_commands(context), *self._lazy]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """A command by name."""
-        if name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[name].partition(":")
+        if name not in self._lazy:
+            return super().get_command(context, name)
+        module, _, attribute = self._lazy[name].partition(":")
         command = getattr(__import__(module, fromlist=[attribute]), attribute)
         assert isinstance(command, click.Command)
         return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mlagentbench", prog_name="mlab")
 @click.option("--traceback", is_flag=True, help="Show where an error came from.")
 def mlab(traceback: bool) -> None:

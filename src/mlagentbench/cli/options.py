@@ -28,6 +28,12 @@ task_path_option = click.option(
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="A folder with a task, or with several; can be given again.",
 )
+cache_option = click.option(
+    "--cache-dir",
+    "cache",
+    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    help="Where data is kept; by default $MLAB_CACHE, or the platform's place for caches.",
+)
 
 
 class GroupedCommand(click.Command):

@@ -20,6 +20,7 @@ from mlagentbench.cli.options import Duration, GroupedCommand, Indices, KeyValue
 from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
+from mlagentbench.engine.model import check_model
 from mlagentbench.environment import RunLimits
 from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
@@ -30,6 +31,8 @@ from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.tasks.extras import require_extras
+from mlagentbench.tasks.prepare import prepare
 from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast
 
@@ -244,11 +247,20 @@ def carry_out(
 
     Raises:
         SandboxUnavailable: the sandbox or a GPU asked for cannot be had here; nothing was run.
+        ModelUnavailable: a model cannot be used; nothing was run.
+        TaskError: packages that a task needs are missing, or its data cannot be prepared; nothing was run.
     """
     if isolation.choose(plans[0].sandbox).isolation == "none":
         console.print(UNSANDBOXED, style="bold red")
     else:
         gpu_nodes(tuple(dict.fromkeys(gpu for plan in plans for gpu in plan.gpus)))
+    for name in {model, fast_model, editor_model} - {None}:
+        check_model(str(name))
+    # Before the display of runs begins, since what is fetched has one of its own; and before hours of fetching, what needs only a look.
+    for plan in plans:
+        require_extras(plan.task, plan.python)
+    for plan in plans:
+        prepare(plan.task, plan.variant, console=Console(stderr=True))
     over: dict[tuple[int, int], RunDirectory] = {}
     # A table that moves and lines that stay cannot share a terminal.
     progress = Progress(console, runs * len(plans), moving=tell is None or not sys.stdout.isatty())

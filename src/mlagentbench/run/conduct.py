@@ -31,6 +31,7 @@ from mlagentbench.sandbox.base import OWN_FILES, BoxLimits, Sandbox
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.extras import require_extras
 from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
@@ -138,6 +139,7 @@ async def conduct(
     """
     agent = make_agent(plan.agent, plan.agent_options)
     sandbox = await asyncio.to_thread(isolation.choose, plan.sandbox)
+    await asyncio.to_thread(require_extras, plan.task, plan.python)
     data = await asyncio.to_thread(prepared, plan.task, plan.variant)
     baseline = await compared_with(plan)
     log_directory = prepare_log_directory(plan.log_directory)

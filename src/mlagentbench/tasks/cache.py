@@ -4,6 +4,7 @@
   prepared/<task>/<variant>-<key>/   public/, private/ and prepared.json; the key is of what made them (prepare.py)
   prepared/<task>/.<variant>-*/      a preparation that goes on, or one that was killed
   downloads/<source>/                a file or files as they were published, each with its record beside it (fetch.py)
+  baselines/<task>/                  what its starter scores, measured
   locks/                             a file each; never removed, since a lock on a removed file is none
 """
 
@@ -15,18 +16,35 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, ClassVar, TypeVar
 
 import platformdirs
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 
-R = TypeVar("R", bound=Record)
-
 CACHE_VARIABLE = "MLAB_CACHE"
+RECORD_SUFFIX = ".record"
+"""Of hidden files beside downloads, which hold JSON."""
 LONGEST = 120
 """Characters of a lock's name; a file system takes 255 bytes."""
+
+R = TypeVar("R", bound=Record)
+
+
+class Source(Record):
+    """Where a folder of downloads comes from; it lies in it from the beginning."""
+
+    NAME: ClassVar[str] = ".source.record"
+
+    url: str
+    task: str | None
+    """For whom it was first downloaded."""
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file of the downloads is a note of ours."""
+    return path.name.startswith(".") and path.suffix == RECORD_SUFFIX
 
 
 def cache_directory() -> Path:

@@ -31,7 +31,7 @@ from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.tasks import kaggle
 from mlagentbench.tasks.archives import unpack
-from mlagentbench.tasks.cache import cache_directory, locked, read_record, unwritable, write_record
+from mlagentbench.tasks.cache import RECORD_SUFFIX, Source, cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.tasks.checksums import Expected, digest
 from mlagentbench.tasks.display import Display
 from mlagentbench.tasks.extras import install_command
@@ -64,25 +64,30 @@ class DownloadRecord(Record):
     """Bytes."""
     published: str | None
     """The checksum that its task publishes; None where `sha256` is only what it had the first time."""
-    task: str | None
-    """The task that it was first fetched for."""
-
-    @classmethod
-    def of(cls, path: Path, url: str, expected: Expected, here: Fetching) -> DownloadRecord:
-        """What is known of a file that has come."""
-        return cls(url=url, sha256=digest(path), size=path.stat().st_size, published=expected.published, task=here.task)
 
 
 class KaggleRecord(Record):
     """What is known of a competition's downloaded files."""
 
-    slug: str
     files: Mapping[str, str] = {}
     """The SHA-256 of each at its first download, by path."""
     whole: bool = False
     """Whether these are all."""
-    task: str | None
-    """The task that they were first fetched for."""
+
+
+class _Wanted(NamedTuple):
+    """A file to be fetched."""
+
+    url: str
+    """Where it really is."""
+    source: str
+    """Where it is asked for: there, or at the mirror."""
+    name: str
+    """By which checksums know it."""
+    place: Path
+    headers: Mapping[str, str]
+    plain: bool
+    """Whether a connection without encryption will do."""
 
 
 _fetching: ContextVar[Fetching | None] = ContextVar("fetching", default=None)
@@ -117,12 +122,15 @@ def download(url: str, *, name: str | None = None) -> Path:
     Raises:
         TaskError: it is not to be had, is not the file that was published, or does not fit on the disk.
     """
-    name = name or urllib.parse.unquote(PurePosixPath(urllib.parse.urlsplit(url).path).name)
+    split = urllib.parse.urlsplit(url)
+    name = name or urllib.parse.unquote(PurePosixPath(split.path).name)
     if not name or "/" in name or name.startswith("."):
         raise TaskError(f"{url} names no file; say what it is called with name=")
-    host = urllib.parse.urlsplit(url).hostname or "nowhere"
     key = hashlib.sha256(f"{url}\n{name}".encode()).hexdigest()[:12]
-    return _file(url, PurePosixPath(f"{host}-{key}", name), name)
+    here = _here()
+    folder = f"{split.hostname}-{key}"
+    with _entry(here, folder, url):
+        return _fetch(_wanted(here, url, name, PurePosixPath(folder, name)), here)
 
 
 def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "model"] = "dataset", revision: str) -> Path:
@@ -130,7 +138,7 @@ def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "m
 
     Args:
         repo: `owner/name`.
-        files: their paths in it.
+        files: their paths in it; checksums know them by path or by name.
         kind: of repository.
         revision: a commit; a branch or a tag may change under the same name.
 
@@ -138,26 +146,27 @@ def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "m
         The folder that holds them, by their paths.
 
     Raises:
-        TaskError: as for `download`.
+        TaskError: as for `download`, or its terms are not accepted.
     """
+    here = _here()
     endpoint = (os.environ.get("HF_ENDPOINT") or HUGGING_FACE).rstrip("/")
-    prefix = "datasets/" if kind == "dataset" else ""
-    folder = PurePosixPath(f"huggingface-{kind}-{repo.replace('/', '-')}-{revision.replace('/', '-')}")
+    page = f"{endpoint}/{'datasets/' if kind == 'dataset' else ''}{repo}"
+    folder = f"huggingface-{kind}-{repo.replace('/', '-')}-{revision.replace('/', '-')}"
     token = os.environ.get("HF_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    for path in files:
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise TaskError(f"{path!r} is no path in {repo}")
-        url = f"{endpoint}/{prefix}{repo}/resolve/{urllib.parse.quote(revision, safe='')}/{urllib.parse.quote(path)}"
-        try:
-            _file(url, folder / path, path, headers)
-        except Refused as refused:
-            if refused.status not in (401, 403):
-                raise
-            page = f"{endpoint}/{prefix}{repo}"
-            advice = f"accept its terms at {page}, and set HF_TOKEN to a token of that account ({endpoint}/settings/tokens)"
-            raise TaskError(f"Hugging Face does not give out {path} of {repo}: {advice}") from None
-    return _here().cache / "downloads" / folder
+    with _entry(here, folder, page):
+        for path in files:
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                raise TaskError(f"{path!r} is no path in {repo}")
+            url = f"{page}/resolve/{urllib.parse.quote(revision, safe='')}/{urllib.parse.quote(path)}"
+            try:
+                _fetch(_wanted(here, url, path, PurePosixPath(folder, path), headers), here)
+            except Refused as refused:
+                if refused.status not in (401, 403):
+                    raise
+                advice = f"accept its terms at {page}, and set HF_TOKEN to a token of that account ({endpoint}/settings/tokens)"
+                raise TaskError(f"Hugging Face does not give out {path} of {repo}: {advice}") from None
+    return here.cache / "downloads" / folder
 
 
 def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
@@ -165,10 +174,10 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
 
     Args:
         slug: the competition, as in its URL.
-        files: their names; None for all, as one archive.
+        files: their paths in it; None for all, as one archive.
 
     Returns:
-        The folder that holds them.
+        The folder that holds them, by their paths.
 
     Raises:
         TaskError: kagglehub is not installed, there is no key, the competition's rules are not accepted, or it is not to be had.
@@ -178,26 +187,95 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
     if importlib.util.find_spec("kagglehub") is None:
         raise TaskError(f"the files of Kaggle's {slug} need kagglehub; install with: {install_command(['kaggle'])}")
     here = _here()
-    key = f"kaggle.com-{slug}"
-    competition = Competition(slug, here.cache / "downloads" / key)
-    try:
+    folder = f"kaggle.com-{slug}"
+    competition = Competition(slug, here.cache / "downloads" / folder)
+    with _entry(here, folder, competition.page) as lock:
         competition.files.mkdir(parents=True, exist_ok=True)
-        with locked(here.cache, f"download-{key}", lambda: here.display.say(f"{slug}: another process is downloading it")) as lock:
-            for file in files if files is not None else [None]:
-                _kaggle(competition, file, here, lock)
-    except OSError as error:
-        raise unwritable(here.cache, error) from None
+        for file in files if files is not None else [None]:
+            _fetch_from_kaggle(competition, file, here, lock)
     return competition.files
 
 
-def _kaggle(competition: Competition, file: str | None, here: Fetching, lock: IO[bytes]) -> None:
+def _here() -> Fetching:
+    """For whom something is fetched. A task that is not being prepared, as in a shell, has no checksums, and is shown what goes on."""
+    return _fetching.get() or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)))
+
+
+@contextmanager
+def _entry(here: Fetching, folder: str, url: str) -> Iterator[IO[bytes]]:
+    """Have a folder of the downloads for oneself."""
+    path = here.cache / "downloads" / folder
+    try:
+        with locked(here.cache, f"download-{folder}", lambda: here.display.say(f"{url}: another process is downloading it")) as lock:
+            path.mkdir(parents=True, exist_ok=True)
+            if read_record(path / Source.NAME, Source) is None:
+                write_record(path / Source.NAME, Source(url=url, task=here.task))
+            yield lock
+    except OSError as error:
+        raise unwritable(here.cache, error) from None
+
+
+def _wanted(here: Fetching, url: str, name: str, relative: PurePosixPath, headers: Mapping[str, str] = {}) -> _Wanted:
+    place = here.cache / "downloads" / relative
+    if mirror := os.environ.get(MIRROR_VARIABLE, "").rstrip("/"):
+        return _Wanted(url, f"{mirror}/{url.partition('://')[2]}", name, place, headers, plain=True)
+    split = urllib.parse.urlsplit(url)
+    plain = split.scheme != "https"
+    if plain and split.hostname not in LOOPBACK and Expected.of(name, here.checksums, None).published is None:
+        raise TaskError(f"{url} is not encrypted and no checksum of it is published; name an https URL, or its checksum in task.toml")
+    return _Wanted(url, url, name, place, headers, plain)
+
+
+def _fetch(wanted: _Wanted, here: Fetching) -> Path:
+    """A file at its place in the cache, fetched if it is not there, and checked."""
+    place = wanted.place
+    record_path = place.with_name(f".{place.name}{RECORD_SUFFIX}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    record = read_record(record_path, DownloadRecord)
+    expected = Expected.of(wanted.name, here.checksums, record.sha256 if record else None)
+    if not place.exists() or expected.wrong(place):
+        place.unlink(missing_ok=True)
+        resumed = Part.of(place).validator(wanted.source) is not None
+        wrong = _transfer(wanted, expected, here)
+        if wrong and resumed:
+            # The end of one edition may have been put to the beginning of another.
+            wrong = _transfer(wanted, expected, here)
+        if wrong:
+            raise TaskError(f"{wanted.url} is not the file it should be: {wrong}{expected.advice(record_path)}; nothing of it is kept")
+    if record is None or record.published != expected.published:
+        record = DownloadRecord(url=wanted.url, sha256=digest(place), size=place.stat().st_size, published=expected.published)
+        write_record(record_path, record)
+        if record.published is None:
+            here.display.say(f"{wanted.name}: no checksum is published, so this download's is recorded: sha256:{record.sha256}")
+    return place
+
+
+def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> str | None:
+    """Bring a file to its place if it is right; else say what is wrong, and keep nothing."""
+
+    def say(text: str) -> None:
+        here.display.say(f"{wanted.name}: {text}")
+
+    with here.display.transfer(wanted.name) as advance:
+        part = transfer(wanted.source, wanted.place, headers=wanted.headers, plain=wanted.plain, advance=advance, say=say)
+    wrong = expected.wrong(part)
+    if wrong is None:
+        part.rename(wanted.place)
+    Part.of(wanted.place).remove()
+    return wrong
+
+
+def _fetch_from_kaggle(competition: Competition, file: str | None, here: Fetching, lock: IO[bytes]) -> None:
     """One file of a competition at its place, or all of them, fetched if they are not there, and checked."""
-    record_path = competition.cache / ".record.json"
-    record = read_record(record_path, KaggleRecord) or KaggleRecord(slug=competition.slug, task=here.task)
+    record_path = competition.cache / f".{competition.slug}{RECORD_SUFFIX}"
+    record = read_record(record_path, KaggleRecord) or KaggleRecord()
+
+    def expected(name: str) -> Expected:
+        return Expected.of(name, here.checksums, record.files.get(name))
 
     def wrong(name: str) -> str | None:
         path = competition.files / name
-        return Expected.of(name, here.checksums, record.files.get(name)).wrong(path) if path.is_file() else "it is not there"
+        return expected(name).wrong(path) if path.is_file() else "it is not there"
 
     if file is None and record.whole:
         if not any(map(wrong, record.files)):
@@ -207,75 +285,13 @@ def _kaggle(competition: Competition, file: str | None, here: Fetching, lock: IO
         if not wrong(file):
             return
         (competition.files / file).unlink(missing_ok=True)
-    with here.display.other(f"{competition.slug}: {file or 'all its files'}, from Kaggle") as show:
+    with here.display.other(f"{file or 'all files'} of Kaggle's {competition.slug}") as show:
         kaggle.fetch(competition, file, mirror=os.environ.get(MIRROR_VARIABLE, ""), lock=lock, show=show)
     names = [file] if file is not None else competition.names()
     for name in names:
         if reason := wrong(name):
             (competition.files / name).unlink(missing_ok=True)
-            advice = Expected.of(name, here.checksums, record.files.get(name)).advice(record_path)
+            advice = expected(name).advice(record_path)
             raise TaskError(f"{name} of Kaggle's {competition.slug} is not the file it should be: {reason}{advice}; nothing of it is kept")
     digests = {**record.files, **{name: digest(competition.files / name) for name in names}}
-    whole = record.whole or file is None
-    write_record(record_path, KaggleRecord(slug=competition.slug, task=here.task, files=digests, whole=whole))
-
-
-def _here() -> Fetching:
-    return _fetching.get() or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)))
-
-
-def _file(url: str, relative: PurePosixPath, name: str, headers: Mapping[str, str] | None = None) -> Path:
-    """A file at its place in the cache, fetched if it is not there, and checked."""
-    here = _here()
-    place = here.cache / "downloads" / relative
-    record_path = place.with_name(f".{place.name}.json")
-    source, plain = _mirrored(url)
-    if not plain and urllib.parse.urlsplit(source).scheme != "https":
-        if Expected.of(name, here.checksums, None).published is None:
-            raise TaskError(f"{url} is not encrypted and no checksum of it is published; name an https URL, or its checksum in task.toml")
-        plain = True
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with locked(here.cache, f"download-{relative}", lambda: here.display.say(f"{name}: another process is downloading it")):
-            record = read_record(record_path, DownloadRecord)
-            expected = Expected.of(name, here.checksums, record.sha256 if record else None)
-            if not place.exists() or expected.wrong(place):
-                place.unlink(missing_ok=True)
-                resumed = Part.of(place).validator(source) is not None
-                wrong = _bring(source, place, expected, headers, plain, here, name)
-                if wrong and resumed:
-                    wrong = _bring(source, place, expected, headers, plain, here, name)
-                if wrong:
-                    raise TaskError(f"{url} is not the file it should be: {wrong}{expected.advice(record_path)}; nothing of it is kept")
-            if record is None or record.published != expected.published:
-                _record(DownloadRecord.of(place, url, expected, here), record_path, here, name)
-    except OSError as error:
-        raise unwritable(here.cache, error) from None
-    return place
-
-
-def _bring(
-    source: str, place: Path, expected: Expected, headers: Mapping[str, str] | None, plain: bool, here: Fetching, name: str
-) -> str | None:
-    """Transfer a file, and put it at its place if it is right; else say what is wrong, and keep nothing."""
-    with here.display.transfer(name) as advance:
-        part = transfer(source, place, headers=headers, plain=plain, advance=advance, say=lambda text: here.display.say(f"{name}: {text}"))
-    wrong = expected.wrong(part)
-    if wrong is None:
-        part.rename(place)
-    Part.of(place).remove()
-    return wrong
-
-
-def _record(record: DownloadRecord, path: Path, here: Fetching, name: str) -> None:
-    write_record(path, record)
-    if record.published is None:
-        here.display.say(f"{name}: no checksum of it is published, so that of this download is recorded: sha256:{record.sha256}")
-
-
-def _mirrored(url: str) -> tuple[str, bool]:
-    """Where a file is fetched from, and whether it needs no encryption."""
-    mirror = os.environ.get(MIRROR_VARIABLE, "").rstrip("/")
-    if mirror:
-        return f"{mirror}/{re.sub(r'^[a-z]+://', '', url)}", True
-    return url, urllib.parse.urlsplit(url).hostname in LOOPBACK
+    write_record(record_path, KaggleRecord(files=digests, whole=record.whole or file is None))

@@ -20,7 +20,6 @@ from mlagentbench.errors import TaskError
 from mlagentbench.tasks.transfer import FIRST_WAIT, LONGEST_WAIT
 
 SETTINGS = "https://www.kaggle.com/settings"
-RULES = "https://www.kaggle.com/competitions/{slug}/rules"
 TRIES = 5
 """Tries in a row that bring nothing."""
 BROKEN, DAMAGED, NO_KEY, REFUSED = "broken", "damaged", "no key", "refused"
@@ -31,6 +30,11 @@ class Competition(NamedTuple):
 
     slug: str
     cache: Path
+
+    @property
+    def page(self) -> str:
+        """Its page."""
+        return f"https://www.kaggle.com/competitions/{self.slug}"
 
     @property
     def files(self) -> Path:
@@ -72,7 +76,7 @@ def fetch(competition: Competition, file: str | None, *, mirror: str, lock: IO[b
             return
         failures = failures + 1 if competition.size() <= before else 1
         if answer["failure"] not in (BROKEN, DAMAGED) or failures >= TRIES:
-            raise _error(competition.slug, file, answer)
+            raise _error(competition, file, answer)
         if answer["failure"] == DAMAGED:
             competition.archive.unlink(missing_ok=True)
         time.sleep(min(FIRST_WAIT * 2 ** (failures - 1), LONGEST_WAIT))
@@ -114,9 +118,9 @@ def _ask(competition: Competition, file: str | None, mirror: str, lock: IO[bytes
         return {"failure": "crash", "detail": last or f"kagglehub ended with status {child.returncode}"}
 
 
-def _error(slug: str, file: str | None, answer: Mapping[str, str]) -> TaskError:
-    what = f"{file} of the competition {slug}" if file else f"the competition {slug}"
-    rules = RULES.format(slug=slug)
+def _error(competition: Competition, file: str | None, answer: Mapping[str, str]) -> TaskError:
+    what = f"{file} of the competition {competition.slug}" if file else f"the competition {competition.slug}"
+    rules = f"{competition.page}/rules"
     detail = " ".join(answer.get("detail", "").split())
     status = answer.get("status", "")
     if answer["failure"] == NO_KEY or status == "401":
@@ -128,7 +132,7 @@ def _error(slug: str, file: str | None, answer: Mapping[str, str]) -> TaskError:
     if status == "403":
         return TaskError(f"Kaggle does not give out {what}: accept its rules at {rules} with the account of your key, then try again")
     if status == "404":
-        return TaskError(f"Kaggle does not know {what} (https://www.kaggle.com/competitions/{slug}/data)")
+        return TaskError(f"Kaggle does not know {what} ({competition.page}/data)")
     if answer["failure"] == BROKEN:
         return TaskError(f"cannot download {what} from Kaggle: {detail}; what has come is kept, so try again later")
     return TaskError(f"cannot download {what} from Kaggle: {detail}")

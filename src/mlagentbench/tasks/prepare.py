@@ -3,25 +3,47 @@
 A task's `prepare.py` has `full(public, private)`, which fetches the real data, and `mini(public, private, seed)`, which makes small data of
 the same names and schema. What it puts in `public` the agent sees, read-only; what it puts in `private` only the grader does. A task
 without `prepare.py` has no data, and its variants differ only in what its grader does.
+
+The data lies at a place named by the code and the seed that made it (sources.py), whole or not at all, with `prepared.json` beside it.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import shutil
 import tempfile
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from platform import python_version
 from typing import NamedTuple
 
-import platformdirs
+from rich.console import Console
+from rich.filesize import decimal
 
 from mlagentbench.errors import TaskError
+from mlagentbench.records import Record
+from mlagentbench.tasks import sources
+from mlagentbench.tasks.cache import cache_directory as cache_directory
+from mlagentbench.tasks.cache import locked, read_record, unwritable, write_record
 from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.checksums import digest
+from mlagentbench.tasks.display import Display
+from mlagentbench.tasks.extras import ONLY_FULL, require_extras
+from mlagentbench.tasks.fetch import fetching
+from mlagentbench.tasks.inventory import downloaded
+from mlagentbench.tasks.metadata import level
 from mlagentbench.tasks.spec import Variant
 
-CACHE_VARIABLE = "MLAB_CACHE"
 MINI_SEED = 0
+RECORD = "prepared.json"
+PACKAGES = ("mlagentbench", "numpy", "polars")
+"""Whose versions are recorded: another numpy may draw other numbers from the same seed."""
+MEGABYTE = 1_000_000
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The errors of a disk without space."""
 
 
 class Prepared(NamedTuple):
@@ -31,40 +53,200 @@ class Prepared(NamedTuple):
     private: Path | None
 
 
-def cache_directory() -> Path:
-    """Where prepared data is kept: `$MLAB_CACHE`, or the platform's place for caches."""
-    named = os.environ.get(CACHE_VARIABLE)
-    return Path(named) if named else Path(platformdirs.user_cache_dir("mlagentbench"))
+class FileFacts(Record):
+    """A file of prepared data."""
+
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+class PreparedRecord(Record):
+    """`prepared.json`: what was prepared, and of what."""
+
+    schema_version: int = 1
+    task: str
+    variant: Variant
+    seed: int | None
+    """None for the real data."""
+    key: str
+    """Of the files that made it."""
+    versions: Mapping[str, str]
+    seconds: float
+    """What it took."""
+    public: Mapping[str, FileFacts]
+    """By path."""
+    private: Mapping[str, FileFacts]
+
+    @property
+    def public_size(self) -> int:
+        """Bytes that the agent sees."""
+        return sum(file.size for file in self.public.values())
+
+
+class Preparation(NamedTuple):
+    """What came of preparing."""
+
+    data: Prepared
+    place: Path | None
+    """The folder of it all; None for a task without data."""
+    record: PreparedRecord | None
+    made: bool
+    """Whether it was made now; it was there already if not."""
 
 
 def prepared(task: Task, variant: Variant, cache: Path | None = None) -> Prepared:
-    """A task's data, prepared now if it is not yet. Safe with several processes at once: one prepares, the others wait.
+    """A task's data, prepared now if it is not yet; nothing is shown meanwhile.
 
     Raises:
-        TaskError: the task's `prepare.py` lacks the variant, or what it needs is not to be had.
+        TaskError: as for `prepare`.
     """
+    return prepare(task, variant, cache).data
+
+
+def prepare(task: Task, variant: Variant, cache: Path | None = None, *, console: Console | None = None, force: bool = False) -> Preparation:
+    """Prepare a task's data if it is not yet. Safe with several processes at once: one prepares, the others wait.
+
+    Args:
+        task: the task.
+        variant: which data.
+        cache: where to keep it; None for the usual place.
+        console: where to tell what is fetched; None for nowhere.
+        force: make it anew though it is there.
+
+    Raises:
+        TaskError: the task's `prepare.py` lacks the variant or fails, or what it needs is not to be had: packages, files, consent, space.
+    """
+    if not (task.folder / "prepare.py").is_file():
+        return Preparation(Prepared(None, None), None, None, made=False)
+    cache = cache or cache_directory()
+    place = place_of(task, variant, cache)
+    if not force and (found := _found(place)):
+        return found
+    display = Display(console)
+    with locked(cache, f"prepare-{task.id}-{variant}", lambda: display.say(f"{task.id}: another process is preparing it")):
+        if not force and (found := _found(place)):
+            return found
+        function = _function(task, variant)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            for leftover in place.parent.glob(f".{variant}-*"):
+                shutil.rmtree(leftover)  # of a process that was killed: whoever prepares holds the lock
+            if variant == "full":
+                _tell(task, cache, display)
+            _make(task, variant, function, place, cache, console)
+        except OSError as error:
+            if error.errno in FULL:
+                raise TaskError(f"no space is left in {cache} for {task.id}; free some, or use another place with --cache-dir") from None
+            raise unwritable(cache, error) from None
+    made = _found(place)
+    assert made is not None
+    return made._replace(made=True)
+
+
+def place_of(task: Task, variant: Variant, cache: Path) -> Path:
+    """Where a task's data lies, or would lie.
+
+    Raises:
+        TaskError: a module that prepares it cannot be read as Python.
+    """
+    return cache / "prepared" / task.id / f"{variant}-{sources.key(task, variant, _seed(variant))}"
+
+
+def _seed(variant: Variant) -> int | None:
+    return MINI_SEED if variant == "mini" else None
+
+
+def _found(place: Path) -> Preparation | None:
+    """What is there already; None for nothing."""
+    record = read_record(place / RECORD, PreparedRecord)
+    return None if record is None else Preparation(Prepared(place / "public", place / "private"), place, record, made=False)
+
+
+def _function(task: Task, variant: Variant) -> Callable[..., object]:
+    """What makes the data. Missing packages are told before it is imported."""
+    require_extras(task, without=ONLY_FULL if variant == "mini" else ())
     module = task.module("prepare")
-    if module is None:
-        return Prepared(None, None)
-    prepare = getattr(module, variant, None)
-    if prepare is None:
+    function = getattr(module, variant, None)
+    if not callable(function):
         raise TaskError(f"{task.folder / 'prepare.py'} has no function {variant!r}; choose the other variant with --variant")
-    place = (cache or cache_directory()) / task.id / variant
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with (place.parent / f".{variant}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not place.exists():
-                temporary = Path(tempfile.mkdtemp(prefix=f".{variant}-", dir=place.parent))
-                try:
-                    public, private = temporary / "public", temporary / "private"
-                    public.mkdir()
-                    private.mkdir()
-                    if variant == "mini":
-                        prepare(public, private, MINI_SEED)
-                    else:
-                        prepare(public, private)
-                    temporary.rename(place)
-                finally:
-                    shutil.rmtree(temporary, ignore_errors=True)
-    return Prepared(place / "public", place / "private")
+    return function  # type: ignore[no-any-return]
+
+
+def _tell(task: Task, cache: Path, display: Display) -> None:
+    """Say what the real data takes and under which terms, and stop where the disk lacks the space."""
+    data = task.spec.data
+    if data is None:
+        return
+    display.say(
+        f"{task.id}: {decimal(data.download_mb * MEGABYTE)} to download, {decimal(data.disk_mb * MEGABYTE)} of disk in {cache}; {data.url}"
+    )
+    display.say(f"{task.id}: licence: {data.licence}")
+    if data.consent:
+        display.say(f"{task.id}: its terms must be accepted first, by you: {data.consent}")
+    needed = data.disk_mb * MEGABYTE - downloaded(cache, task.id)
+    free = shutil.disk_usage(cache).free
+    if needed > free:
+        raise TaskError(
+            f"{task.id} needs {decimal(needed)} of disk, and {cache} has {decimal(free)} left; "
+            "free some, use another place with --cache-dir, or choose --variant mini"
+        )
+
+
+def _make(task: Task, variant: Variant, function: Callable[..., object], place: Path, cache: Path, console: Console | None) -> None:
+    """Make the data beside its place, and put it there when it is whole."""
+    started = time.monotonic()
+    temporary = Path(tempfile.mkdtemp(prefix=f".{variant}-", dir=place.parent))
+    try:
+        new = temporary / "new"
+        public, private = new / "public", new / "private"
+        private.mkdir(parents=True)
+        public.mkdir()
+        with fetching(task.spec, cache, console):
+            _call(task, function, (public, private) if variant == "full" else (public, private, MINI_SEED))
+        record = PreparedRecord(
+            task=task.id,
+            variant=variant,
+            seed=_seed(variant),
+            key=place.name.rpartition("-")[2],
+            versions=_versions(),
+            seconds=round(time.monotonic() - started, 3),
+            public=_facts(public),
+            private=_facts(private),
+        )
+        write_record(new / RECORD, record)
+        level(new)
+        if variant == "full":
+            os.sync()  # hours of work are worth the wait
+        if place.exists():
+            place.rename(temporary / "old")
+        new.rename(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _call(task: Task, function: Callable[..., object], arguments: tuple[object, ...]) -> None:
+    try:
+        function(*arguments)
+    except TaskError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
+        # A task's `prepare.py` may be anybody's: whatever it raises is one line, and no crash of what is prepared beside it.
+        raise TaskError(f"{task.id} cannot be prepared: prepare.py raised {type(error).__name__}: {error}") from error
+
+
+def _facts(folder: Path) -> dict[str, FileFacts]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): FileFacts(size=path.stat().st_size, sha256=digest(path)) for path in paths}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,136 @@
+"""`mlab cache`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mlagentbench.cli.options import cache_option, task_path_option
+from mlagentbench.errors import UsageError
+from mlagentbench.report.text import plural, size
+from mlagentbench.tasks.cache import cache_directory
+from mlagentbench.tasks.catalogue import Task, find_tasks
+from mlagentbench.tasks.inventory import Entry, entries, remove
+from mlagentbench.tasks.prepare import place_of
+from mlagentbench.tasks.spec import Variant
+
+
+@click.group("cache")
+def cache_group() -> None:
+    """What was prepared and downloaded."""
+
+
+@cache_group.command("list")
+@cache_option
+@task_path_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def list_cache(cache: Path | None, task_paths: Sequence[Path], as_json: bool) -> None:
+    """List prepared data and downloads, with their sizes."""
+    cache = cache or cache_directory()
+    tasks = find_tasks(task_paths)
+    found = [(entry, _state(entry, tasks, cache)) for entry in entries(cache)]
+    if as_json:
+        click.echo(json.dumps([_facts(entry, state) for entry, state in found], indent=1))
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("task", "data", "size", "", "where"):
+        table.add_column(heading, justify="right" if heading == "size" else "left", no_wrap=heading != "where", overflow="fold")
+    for entry, state in found:
+        where = str(entry.path.relative_to(cache)) if entry.kind != "download" else entry.name
+        table.add_row(Text(entry.task or "-"), entry.variant or "download", size(entry.size), state, Text(where))
+    console = Console()
+    if found:
+        console.print(table)
+        console.print()
+    console.print(Text(f"{size(sum(entry.size for entry, _ in found))} in {cache}"), soft_wrap=True)
+
+
+@cache_group.command("clear")
+@click.argument("task_ids", metavar="[TASK]...", nargs=-1)
+@click.option("--variant", type=click.Choice(["mini", "full"]), help="Only this data.")
+@click.option("--downloads", is_flag=True, help="The downloads too. Their checksums stay, by which the next ones are known.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@cache_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of what was removed.")
+def clear_cache(task_ids: Sequence[str], variant: Variant | None, downloads: bool, yes: bool, cache: Path | None, as_json: bool) -> None:
+    """Remove prepared data, of some tasks or of all, and make room. Runs that go on lose theirs.
+
+    What is being prepared at this moment is left as it is.
+    """
+    cache = cache or cache_directory()
+    there = list(entries(cache))
+    unknown = set(task_ids) - {entry.task for entry in there}
+    if unknown:
+        known = sorted({entry.task for entry in there if entry.task})
+        raise UsageError(f"nothing of {' and '.join(sorted(unknown))} is in {cache}; there is: {', '.join(known) or 'nothing'}")
+    chosen = [entry for entry in there if _chosen(entry, task_ids, variant, downloads)]
+    if chosen and not yes:
+        _confirm(chosen, cache)
+    removed = []
+    for entry in chosen:
+        if remove(entry, cache):
+            removed.append(entry)
+        else:
+            what = f"the {entry.variant} data of {entry.task} is being prepared" if entry.variant else f"{entry.name} is being downloaded"
+            click.echo(f"{what}; it is left as it is", err=True)
+    if as_json:
+        click.echo(json.dumps([_facts(entry, "removed") for entry in removed], indent=1))
+    else:
+        click.echo(f"{size(sum(entry.size for entry in removed))} removed" if removed else "nothing to remove")
+
+
+def _chosen(entry: Entry, task_ids: Sequence[str], variant: Variant | None, downloads: bool) -> bool:
+    if task_ids and entry.task not in task_ids:
+        return False
+    if entry.kind == "download":
+        return downloads
+    return variant is None or entry.variant == variant
+
+
+def _confirm(chosen: Sequence[Entry], cache: Path) -> None:
+    """Ask whoever is there.
+
+    Raises:
+        UsageError: nobody is.
+    """
+    data = sum(entry.kind != "download" for entry in chosen)
+    what = " and ".join(plural(count, noun) for count, noun in ((data, "prepared data set"), (len(chosen) - data, "download")) if count)
+    question = f"Remove {what} ({size(sum(entry.size for entry in chosen))}) from {cache}?"
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} Say --yes")
+    click.confirm(question, abort=True, err=True)
+
+
+def _state(entry: Entry, tasks: Mapping[str, Task], cache: Path) -> str:
+    """What a person should know of an entry; empty for nothing."""
+    if entry.kind == "unfinished":
+        return "in progress" if entry.in_use(cache) else "left over"
+    if entry.kind == "download":
+        return "in progress" if entry.in_use(cache) else "unfinished" if any(_parts(entry.path)) else ""
+    task = tasks.get(entry.task or "")
+    if task is None:
+        return "of no known task"
+    return "" if entry.variant and place_of(task, entry.variant, cache) == entry.path else "out of date"
+
+
+def _parts(folder: Path) -> Iterable[Path]:
+    return folder.rglob(".*.part")
+
+
+def _facts(entry: Entry, state: str) -> dict[str, object]:
+    return {
+        "kind": entry.kind,
+        "task": entry.task,
+        "variant": entry.variant,
+        "bytes": entry.size,
+        "state": state or "ready",
+        "source": entry.name if entry.kind == "download" else None,
+        "place": str(entry.path),
+    }

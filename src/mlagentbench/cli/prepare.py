@@ -1,0 +1,94 @@
+"""`mlab prepare`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from mlagentbench.cli.main import USAGE
+from mlagentbench.cli.options import cache_option, task_path_option
+from mlagentbench.errors import TaskError, UsageError
+from mlagentbench.report.text import duration, size
+from mlagentbench.tasks.cache import cache_directory
+from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
+from mlagentbench.tasks.prepare import Preparation, prepare
+from mlagentbench.tasks.spec import Variant
+
+
+@click.command("prepare")
+@click.argument("task_ids", metavar="TASK...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All tasks; say with --variant which data.")
+@click.option("--variant", type=click.Choice(["mini", "full"]), help="The data: real, or small and generated.  [default: full]")
+@click.option("--force", is_flag=True, help="Make it anew though it is there. Downloads that are there are used again.")
+@cache_option
+@task_path_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def prepare_tasks(
+    task_ids: Sequence[str],
+    everything: bool,
+    variant: Variant | None,
+    force: bool,
+    cache: Path | None,
+    task_paths: Sequence[Path],
+    as_json: bool,
+) -> int:
+    """Prepare the data of tasks, which a run otherwise does before it starts.
+
+    Of real data, its size, its licence and what must be accepted are told before anything is fetched. What an interrupt leaves is gone on
+    with the next time. The exit status is 2 when a task could not be prepared.
+    """
+    if everything == bool(task_ids):
+        raise UsageError("name the tasks to prepare, or say --all (mlab tasks list)")
+    if everything and variant is None:
+        raise UsageError("say which data of all tasks: --variant mini, or --variant full (hundreds of gigabytes)")
+    tasks = list(find_tasks(task_paths).values()) if everything else [find_task(each, task_paths) for each in dict.fromkeys(task_ids)]
+    variant = variant or "full"
+    console = Console(stderr=True)
+    told: list[dict[str, object]] = []
+    failures = 0
+    for task in tasks:
+        started = time.monotonic()
+        try:
+            preparation = prepare(task, variant, cache, console=console, force=force)
+        except TaskError as error:
+            if len(tasks) == 1:
+                raise
+            failures += 1
+            console.print(Text(f"{task.id}: {error}", style="red"), soft_wrap=True)
+            told.append({"task": task.id, "variant": variant, "error": str(error)})
+            continue
+        seconds = time.monotonic() - started
+        told.append(_facts(task, variant, preparation, seconds))
+        if not as_json:
+            click.echo(_line(task, variant, preparation, seconds))
+    if as_json:
+        click.echo(json.dumps(told, indent=1))
+    elif cache is not None and cache != cache_directory():
+        console.print(f"Runs find it with MLAB_CACHE={cache}", style="dim", soft_wrap=True)
+    return USAGE if failures else 0
+
+
+def _line(task: Task, variant: Variant, preparation: Preparation, seconds: float) -> str:
+    if preparation.record is None:
+        return f"{task.id:<20} {variant:<4}  no data to prepare"
+    took = duration(seconds) if preparation.made else "was there"
+    return f"{task.id:<20} {variant:<4} {size(preparation.record.public_size):>10} {took:>12}  {preparation.place}"
+
+
+def _facts(task: Task, variant: Variant, preparation: Preparation, seconds: float) -> dict[str, object]:
+    record = preparation.record
+    return {
+        "task": task.id,
+        "variant": variant,
+        "made": preparation.made,
+        "public_bytes": record.public_size if record else 0,
+        "public_files": len(record.public) if record else 0,
+        "seconds": round(seconds, 3),
+        "place": str(preparation.place) if preparation.place else None,
+    }
