@@ -11,13 +11,21 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 
+from mlagentbench.cli.main import LazyGroup
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
 
 ARROWS = {"maximize": "↑", "minimize": "↓"}
 
 
-@click.group()
+COMMANDS = {
+    "check": "mlagentbench.cli.check:check_tasks",
+    "new": "mlagentbench.cli.new:new_task",
+}
+"""Those that need more than the catalogue."""
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 def tasks() -> None:
     """What there is to run."""
 

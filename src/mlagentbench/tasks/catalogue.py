@@ -125,4 +125,5 @@ def _id(folder: Path) -> str:
 
 
 def _task_folders(parent: Path) -> Iterable[Path]:
-    return sorted(path.parent for path in parent.glob("*/task.toml"))
+    """The folders beside one another that are tasks; one whose name begins with an underscore is none, such as the template of new ones."""
+    return sorted(path.parent for path in parent.glob("[!_.]*/task.toml"))

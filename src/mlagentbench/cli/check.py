@@ -1,0 +1,184 @@
+"""`mlab tasks check`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from mlagentbench.cli.options import task_path_option
+from mlagentbench.errors import UsageError
+from mlagentbench.report.catalogue import Entry, catalogue_page
+from mlagentbench.report.text import duration, number, percent, plural, visible
+from mlagentbench.run.capacity import cores
+from mlagentbench.run.check.findings import LEAKS, Check
+from mlagentbench.run.check.proving import Work, check
+from mlagentbench.sandbox import isolation
+from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
+from mlagentbench.tasks.spec import Variant
+
+FAULTY = 1
+"""The exit status when a task fails."""
+TABLE_WIDTH = 120
+"""Columns of the terminal that the table takes, also of a narrower one."""
+STYLES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
+
+
+@click.command("check")
+@click.argument("task_ids", metavar="[TASK]...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Check all tasks.")
+@click.option(
+    "--variant", type=click.Choice(["mini", "full"]), default="mini", show_default=True, help="The data: small and generated, or real."
+)
+@click.option("--parallel", type=click.IntRange(1), help="How many scripts and gradings go on at once; by default one a core.")
+@click.option("--sandbox", type=click.Choice(isolation.CHOICES), default="auto", show_default=True, help="What isolates the scripts.")
+@click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write the page of the catalogue to this file.")
+@task_path_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of all findings.")
+def check_tasks(
+    task_ids: Sequence[str],
+    every: bool,
+    variant: Variant,
+    parallel: int | None,
+    sandbox: isolation.Choice,
+    markdown: Path | None,
+    task_paths: Sequence[Path],
+    as_json: bool,
+) -> int:
+    """Let tasks prove themselves.
+
+    Each shows that its data comes from its seed, that its starter does what it says, that its grader takes right answers, tells them from
+    wrong ones and refuses junk, that it can be won and not for nothing, and that nothing the agent sees tells the answers. The exit status
+    is 1 when a task fails.
+    """
+    if every == bool(task_ids):
+        raise UsageError("name the tasks to check, or give --all")
+    tasks = list(find_tasks(task_paths).values()) if every else [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
+    isolation.choose(sandbox)
+    console = Console(stderr=as_json)
+    checks = asyncio.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
+    if as_json:
+        click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1))
+    else:
+        console.print(_table(tasks, checks), width=max(console.width, TABLE_WIDTH), crop=False)
+        _explain(console, checks)
+    if markdown is not None:
+        markdown.write_text(catalogue_page(map(Entry, tasks, checks)), encoding="utf-8")
+    return FAULTY if any(found.verdict == "failed" for found in checks) else 0
+
+
+async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: isolation.Choice, parallel: int) -> list[Check]:
+    """Check tasks, a few at a time; those that need heavy packages begin first, since they take longest."""
+    slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
+    with console.status("") as status:
+        display = _Display(console, status, len(tasks))
+
+        async def one(task: Task) -> Check:
+            async with places:
+                found = await check(task, Work(variant, sandbox, slot, lambda doing: display.doing(task, doing)))
+            display.done(task, found)
+            return found
+
+        jobs = {}
+        try:
+            for task in sorted(tasks, key=lambda task: not task.spec.extras):
+                jobs[task.id] = asyncio.create_task(one(task))
+            return [await jobs[task.id] for task in tasks]
+        finally:
+            for job in jobs.values():
+                job.cancel()
+            await asyncio.gather(*jobs.values(), return_exceptions=True)
+
+
+class _Display:
+    """What is being done now, and a line for each task that is done."""
+
+    def __init__(self, console: Console, status: Status, count: int) -> None:
+        self._console = console
+        self._status = status
+        self._count = count
+        self._done = 0
+        self._doing: dict[str, str] = {}
+
+    def doing(self, task: Task, doing: str) -> None:
+        """A task has come to something else."""
+        self._doing[task.id] = doing
+        self._show()
+
+    def done(self, task: Task, found: Check) -> None:
+        """A task's check is over."""
+        self._done += 1
+        self._doing.pop(task.id, None)
+        if self._count > 1:
+            names = ", ".join(finding.name for finding in found.failed)
+            line = Text.assemble((f"{found.verdict:<7} ", STYLES[found.verdict]), task.id, (f"  {duration(found.seconds)}", "dim"))
+            self._console.print(line.append(f"  {names}", "red") if names else line)
+        self._show()
+
+    def _show(self) -> None:
+        doing = ", ".join(f"{task} ({what})" for task, what in self._doing.items())
+        self._status.update(Text(f"{self._done} of {plural(self._count, 'task')} done; {doing}" if doing else "starting"))
+
+
+def _table(tasks: Sequence[Task], checks: Sequence[Check]) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("task", no_wrap=True)
+    for heading in ("starter", "seconds", "gold", "constant", "shuffled", "good", "lazy", "junk"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("leaks")
+    table.add_column("verdict")
+    for task, found in zip(tasks, checks, strict=True):
+        numbers = found.numbers
+        state = task.spec.starter.state
+        starter = _score(sum(numbers.starter) / len(numbers.starter)) if numbers.starter else state if state != "runs" else "-"
+        seconds = f"{sum(numbers.starter_seconds) / len(numbers.starter_seconds):.1f}" if numbers.starter_seconds else "-"
+        table.add_row(
+            task.id,
+            starter,
+            seconds,
+            _score(numbers.gold),
+            _score(numbers.constant),
+            _score(numbers.shuffled),
+            _gain(numbers.good_improvement),
+            _gain(numbers.lazy_improvement),
+            f"{numbers.refused}/{numbers.junk}",
+            _leaks(found),
+            Text(found.verdict, STYLES[found.verdict]),
+        )
+    return table
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else number(value)
+
+
+def _gain(improvement: float | None) -> str:
+    return "-" if improvement is None else percent(improvement)
+
+
+def _leaks(found: Check) -> Text:
+    of = [finding for finding in found.findings if finding.name in LEAKS]
+    if any(finding.status == "failed" for finding in of):
+        return Text("found", STYLES["failed"])
+    return Text("none" if any(finding.status == "ok" for finding in of) else "-")
+
+
+def _explain(console: Console, checks: Sequence[Check]) -> None:
+    """Each failed finding on a line, then how it stands."""
+    for found in checks:
+        for finding in found.findings:
+            if finding.status == "failed" or (found.verdict == "skipped" and finding.status == "skipped"):
+                text = Text.assemble((f"{found.task}: {finding.name}: ", STYLES[finding.status]), visible(finding.detail))
+                console.print(text, soft_wrap=True)
+    bad = sum(found.verdict == "failed" for found in checks)
+    away = sum(found.verdict == "skipped" for found in checks)
+    words = [f"{plural(bad, 'task')} failed"] if bad else []
+    words += [f"{plural(away, 'task')} skipped"] if away else []
+    console.print(Text(f"{plural(len(checks), 'task')} checked; {' and '.join(words) or 'all hold'}.", "red" if bad else ""))

@@ -1,0 +1,48 @@
+"""`mlab tasks new`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from mlagentbench.tasks import new
+
+
+@click.command("new")
+@click.argument("task_id", metavar="ID")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    show_default="here",
+    help="Where the task's folder is made.",
+)
+@click.option("--title", help="A line that says what the task is about.")
+def new_task(task_id: str, directory: Path, title: str | None) -> None:
+    """Make a task of your own: a small one that is complete, to be changed.
+
+    ID is lower-case words joined by -; the folder gets it as its name, with underscores.
+    """
+    task = new.new_task(task_id, directory, title)
+    path = shlex.quote(str(directory))
+    folder = directory / task.folder.name
+    click.echo(f"{folder} holds the task {task.id}. It is complete: change it piece by piece, and check it after each.")
+    click.echo()
+    for part, what in PARTS.items():
+        click.echo(f"  {part:<12}  {what}")
+    click.echo()
+    click.echo(f"mlab tasks check {task.id} --task-path {path}")
+    click.echo(f"mlab run {task.id} --task-path {path} --variant mini --agent baseline")
+
+
+PARTS = {
+    "task.toml": "its facts: metric, submission, limits",
+    "problem.md": "what the agent is told",
+    "starter/": "what the agent finds",
+    "prepare.py": "its data, split into what the agent sees and what it does not",
+    "grade.py": "how a submission is scored",
+    "proof.py": "the submissions by which it proves itself",
+}

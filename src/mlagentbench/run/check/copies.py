@@ -1,0 +1,187 @@
+"""Pieces of the private files in what the agent sees: whole files, stretches of answers however they are written, stretches of bytes."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.run.check.findings import Finding, failed, ok, some
+from mlagentbench.run.check.tables import SEPARATORS, Answers, numbers_or_text, unpacked
+from mlagentbench.tasks.catalogue import Task
+from mlagentbench.workspace.paths import CACHES
+
+CHUNK = 64
+"""Bytes of a stretch that is looked for."""
+BITS = 64.0
+"""What a stretch of answers must say, so that no chance repeats it: many bytes of equal answers say little."""
+STRETCHES = 24
+"""Of answers that are looked for, spread evenly."""
+RAW_STRETCHES = 256
+"""Of bytes of all private files together."""
+SHARE = 0.2
+"""How many of a file's stretches may be met in public: texts of one kind repeat phrases, and formats have headers."""
+HEADER = 128
+"""Bytes at a file's start that say of what format it is."""
+MAX_BYTES = 1 << 30
+"""Of public data that is looked through; of more, the first so many."""
+HISTORY = frozenset({".git", ".hg", ".svn"})
+GAP = b"\0\xff\0\xff"
+
+
+class _Haystack(NamedTuple):
+    """Everything public in one text."""
+
+    text: bytes
+    starts: list[int]
+    names: list[str]
+    digests: dict[str, str]
+    """Names by SHA-256, of files as they are."""
+
+    def where(self, needle: bytes) -> str | None:
+        """The file in which something stands."""
+        found = self.text.find(needle)
+        return self.names[bisect.bisect_right(self.starts, found) - 1] if found >= 0 else None
+
+
+def find_copies(task: Task, public: Path, private: Path, answers: Answers | None) -> Finding:
+    """Look for the private files, and for the answers, in everything the agent sees."""
+    history = [path for path in task.starter.rglob("*") if path.name in HISTORY]
+    if history:
+        return failed("copies", f"the starter has a history of its own in {history[0].name}; remove it")
+    haystack = _haystack(task, public)
+    found = list(_answers_in(haystack, answers)) if answers is not None else []
+    found += list(_files_in(haystack, private, public, answers))
+    found = list(dict.fromkeys(found))
+    return failed("copies", f"{some(found)}; keep what tells answers in private alone") if found else ok("copies")
+
+
+def _haystack(task: Task, public: Path) -> _Haystack:
+    text, starts, names, digests = bytearray(), [0], ["nowhere"], {}
+    for root, shown in ((task.starter, "starter"), (public, "public"), (task.folder / "problem.md", "problem.md")):
+        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            parts = path.relative_to(root).parts
+            if not path.is_file() or any(fnmatch(part, cache) for part in parts for cache in CACHES):
+                continue
+            data = path.read_bytes()
+            name = "/".join((shown, *parts))
+            digests[hashlib.sha256(data).hexdigest()] = name
+            for inner, content in unpacked(name, data):
+                if len(text) < MAX_BYTES:
+                    starts.append(len(text))
+                    names.append(inner)
+                    text += content + GAP
+    return _Haystack(bytes(text), starts, names, digests)
+
+
+def _answers_in(haystack: _Haystack, answers: Answers) -> Iterator[str]:
+    """Stretches of the answer columns as text and as arrays, in the order of the answers and in that of their ids."""
+    ids = answers.ids
+    orders = {"": np.arange(answers.rows), " by id": np.argsort(numbers_or_text(ids), kind="stable")}
+    written: dict[str, list[str]] = {name: answers.frame[name].fill_null("").to_list() for name in answers.values.columns}
+    written |= {target.name: [f"{value:g}" for value in target.values] for target in answers.targets if target.name not in written}
+    for name, values in written.items():
+        bits = _bits(values)
+        for order in orders.values():
+            ordered = [values[row] for row in order]
+            spans = list(_spans(ordered, bits))
+            for encoding, pieces in _encodings(ordered).items():
+                join = "\n" if encoding == "lines" else ", " if encoding == "a list" else ""
+                needles = [_joined(pieces[start:end], join) for start, end in spans]
+                places = [place for place in (haystack.where(needle) for needle in needles) if place]
+                if len(places) >= max(1, len(needles) / 2):
+                    yield f"{places[0]} holds the answers ({name}) as {encoding}"
+
+
+def _encodings(values: list[str]) -> dict[str, list[bytes]]:
+    """Ways in which values are written one after the other."""
+    found = {"lines": [value.encode() for value in values], "a list": [value.encode() for value in values]}
+    numbers = np.array([_number(value) for value in values])
+    if np.isnan(numbers).any():
+        numbers = np.unique(values, return_inverse=True)[1].astype(np.float64)  # classes by their places
+    whole = bool((numbers == np.round(numbers)).all())
+    kinds = ["<f4", "<f8"]
+    if whole and np.abs(numbers).max() < 2**31:
+        kinds += ["<i8", "<i4"]
+        kinds += ["u1"] if numbers.min() >= 0 and numbers.max() < 256 else []
+    for kind in kinds:
+        found[f"an array of {np.dtype(kind).name}"] = [value.tobytes() for value in numbers.astype(kind)]
+    if whole and numbers.min() >= 0 and numbers.max() < 256:
+        found["a pickled list"] = [b"K" + bytes([int(value)]) for value in numbers]
+    return found
+
+
+def _joined(pieces: list[bytes], join: str) -> bytes:
+    return join.encode().join(pieces) + (b"\n" if join == "\n" else b"")
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def _bits(values: list[str]) -> dict[str, float]:
+    """What each value says when it comes, by how often it comes."""
+    return {value: -math.log2(count / len(values)) for value, count in Counter(values).items()}
+
+
+def _spans(values: list[str], bits: dict[str, float]) -> Iterator[tuple[int, int]]:
+    """Stretches of rows that no chance repeats, evenly spread."""
+    spans, start, told, length = [], 0, 0.0, 0
+    for row, value in enumerate(values):
+        told, length = told + bits[value], length + len(value) + 1
+        if told >= BITS and (length >= CHUNK or row + 1 - start >= CHUNK // 2):
+            spans.append((start, row + 1))
+            start, told, length = row + 1, 0.0, 0
+    step = max(1, len(spans) // STRETCHES)
+    yield from spans[::step]
+
+
+def _files_in(haystack: _Haystack, private: Path, public: Path, answers: Answers | None) -> Iterator[str]:
+    """Private files that are public too, whole or in good part. A private table may repeat what is public beside the answers."""
+    files = [path for path in sorted(private.rglob("*")) if path.is_file() and path.stat().st_size >= CHUNK]
+    for path in files:
+        data = path.read_bytes()
+        name = f"private/{path.relative_to(private).as_posix()}"
+        table = _is_table(path)
+        same = haystack.digests.get(hashlib.sha256(data).hexdigest())
+        if same and not (table and answers is not None and not _holds_answers(path, data, answers)):
+            yield f"{name} is also {same}"
+        elif not table:
+            needles = _raw_stretches(data, max(4, RAW_STRETCHES // len(files)))
+            places = [place for place in (haystack.where(needle) for needle in needles) if place]
+            if len(places) >= 2 and len(places) > SHARE * len(needles):
+                yield f"{len(places)} of {len(needles)} stretches of {name} stand in {Counter(places).most_common(1)[0][0]}"
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix in SEPARATORS
+
+
+def _holds_answers(path: Path, data: bytes, answers: Answers) -> bool:
+    """Whether a table has a column that an answer has, too."""
+    try:
+        frame = pl.read_csv(data, separator=SEPARATORS[path.suffix], infer_schema=False)
+    except pl.exceptions.PolarsError:
+        return True
+    wanted = [set(answers.frame[name].to_list()) for name in answers.values.columns]
+    named = set(answers.values.columns) & set(frame.columns)
+    return bool(named) or any(set(frame[name].to_list()) == values for name in frame.columns for values in wanted)
+
+
+def _raw_stretches(data: bytes, most: int) -> list[bytes]:
+    """Stretches of bytes that say something, evenly spread."""
+    starts = range(HEADER if len(data) > 4 * HEADER else 0, len(data) - CHUNK + 1, CHUNK)
+    step = max(1, len(starts) // (2 * most))
+    chunks = (data[start : start + CHUNK] for start in starts[::step])
+    return [chunk for chunk in chunks if len(set(chunk)) >= 12][:most]

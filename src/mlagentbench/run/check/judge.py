@@ -1,0 +1,315 @@
+"""What runs and gradings say of a task: pure functions from what was found to findings and numbers."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from mlagentbench.errors import GradingError
+from mlagentbench.grading.grade import Graded
+from mlagentbench.grading.success import THRESHOLD, is_success
+from mlagentbench.records import Score
+from mlagentbench.run.baseline import StarterRun
+from mlagentbench.run.check.findings import Finding, Numbers, failed, ok, skipped, some
+from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.spec import Metric
+
+LEAST_JUNK = 6
+"""Fewer ways to go wrong than this are not all there are."""
+EXACT = 1e-9
+"""Relative: how far two scores of the same answers may differ."""
+
+Ran = StarterRun | GradingError
+
+
+class Evidence(NamedTuple):
+    """All that was run and graded."""
+
+    starters: tuple[Ran, ...]
+    good: Ran | None
+    """None where `proof.py` has none."""
+    lazy: Ran | None
+    gold: Mapping[str, Graded]
+    naive: Mapping[str, Graded]
+    junk: Mapping[str, tuple[Graded, str]]
+    """With the words that the reason must hold."""
+    reordered: Graded | None
+    """The first gold table with its rows reversed; None where rows have no ids."""
+    moved: Graded | None
+    """The same with each answer under another's id."""
+
+
+def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
+    """All findings that scores decide, and the scores."""
+    numbers = _numbers(task, evidence)
+    findings = [
+        *_starter(task, evidence, numbers),
+        *_gold(task, evidence, numbers),
+        *_naive(task, evidence, numbers),
+        *_ids(task.spec.metric, evidence, numbers),
+        _junk(evidence),
+        _good(evidence, numbers),
+        _lazy(evidence, numbers),
+    ]
+    return findings, numbers
+
+
+def _numbers(task: Task, evidence: Evidence) -> Numbers:
+    spec = task.spec
+    ran = [run for run in evidence.starters if isinstance(run, StarterRun)]
+    scores = [run.score for run in ran if run.score]
+    beside = bool(scores) and scores[0].baseline is not None
+    baseline = None
+    if spec.starter.state != "runs":
+        baseline = _value(evidence.naive.get(spec.starter.predictor or ""))
+    elif scores and not beside:
+        baseline = statistics.fmean(score.value for score in scores)
+    gold = [graded.score.value for graded in evidence.gold.values() if graded.score]
+    good, lazy = _score(evidence.good), _score(evidence.lazy)
+    return Numbers(
+        starter=tuple(score.value for score in scores),
+        starter_seconds=tuple(run.execution.seconds for run in ran),
+        baseline=baseline,
+        gold=_best(spec.metric, gold) if gold else None,
+        constant=_value(evidence.naive.get("constant")),
+        shuffled=_value(evidence.naive.get("shuffled")),
+        good=good.value if good else None,
+        good_seconds=evidence.good.execution.seconds if isinstance(evidence.good, StarterRun) else None,
+        good_improvement=_improvement(spec.metric, good, baseline),
+        lazy=lazy.value if lazy else None,
+        lazy_improvement=_improvement(spec.metric, lazy, baseline),
+        junk=len(evidence.junk),
+        refused=sum(_refusal(graded, words) is None for graded, words in evidence.junk.values()),
+    )
+
+
+def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    state = task.spec.starter.state
+    first = evidence.starters[0]
+    reasons = [why for run in evidence.starters if (why := _why_not(run)) is not None]
+    if state != "runs":
+        worked = len(reasons) < len(evidence.starters)
+        yield (
+            failed("starter", f'it is said to be {state}, but leaves a submission that is graded; say state = "runs"')
+            if worked
+            else ok("starter")
+        )
+        yield skipped("spread", "the starter does not run")
+        return
+    if reasons:
+        yield failed("starter", f"it is said to run, but {reasons[0]}; mend it, or say that it is a stub or broken")
+        yield skipped("spread", "there are no scores to compare")
+        return
+    assert isinstance(first, StarterRun)
+    yield ok("starter")
+    values = numbers.starter
+    best, worst = _best(task.spec.metric, values), _worst(task.spec.metric, values)
+    timed = task.spec.submission.mode == "code"
+    if not timed and is_success(task.spec.metric, best, worst):
+        yield failed(
+            "spread", f"untouched it scores {worst:.4g} and {best:.4g} with two seeds, so that luck alone is a success; make it steadier"
+        )
+    else:
+        yield ok("spread")
+
+
+def _gold(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    metric = task.spec.metric
+    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.gold.items() if graded.score is None]
+    if refused or numbers.gold is None:
+        yield failed(
+            "gold", f"not graded: {some(refused)}; the right answers must be taken" if refused else "proof.py has no gold submission"
+        )
+        yield skipped("direction", "there is no gold score")
+        return
+    rivals = {f"naive {name!r}": graded.score.value for name, graded in evidence.naive.items() if graded.score}
+    rivals |= {f"the starter ({seed})": value for seed, value in enumerate(numbers.starter)}
+    rivals |= {"lazy()": numbers.lazy} if numbers.lazy is not None else {}
+    if task.spec.submission.mode == "file" and numbers.good is not None:
+        rivals["good()"] = numbers.good
+    values = {name: graded.score.value for name, graded in evidence.gold.items() if graded.score}
+    better = [rival for rival, value in rivals.items() if _beats(metric, value, numbers.gold)]
+    naive = [graded.score.value for graded in evidence.naive.values() if graded.score]
+    if naive and all(_beats(metric, value, numbers.gold) for value in naive):
+        yield failed("gold", "it scores worst of all")
+        yield failed("direction", f"every naive submission beats gold in the direction {metric.direction}; is metric.direction reversed?")
+        return
+    beaten = [f"{name!r} by {rival}" for name, one in values.items() for rival, value in rivals.items() if _beats(metric, value, one)]
+    if task.spec.submission.mode == "file" and (better or beaten):
+        yield failed("gold", f"beaten: {some(beaten)}; no submission may score better than the right answers")
+    elif better:
+        yield failed("gold", f"beaten by {some(better)}; gold must hold the best that is known")
+    elif numbers.baseline is not None and not is_success(metric, numbers.gold, numbers.baseline):
+        yield failed(
+            "gold", f"gold ({numbers.gold:.4g}) is no success over the baseline ({numbers.baseline:.4g}), so that nobody can have one"
+        )
+    else:
+        yield ok("gold")
+    yield ok("direction")
+
+
+def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    metric = task.spec.metric
+    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.naive.items() if graded.score is None]
+    predictor = task.spec.starter.predictor
+    as_good = [
+        repr(name)
+        for name, graded in evidence.naive.items()
+        if graded.score and numbers.gold is not None and not _beats(metric, numbers.gold, graded.score.value)
+    ]
+    if refused:
+        yield failed("naive", f"not graded: {some(refused)}; a poor submission is one all the same")
+    elif predictor is not None and predictor not in evidence.naive:
+        yield failed("naive", f"proof.py has no naive submission {predictor!r}, which starter.predictor names")
+    elif as_good:
+        yield failed("naive", f"as good as gold: {some(as_good)}; the grader does not tell them apart")
+    else:
+        yield ok("naive")
+    by_name: tuple[tuple[Literal["constant", "shuffled"], float | None], ...] = (
+        ("constant", numbers.constant),
+        ("shuffled", numbers.shuffled),
+    )
+    for name, value in by_name:
+        if name not in evidence.naive:
+            wanted = task.spec.submission.mode == "file"
+            why = f"proof.py has no naive submission {name!r}"
+            yield failed(name, f"{why}; add it") if wanted else skipped(name, why)
+        elif value is None or numbers.gold is None:
+            yield skipped(name, "it has no score, or gold has none")
+        elif not is_success(metric, numbers.gold, value):
+            yield failed(
+                name,
+                f"gold ({numbers.gold:.4g}) is not {THRESHOLD:.0%} better than {name} ({value:.4g}); the metric rewards what knows nothing",
+            )
+        else:
+            yield ok(name)
+
+
+def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    """Whether a grader of tables finds rows by their ids."""
+    gold = next((graded.score for graded in evidence.gold.values() if graded.score), None)
+    if evidence.reordered is None or evidence.moved is None or gold is None:
+        why = "the rows have no ids, or the submission is no table"
+        yield skipped("row order", why)
+        yield skipped("ids", why)
+        return
+    reordered, moved = _value(evidence.reordered), _value(evidence.moved)
+    if reordered is None:
+        yield failed("row order", f"gold with its rows reversed is not graded: {evidence.reordered.reason}; rows are found by their ids")
+    elif not math.isclose(reordered, gold.value, rel_tol=EXACT, abs_tol=EXACT):
+        yield failed(
+            "row order",
+            f"gold with its rows reversed scores {reordered:.4g} instead of {gold.value:.4g}: the grader does not go by the ids; use align",
+        )
+    else:
+        yield ok("row order")
+    if moved is not None and not _beats(metric, gold.value, moved):
+        yield failed("ids", f"gold with each answer under another's id scores as well ({moved:.4g}): the grader does not mind the ids")
+    else:
+        yield ok("ids")
+
+
+def _junk(evidence: Evidence) -> Finding:
+    wrong = [f"{name!r} {why}" for name, (graded, words) in evidence.junk.items() if (why := _refusal(graded, words)) is not None]
+    if wrong:
+        return failed("junk", f"{some(wrong)}; grade.py must raise InvalidSubmission with a reason a person can act on")
+    if len(evidence.junk) < LEAST_JUNK:
+        return failed(
+            "junk", f"there are only {len(evidence.junk)} kinds of junk in proof.py; try at least {LEAST_JUNK} that may really come"
+        )
+    return ok("junk")
+
+
+def _refusal(graded: Graded, words: str) -> str | None:
+    """What is wrong with the refusal of junk; None for nothing."""
+    if graded.score is not None:
+        return f"is taken, with a score of {graded.score.value:.4g}"
+    if graded.failed:
+        return f"crashes the grader ({graded.reason})"
+    if words not in (graded.reason or ""):
+        return f"is refused with {graded.reason!r}, which does not hold {words!r}"
+    return None
+
+
+def _good(evidence: Evidence, numbers: Numbers) -> Finding:
+    if evidence.good is None:
+        return skipped("good", "proof.py has no good()")
+    why = _why_not(evidence.good)
+    if why is not None:
+        return failed("good", f"with good() {why}")
+    if numbers.good_improvement is None:
+        return skipped("good", "there is no baseline to compare with")
+    if not _succeeds(numbers.good_improvement):
+        return failed(
+            "good", f"good() is {numbers.good_improvement:+.1%} over the baseline, no success; the task cannot be won by a good agent"
+        )
+    return ok("good")
+
+
+def _lazy(evidence: Evidence, numbers: Numbers) -> Finding:
+    if evidence.lazy is None:
+        return skipped("lazy", "proof.py has no lazy()")
+    why = _why_not(evidence.lazy)
+    if why is not None:
+        return failed("lazy", f"with lazy() {why}")
+    if numbers.lazy_improvement is None:
+        return skipped("lazy", "there is no baseline to compare with")
+    if _succeeds(numbers.lazy_improvement):
+        return failed("lazy", f"lazy() is {numbers.lazy_improvement:+.1%} over the baseline, a success for next to nothing")
+    return ok("lazy")
+
+
+def _succeeds(improvement: float) -> bool:
+    return improvement > THRESHOLD and not math.isclose(improvement, THRESHOLD, rel_tol=EXACT)
+
+
+def _why_not(run: Ran) -> str | None:
+    """Why a run has no score, after "but"; None where it has one."""
+    if isinstance(run, GradingError):
+        return f"the grader failed: {run}"
+    if run.execution.reason != "exit":
+        return f"its script was stopped at its limit of {run.execution.reason}"
+    if run.execution.exit_code:
+        lines = run.execution.output.strip().splitlines()
+        return f"its script failed: {lines[-1].strip() if lines else f'exit status {run.execution.exit_code}'}"
+    if run.score is None:
+        return f"what it leaves is not graded: {run.reason}"
+    return None
+
+
+def _improvement(metric: Metric, score: Score | None, baseline: float | None) -> float | None:
+    if score is None:
+        return None
+    if score.baseline is not None:
+        baseline = score.baseline.value
+    if baseline is None:
+        return None
+    gain = metric.improvement(score.value, baseline)
+    if gain is None:  # over a baseline of 0 any gain is a success
+        return math.inf if _beats(metric, score.value, baseline) else 0.0
+    return gain
+
+
+def _score(run: Ran | None) -> Score | None:
+    return run.score if isinstance(run, StarterRun) else None
+
+
+def _value(graded: Graded | None) -> float | None:
+    return graded.score.value if graded and graded.score else None
+
+
+def _beats(metric: Metric, one: float, other: float) -> bool:
+    """Whether a score is really better than another."""
+    if math.isclose(one, other, rel_tol=EXACT, abs_tol=EXACT):
+        return False
+    return one > other if metric.direction == "maximize" else one < other
+
+
+def _best(metric: Metric, values: tuple[float, ...] | list[float]) -> float:
+    return max(values) if metric.direction == "maximize" else min(values)
+
+
+def _worst(metric: Metric, values: tuple[float, ...] | list[float]) -> float:
+    return min(values) if metric.direction == "maximize" else max(values)

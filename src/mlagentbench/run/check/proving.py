@@ -1,0 +1,267 @@
+"""`check`: a task proves itself, by its own `proof.py` and in the sandbox, the processes and the limits of real runs.
+
+Everything is prepared anew in temporary folders, so that nothing a cache holds can hide a fault. The pieces of work are processes of their
+own; a caller who checks several tasks at once bounds how many of them go on together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from mlagentbench.errors import GradingError, TaskError
+from mlagentbench.grading.grade import Graded, Grader, grade_all
+from mlagentbench.run.baseline import Place, StarterRun, run_starter
+from mlagentbench.run.check.findings import Check, Finding, Numbers, failed, ok, skipped
+from mlagentbench.run.check.judge import Evidence, judge
+from mlagentbench.run.check.worker import PROOFS, Proofs
+from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.extras import require_extras
+from mlagentbench.tasks.prepare import Prepared, prepared
+from mlagentbench.tasks.proofs import Files
+from mlagentbench.tasks.spec import Variant
+
+RUNS = 2
+"""How often a starter that runs is run, with the seeds 0, 1, ..."""
+WORKER_SECONDS = 900.0
+"""After which a task's own code is given up."""
+SEEDS = (0, 1)
+"""The seeds with which the mini variant is prepared: the one of runs, and another."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where and how a check is done."""
+
+    variant: Variant = "mini"
+    sandbox: Choice = "auto"
+    slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
+    """Is held by each piece of work; a semaphore bounds how many go on at once."""
+    tell: Callable[[str], None] = lambda doing: None
+    """Is told what is being done."""
+
+
+async def check(task: Task, work: Work = Work()) -> Check:
+    """Let a task prove itself.
+
+    Raises:
+        SandboxUnavailable: this machine cannot give the sandbox that scripts and graders need.
+    """
+    started = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="mlab-check-"))
+    folder.chmod(0o755)  # a sandbox may run as another user
+    try:
+        findings, numbers = await _check(task, work, folder)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    return Check(task=task.id, variant=work.variant, findings=findings, numbers=numbers, seconds=time.monotonic() - started)
+
+
+async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, ...], Numbers]:
+    findings = [_spec(task), _problem(task)]
+    try:
+        await asyncio.to_thread(require_extras, task)
+    except TaskError as error:
+        return (*findings, skipped("extras", str(error))), Numbers()
+    findings.append(ok("extras"))
+    work.tell("preparing")
+    data, of_data = await _prepare(task, work, folder)
+    findings += of_data
+    if data is None:
+        return tuple(findings), Numbers()
+    if not (task.folder / "proof.py").is_file():
+        findings.append(failed("proof", f"{task.folder} has no proof.py; write one as in docs/adding-a-task.md"))
+        return tuple(findings), Numbers()
+    work.tell("its proofs")
+    # Reading proofs in one process while the starter runs in another: neither needs the other.
+    runs = RUNS if task.spec.starter.state == "runs" else 1
+    starting = asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in range(runs)))
+    try:
+        proofs = await _proofs(task, work, data, folder)
+        evidence = await _evidence(task, work, data, proofs, starting)
+    except _WorkerError as error:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        findings.append(failed("proof", f"proof.py failed: {error}"))
+        return tuple(findings), Numbers()
+    except BaseException:
+        starting.cancel()
+        raise
+    judged, numbers = judge(task, evidence)
+    return (*findings, *judged, *proofs.leaks), numbers
+
+
+async def _evidence(
+    task: Task, work: Work, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
+) -> Evidence:
+    """Run and grade everything there is to run and to grade."""
+    work.tell("runs and gradings")
+    submissions = [each.folder for each in (*proofs.gold, *proofs.naive, *proofs.junk)]
+    submissions += [each for each in (proofs.reordered, proofs.moved) if each is not None]
+    starters, good, lazy, graded = await asyncio.gather(
+        starting,
+        _run_written(task, work, data, proofs.good),
+        _run_written(task, work, data, proofs.lazy),
+        _grade(task, work, data, submissions),
+    )
+    by_folder = dict(zip(submissions, graded, strict=True))
+    return Evidence(
+        starters=tuple(starters),
+        good=good,
+        lazy=lazy,
+        gold={each.name: by_folder[each.folder] for each in proofs.gold},
+        naive={each.name: by_folder[each.folder] for each in proofs.naive},
+        junk={each.name: (by_folder[each.folder], each.reason) for each in proofs.junk},
+        reordered=by_folder[proofs.reordered] if proofs.reordered else None,
+        moved=by_folder[proofs.moved] if proofs.moved else None,
+    )
+
+
+def _spec(task: Task) -> Finding:
+    spec = task.spec
+    if not (task.starter / spec.starter.script).is_file():
+        return failed("spec", f"starter/ has no {spec.starter.script}, which starter.script names")
+    if spec.starter.state != "runs" and spec.starter.predictor is None:
+        return failed("spec", f"the starter is {spec.starter.state}: name in starter.predictor which naive submission stands for it")
+    if not spec.submission.required:
+        return failed("spec", "submission.required names nothing: name the file without which nothing was submitted")
+    brought = [name for name in spec.read_only if (task.starter / name).exists()]
+    if brought:
+        return failed("spec", f"read_only names {brought[0]}, which lies in starter/; data is put where it belongs by prepare.py")
+    return ok("spec")
+
+
+def _problem(task: Task) -> Finding:
+    unnamed = [name for name in task.spec.submission.required if name not in task.problem]
+    if unnamed:
+        return failed("problem", f"problem.md does not name {', '.join(unnamed)}, without which nothing is submitted; say what to leave")
+    return ok("problem")
+
+
+async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | None, list[Finding]]:
+    """The data to go on with, None where there is none, and what was found on the way."""
+    if not (task.folder / "prepare.py").is_file():
+        return Prepared(None, None), [skipped(name, "the task has no data") for name in ("data", "deterministic", "seeded")]
+    if work.variant == "full":
+        why = "only the mini variant is made from a seed"
+        try:
+            async with work.slot:
+                data = await asyncio.to_thread(prepared, task, "full")
+        except TaskError as error:
+            return None, [failed("data", str(error))]
+        return data, [_data(task, data), skipped("deterministic", why), skipped("seeded", why)]
+    places = [Prepared(folder / name / "public", folder / name / "private") for name in ("data", "other", "again")]
+    seed, other_seed = SEEDS
+    try:
+        # The second process makes the other seed's data first, has another order of hashes and another time zone: nothing of this may tell.
+        await asyncio.gather(
+            _worker(work, ["prepare", task.folder, seed, *places[0]], PYTHONHASHSEED="1"),
+            _worker(work, ["prepare", task.folder, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
+        )
+    except _WorkerError as error:
+        return None, [failed("data", f"prepare.py failed: {error}")]
+    first, other, again = await asyncio.gather(*(asyncio.to_thread(_digests, place) for place in places))
+    return places[0], [_data(task, places[0]), *_reproducible(first, other, again)]
+
+
+def _reproducible(first: Mapping[str, str], other: Mapping[str, str], again: Mapping[str, str]) -> list[Finding]:
+    differ = sorted(path for path in first.keys() | again.keys() if first.get(path) != again.get(path))
+    if differ:
+        return [
+            failed("deterministic", f"{differ[0]} differs between two preparations with one seed; draw everything from the seed"),
+            skipped("seeded", "its data is not deterministic"),
+        ]
+    if first == other:
+        return [ok("deterministic"), failed("seeded", "another seed gives the same data; mini must draw from the seed it is given")]
+    return [ok("deterministic"), ok("seeded")]
+
+
+def _data(task: Task, data: Prepared) -> Finding:
+    assert data.public is not None and data.private is not None
+    absent = [name for name in task.spec.read_only if not any(data.public.glob(name))]
+    if absent:
+        return failed("data", f"read_only names {', '.join(absent)}, which prepare.py does not put into public")
+    brought = [path.name for path in data.public.iterdir() if (task.starter / path.name).exists()]
+    if brought:
+        return failed("data", f"{brought[0]} is in the starter and in the public data; only one of them can be there")
+    return ok("data")
+
+
+def _digests(data: Prepared) -> dict[str, str]:
+    """Every file and folder of prepared data, with what is in it."""
+    found = {}
+    for root in data:
+        assert root is not None
+        for path in sorted(root.rglob("*")):
+            name = f"{root.name}/{path.relative_to(root).as_posix()}"
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
+    return found
+
+
+async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proofs:
+    out = folder / "proofs"
+    out.mkdir()
+    await _worker(work, ["prove", task.folder, data.public or "", data.private or "", out])
+    return Proofs.model_validate_json((out / PROOFS).read_bytes())
+
+
+async def _run_starter(
+    task: Task, work: Work, data: Prepared, *, seed: int = 0, files: Files = MappingProxyType({})
+) -> StarterRun | GradingError:
+    async with work.slot:
+        try:
+            return await run_starter(task, work.variant, data, place=Place(sandbox=work.sandbox), files=files, seed=seed)
+        except GradingError as error:
+            return error
+
+
+async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:
+    """Run the starter with files written over it; None where there are none."""
+    if folder is None:
+        return None
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return await _run_starter(task, work, data, files=files)
+
+
+async def _grade(task: Task, work: Work, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
+    async with work.slot, Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0) as grader:
+        return await grade_all(grader, submissions)
+
+
+class _WorkerError(Exception):
+    """A task's own code failed; the message is its last line."""
+
+
+async def _worker(work: Work, arguments: Sequence[object], **environment: str) -> None:
+    """Do something with a task's own code, in a process of its own that ends with ours."""
+    command = (sys.executable, "-P", "-m", "mlagentbench.run.check.worker", *map(str, arguments))
+    async with work.slot:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **environment},
+        )
+        try:
+            _, errors = await asyncio.wait_for(process.communicate(), WORKER_SECONDS)
+        except TimeoutError:
+            raise _WorkerError(f"it took longer than {WORKER_SECONDS:g} seconds") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    if process.returncode:
+        lines = errors.decode(errors="replace").strip().splitlines()
+        raise _WorkerError(lines[-1] if lines else f"exit status {process.returncode}")

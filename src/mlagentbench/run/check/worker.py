@@ -1,0 +1,140 @@
+"""What a check does with a task's own code, in a process of its own: `python -m mlagentbench.run.check.worker`.
+
+`prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant, so often. `prove FOLDER PUBLIC PRIVATE OUT` lays every submission of
+`proof.py` as a folder below OUT, looks for leaks, and writes what it did to OUT/proofs.json. A bug of the task's code is not caught: its
+traceback goes to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from mlagentbench.records import Record
+from mlagentbench.run.baseline import write_files
+from mlagentbench.run.check.findings import Finding
+from mlagentbench.run.check.leaks import lint
+from mlagentbench.run.check.tables import SEPARATORS, Answers, read_answers, read_tables
+from mlagentbench.tasks.catalogue import Task, load_task
+from mlagentbench.tasks.metadata import level
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files
+
+PROOFS = "proofs.json"
+GIVEN = ("gold", "naive", "junk")
+WRITTEN = ("good", "lazy")
+
+
+class Submission(Record):
+    """A submission that was laid out."""
+
+    name: str
+    folder: Path
+    reason: str = ""
+    """Of one that must be refused: words of the reason."""
+
+
+class Proofs(Record):
+    """What `proof.py` has, laid out, and what the leak lint found."""
+
+    gold: tuple[Submission, ...]
+    naive: tuple[Submission, ...]
+    junk: tuple[Submission, ...]
+    good: Path | None
+    """The files that a good agent writes over the starter; None where `proof.py` has no such function."""
+    lazy: Path | None
+    reordered: Path | None
+    """The first gold table with its rows reversed; None where rows have no ids."""
+    moved: Path | None
+    """The same with each answer under another's id."""
+    leaks: tuple[Finding, ...]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do what is asked."""
+    command, folder, *rest = arguments
+    task = load_task(Path(folder))
+    if command == "prepare":
+        _prepare(task, rest)
+    else:
+        public, private, out = rest
+        _prove(task, Prepared(Path(public), Path(private)) if public else Prepared(None, None), Path(out))
+
+
+def _prepare(task: Task, rest: Sequence[str]) -> None:
+    module = task.module("prepare")
+    assert module is not None
+    for place, (seed, public, private) in enumerate(zip(rest[::3], rest[1::3], rest[2::3], strict=True)):
+        for folder in (public, private):
+            Path(folder).mkdir(parents=True)
+        module.mini(Path(public), Path(private), int(seed))
+        if place:
+            # As a run's data is treated, which fails where there are links. The first is left as it was made: its metadata are looked at.
+            level(Path(public))
+            level(Path(private))
+
+
+def _prove(task: Task, data: Prepared, out: Path) -> None:
+    proof = task.module("proof")
+    assert proof is not None
+    gold: Mapping[str, Files] = proof.gold(data)
+    naive: Mapping[str, Files] = proof.naive(data)
+    junk = proof.junk(data)
+    tables, grids = read_tables(data.public) if data.public else ([], [])
+    names = [path.relative_to(data.public).as_posix() for path in data.public.rglob("*")] if data.public else []
+    name, first = task.spec.submission.required[0], next(iter(gold.values()))
+    answers = None
+    if task.spec.submission.mode == "file" and name in first:
+        answers = read_answers(name, _bytes(first[name]), tables, names)
+    derived = _derived(name, answers)
+    proofs = Proofs(
+        gold=tuple(_lay(out / "gold", gold)),
+        naive=tuple(_lay(out / "naive", naive)),
+        junk=tuple(
+            each.model_copy(update={"reason": case.reason})
+            for each, case in zip(_lay(out / "junk", {case: found.files for case, found in junk.items()}), junk.values(), strict=True)
+        ),
+        good=_write(out / "good", proof.good()) if hasattr(proof, "good") else None,
+        lazy=_write(out / "lazy", proof.lazy()) if hasattr(proof, "lazy") else None,
+        reordered=_write(out / "reordered", {**first, **derived["reordered"]}) if derived else None,
+        moved=_write(out / "moved", {**first, **derived["moved"]}) if derived else None,
+        leaks=tuple(lint(task, data, answers, tables, grids)),
+    )
+    (out / PROOFS).write_text(proofs.model_dump_json(), encoding="utf-8")
+
+
+def _derived(name: str, answers: Answers | None) -> dict[str, Files]:
+    """Tables by which a grader shows that it minds the ids."""
+    if answers is None or answers.id_column is None:
+        return {}
+    separator = SEPARATORS[Path(name).suffix]
+    frame = answers.frame
+    values = answers.values.sample(fraction=1, shuffle=True, seed=1)
+    moved = pl.concat((frame.select(answers.id_column), values), how="horizontal").select(frame.columns)
+    return {
+        "reordered": {name: frame.reverse().write_csv(separator=separator)},
+        "moved": {name: moved.write_csv(separator=separator)},
+    }
+
+
+def _lay(folder: Path, submissions: Mapping[str, Files]) -> list[Submission]:
+    return [
+        Submission(name=name, folder=_write(folder / f"{number:03}", files)) for number, (name, files) in enumerate(submissions.items())
+    ]
+
+
+def _write(folder: Path, files: Files) -> Path:
+    folder.mkdir(parents=True)
+    write_files(folder, files)
+    return folder
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

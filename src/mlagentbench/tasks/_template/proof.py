@@ -1,0 +1,59 @@
+"""What the task proves itself with: submissions that must win, must not, and must be refused, and scripts that must win and must not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+
+STARTER = Path(__file__).parent / "starter" / "train.py"
+LINEAR = """    return np.column_stack([np.ones(len(x)), x])
+"""
+BETTER = """    cement, water, fly_ash, age, plasticizer = x.T
+    terms = [water / (cement + 0.3 * fly_ash), np.log(age), cement / 100, fly_ash / 100, plasticizer]
+    terms += [one * other for place, one in enumerate(terms) for other in terms[place:]]
+    return np.column_stack([np.ones(len(x)), *terms])
+"""
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The answers themselves."""
+    return {"answers": _files(_answers(data))}
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """The mean of what is known, and the answers under each other's ids."""
+    assert data.public is not None
+    answers, known = _answers(data), pl.read_csv(data.public / "train.csv")["strength"]
+    return {
+        "constant": _files(answers.with_columns(strength=pl.lit(known.mean()))),
+        "shuffled": _files(shuffled(answers, "id")),
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """Tables that must be refused."""
+    return dict(table_junk(table_text(_answers(data)), id_column="id", number_column="strength"))
+
+
+def good() -> Files:
+    """What a good agent writes: the ratio of water to binder, the logarithm of age, and products of all."""
+    return {"train.py": STARTER.read_text(encoding="utf-8").replace(LINEAR, BETTER)}
+
+
+def lazy() -> Files:
+    """What an agent writes that changes next to nothing."""
+    return {"train.py": STARTER.read_text(encoding="utf-8").replace("RIDGE = 1e-3", "RIDGE = 1e-2")}
+
+
+def _answers(data: Prepared) -> pl.DataFrame:
+    assert data.private is not None
+    return pl.read_csv(data.private / "answers.csv")
+
+
+def _files(frame: pl.DataFrame) -> Files:
+    return {"submission.csv": table_text(frame)}
