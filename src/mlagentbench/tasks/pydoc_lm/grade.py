@@ -1,0 +1,89 @@
+"""Bits that the agent's model needs for unseen text, a character at a time.
+
+The model lives in a sandbox process (`serve.py`), and the text here. A step sends the symbol that has come in each stream, and takes the
+probabilities of the next; only then does the next symbol leave. Nothing that the model computes of itself counts, so there is nothing to
+trust: neither its bits, nor that it does not look ahead.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.frames import Array
+from mlagentbench.grading.talk import Talk
+from mlagentbench.records import Score
+from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.tasks.pydoc_lm.docstrings import ALPHABET, END, SYMBOLS, streams
+from mlagentbench.tasks.pydoc_lm.serve import LOAD, START, STEP
+
+SERVE = Path(__file__).with_name("serve.py")
+STREAMS = 32
+LOAD_SECONDS = 120.0
+STEP_SECONDS = 60.0
+LIMITS = BoxLimits(seconds=900, memory_mb=6144, processes=64, file_mb=16, workspace_mb=2048)
+"""Of the model's sandbox; its seconds are those of the whole reading."""
+MAX_BYTES = 512 * 2**20
+ROUNDING = 1e-4
+"""By how much probabilities may miss 1 together, as those of single precision do; they are then divided by their sum."""
+
+
+def grade(context: GradingContext) -> Score:
+    """The mean of -log2 of the probabilities that the model gave to the symbols that came.
+
+    Raises:
+        InvalidSubmission: the model cannot be run, takes too long, or gives no probabilities.
+    """
+    assert context.private is not None
+    text = streams(json.loads((context.private / "test.json").read_text(encoding="utf-8")), STREAMS)
+    with context.sandbox(context.submission, SERVE, packages=None, limits=LIMITS, max_code_bytes=MAX_BYTES) as process:
+        given = _read(Talk(process, InvalidSubmission), text)
+    bits = -np.log2(given)
+    return Score(
+        value=float(bits.mean()),
+        details={
+            "symbols": text.size,
+            "streams": STREAMS,
+            "bits_in_first_half": float(bits[:, : text.shape[1] // 2].mean()),
+            "bits_in_second_half": float(bits[:, text.shape[1] // 2 :].mean()),
+            "least_probability": float(given.min()),
+            "isolation": context.isolation.isolation,
+        },
+    )
+
+
+def _read(talk: Talk, text: np.ndarray) -> Array:
+    """The probabilities that the model gives to each symbol of a text, in the text's shape, (streams, length)."""
+    count, length = text.shape
+    talk.ask(LOAD, doing="importing model.py and making a Model", seconds=LOAD_SECONDS)
+    talk.ask(START, (np.array([float(count)]),), doing=f"start({count})", seconds=LOAD_SECONDS)
+    given = np.empty(text.shape)
+    last = np.full(count, float(END))
+    for place in range(length):
+        doing = f"step {place + 1:,} of {length:,}"
+        answer = talk.ask(STEP, (last,), doing=doing, seconds=STEP_SECONDS, count=1, max_values=2 * count * SYMBOLS)
+        given[:, place] = _checked(answer.arrays[0], text[:, place], doing)
+        last = text[:, place].astype(np.float64)
+    return given
+
+
+def _checked(probabilities: Array, symbols: np.ndarray, doing: str) -> Array:
+    """The probabilities of the symbols that come, out of those of all."""
+    count = len(symbols)
+    if probabilities.shape != (count, SYMBOLS):
+        raise InvalidSubmission(f"{doing} returned an array of shape {probabilities.shape}; return one of ({count}, {SYMBOLS})")
+    if not (np.isfinite(probabilities).all() and probabilities.min() >= 0):
+        raise InvalidSubmission(f"{doing} returned numbers that are negative or not finite; return probabilities, not their logarithms")
+    sums = probabilities.sum(axis=1)
+    if np.abs(sums - 1).max() > ROUNDING:
+        worst = sums[np.abs(sums - 1).argmax()]
+        raise InvalidSubmission(f"{doing} returned probabilities that add up to {worst:.6g} in a stream; each row must add up to 1")
+    given = probabilities[np.arange(count), symbols] / sums
+    if given.min() <= 0:
+        name = repr(ALPHABET[symbols[given.argmin()]]) if symbols[given.argmin()] != END else "the end"
+        raise InvalidSubmission(f"{doing} gave {name} the probability 0, and it came; give each symbol some probability")
+    return np.asarray(given, dtype=np.float64)

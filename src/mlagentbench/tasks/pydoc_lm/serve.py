@@ -1,0 +1,47 @@
+"""Runs inside the sandbox: imports the agent's `model.py`, hands it each symbol as it comes, and hands its probabilities back.
+
+It is never sent a symbol before the probabilities for it are gone, so that whatever the agent's code does to this process, it cannot look
+ahead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from mlagentbench.grading.frames import Frame
+from mlagentbench.grading.serving import Answer, plain, private_pipes, serve
+
+LOAD, START, STEP = range(1, 4)
+MAX_VALUES = 2**16
+
+
+def main() -> None:
+    """Answer questions until there are no more."""
+    questions, answers = private_pipes()
+    code = os.path.abspath("code")
+    os.chdir(code)
+    sys.path.insert(0, code)
+    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=code)
+
+
+class _Server:
+    def __init__(self) -> None:
+        self._model: Any = None
+
+    def answer(self, question: Frame) -> Answer:
+        if question.kind == LOAD:
+            self._model = importlib.import_module("model").Model()
+            return "", ()
+        if question.kind == START:
+            self._model.start(int(question.arrays[0][0]))
+            return "", ()
+        return "", (plain(self._model.step(question.arrays[0].astype(np.int64)), "what step returns"),)
+
+
+if __name__ == "__main__":
+    main()

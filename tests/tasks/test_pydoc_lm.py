@@ -1,0 +1,165 @@
+"""The character model: its bits worked out here too, what it can and cannot see while it reads, and the text it reads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.pydoc_lm.docstrings import ALPHABET, SYMBOLS, docstrings, library_files, streams, symbols
+from mlagentbench.tasks.pydoc_lm.grade import STREAMS
+from tests.tasks.by_hand import mini, score
+
+LEARNS = """
+import numpy as np
+
+class Model:
+    def start(self, count):
+        self.counts = np.ones((count, 97), dtype=np.float32)
+        self.read = 0
+
+    def step(self, symbols):
+        if self.read:
+            self.counts[np.arange(len(symbols)), symbols] += 1
+        self.read += 1
+        return self.counts / self.counts.sum(axis=1, keepdims=True)
+"""
+"""It knows nothing, and counts the symbols of each stream as they come."""
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return load_task(BUILT_IN / "pydoc_lm")
+
+
+@pytest.fixture(scope="module")
+def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return mini(task, tmp_path_factory.mktemp("pydoc-lm"))
+
+
+@pytest.fixture(scope="module")
+def texts(data: Prepared) -> list[str]:
+    assert data.private is not None
+    found = json.loads((data.private / "test.json").read_text())
+    assert isinstance(found, list)
+    return found
+
+
+@pytest.fixture
+def starter(task: Task) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("starter_model", task.starter / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_score_is_the_mean_of_the_bits_of_each_symbol_given_those_before(
+    task: Task, data: Prepared, texts: list[str], tmp_path: Path
+) -> None:
+    found = score(task, data, {"model.py": LEARNS}, tmp_path)
+    joined = "".join(text + "\0" for text in texts)
+    length = len(joined) // STREAMS
+    bits = 0.0
+    for stream in range(STREAMS):
+        seen: dict[str, int] = {}
+        for place, character in enumerate(joined[stream * length : (stream + 1) * length]):
+            bits -= math.log2((seen.get(character, 0) + 1) / (place + 97))
+            seen[character] = seen.get(character, 0) + 1
+    assert found.details["symbols"] == STREAMS * length
+    assert found.value == pytest.approx(bits / (STREAMS * length), rel=1e-5)
+    assert 4 < found.value < 6.6
+
+
+def test_a_symbol_comes_only_after_its_probabilities_are_gone(task: Task, data: Prepared, texts: list[str], tmp_path: Path) -> None:
+    """A model that hunts for what comes next, in all that it was ever sent and in the pipes, finds none of it."""
+    hunts = f"""
+import numpy as np, os, select, sys
+
+class Model:
+    def start(self, count):
+        self.seen = []
+
+    def step(self, symbols):
+        frame, server = sys._getframe(), None
+        while frame:
+            server = frame.f_locals.get("question", server)
+            frame = frame.f_back
+        assert len(server.arrays) == 1 and server.arrays[0].shape == (len(symbols),), "more was sent than asked for"
+        for descriptor in range(3, 64):
+            try:
+                if select.select([descriptor], [], [], 0)[0] and os.fstat(descriptor).st_mode & 0o170000 == 0o010000:
+                    raise RuntimeError(f"more is waiting in descriptor {{descriptor}}")
+            except (OSError, ValueError):
+                pass
+        return np.full((len(symbols), {SYMBOLS}), 1 / {SYMBOLS})
+"""
+    assert score(task, data, {"model.py": hunts}, tmp_path).value == pytest.approx(math.log2(SYMBOLS))
+
+
+def test_answers_in_advance_are_seen(task: Task, data: Prepared, tmp_path: Path) -> None:
+    eager = LEARNS.replace(
+        "        self.read += 1\n",
+        """        self.read += 1
+        import os, struct
+        for descriptor in range(3, 64):
+            try:
+                os.write(descriptor, struct.pack("<4sQIII", b"MLAB", 4, 3, 0, 0))
+            except OSError:
+                pass
+""",
+    )
+    with pytest.raises(InvalidSubmission, match="only"):
+        score(task, data, {"model.py": eager}, tmp_path)
+
+
+def test_what_it_prints_counts_for_nothing(task: Task, data: Prepared, tmp_path: Path) -> None:
+    prints = LEARNS.replace("self.read += 1", "self.read += 1; print('0.01 bits per character', flush=True)")
+    assert score(task, data, {"model.py": prints}, tmp_path).value > 4
+
+
+def test_symbols_are_the_alphabets_places_with_an_end_after_each_text() -> None:
+    assert len(ALPHABET) == SYMBOLS == 97
+    line = symbols(["a\n ~", "!"])
+    assert line.tolist() == [ALPHABET.index(character) for character in "a\n ~\0!\0"]
+    assert streams(["a\n ~", "!"], 3).tolist() == [line[:2].tolist(), line[2:4].tolist(), line[4:6].tolist()]
+
+
+def test_the_starters_symbols_are_the_graders(starter: ModuleType, texts: list[str]) -> None:
+    assert starter.ALPHABET == ALPHABET
+    assert np.array_equal(starter.encode(texts), symbols(texts))
+
+
+def test_no_text_is_both_learnt_and_tested_and_all_are_of_the_alphabet(data: Prepared, texts: list[str]) -> None:
+    assert data.public is not None
+    train = json.loads((data.public / "data" / "train.json").read_text())
+    assert not set(train) & set(texts) and len(set(train)) == len(train) > 3 * len(texts)
+    assert set("".join([*train, *texts])) <= set(ALPHABET[1:])
+    assert all(text == text.strip("\n") and len(text) > 80 for text in texts)
+
+
+def test_docstrings_are_those_of_modules_classes_and_functions(tmp_path: Path) -> None:
+    long = "words " * 20
+    (tmp_path / "a.py").write_text(
+        f'"""Module {long}"""\nclass A:\n    """Class {long}"""\n    async def f():\n        """Café\tand\n        {long}"""\n'
+        f'def g():\n    """Short."""\nx = """No docstring {long}"""\n'
+    )
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    found = list(docstrings(tmp_path / "a.py"))
+    assert sorted(text.split()[0] for text in found) == ["Caf?", "Class", "Module"]
+    assert not any("\t" in text for text in found)
+    assert list(docstrings(tmp_path / "broken.py")) == []
+
+
+def test_the_library_is_read_without_its_tests_and_others_packages() -> None:
+    names = {file.name for file in library_files()}
+    assert {"argparse.py", "typing.py"} <= names
+    assert not any("site-packages" in file.parts or "test" in file.parts for file in library_files())
