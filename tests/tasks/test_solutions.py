@@ -1,0 +1,54 @@
+"""An agent that writes what each task's proof calls good reaches success; one that writes what it calls lazy does not. Through the whole loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from mlagentbench.errors import TaskError
+from mlagentbench.model import Models, Script, ScriptedReply
+from mlagentbench.records import Result
+from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.tasks.extras import require_extras
+from mlagentbench.tasks.proofs import Files
+from tests.support import reply
+
+pytestmark = pytest.mark.slow
+
+TASKS = ("vectorization", "house-price", "spaceship-titanic", "ogbn-arxiv", "diabetes", "digits-lowlabel", "ladder-3")
+SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+def test_a_good_solution_succeeds_and_a_lazy_one_does_not(task_id: str, tmp_path: Path) -> None:
+    good = run(task_id, "good", tmp_path)
+    assert good.success, good.outcome
+    assert good.baseline is not None and good.improvement is not None and good.improvement > 0.1
+    lazy = run(task_id, "lazy", tmp_path)
+    assert lazy.score is not None, lazy.outcome
+    assert lazy.outcome.verdict == "no_improvement"
+
+
+def run(task_id: str, solution: Literal["good", "lazy"], folder: Path) -> Result:
+    task = find_task(task_id)
+    try:
+        require_extras(task)
+    except TaskError as error:
+        pytest.skip(str(error))
+    files: Files = getattr(task.module("proof"), solution)()
+    replies = [
+        *(reply("Write File", json.dumps({"file_name": name, "content": text})) for name, text in files.items()),
+        reply("Execute Script", json.dumps({"script_name": task.spec.starter.script})),
+        reply("Final Answer", json.dumps({"final_answer": "Done."})),
+    ]
+    plan = RunPlan(task=task, agent="research", log_directory=folder / solution, variant="mini", sandbox=SANDBOX, score_steps=False)
+    models = Models.scripted(Script([ScriptedReply(reply=text) for text in replies]))
+    result = asyncio.run(conduct(plan, models))
+    assert result.outcome.ended == "final_answer", result.outcome
+    return result
