@@ -262,5 +262,5 @@ def serve(root: Path) -> tuple[Mirror, ThreadingHTTPServer]:
     mirror = Mirror(root)
     server = _Server(("127.0.0.1", 0), handler(mirror))
     mirror.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return mirror, server

@@ -87,7 +87,7 @@ def _members(archive: Path) -> Iterator[_Member]:
                     raise TaskError(f"{archive} holds a link, {entry.filename}; it is not unpacked")
                 if not entry.is_dir():
                     yield _Member(entry.filename, entry.file_size, functools.partial(zipped.open, entry))
-    elif tarfile.is_tarfile(archive):
+    elif _is_tar(archive):
         with tarfile.open(archive) as tar:
             for info in tar:
                 if info.isdir():
@@ -99,6 +99,14 @@ def _members(archive: Path) -> Iterator[_Member]:
         yield _Member(archive.stem, -1, functools.partial(_decompressed, archive))
     else:
         raise TaskError(f"{archive} is no archive that can be unpacked: neither zip nor tar nor .gz, .bz2 or .xz")
+
+
+def _is_tar(archive: Path) -> bool:
+    if not tarfile.is_tarfile(archive):
+        return False
+    # Any compressed file that begins with zeros looks like an empty tar.
+    with tarfile.open(archive) as tar:
+        return archive.suffix not in _ENDINGS or tar.next() is not None
 
 
 def _decompressed(archive: Path) -> IO[bytes]:

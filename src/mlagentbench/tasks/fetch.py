@@ -235,12 +235,7 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
     expected = Expected.of(wanted.name, here.checksums, record.sha256 if record else None)
     if not place.exists() or expected.wrong(place):
         place.unlink(missing_ok=True)
-        resumed = Part.of(place).validator(wanted.source) is not None
-        wrong = _transfer(wanted, expected, here)
-        if wrong and resumed:
-            # The end of one edition may have been put to the beginning of another.
-            wrong = _transfer(wanted, expected, here)
-        if wrong:
+        if wrong := _transfer(wanted, expected, here):
             raise TaskError(f"{wanted.url} is not the file it should be: {wrong}{expected.advice(record_path)}; nothing of it is kept")
     if record is None or record.published != expected.published:
         record = DownloadRecord(url=wanted.url, sha256=digest(place), size=place.stat().st_size, published=expected.published)
@@ -256,12 +251,17 @@ def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> str | None
     def say(text: str) -> None:
         here.display.say(f"{wanted.name}: {text}")
 
-    with here.display.transfer(wanted.name) as advance:
-        part = transfer(wanted.source, wanted.place, headers=wanted.headers, plain=wanted.plain, advance=advance, say=say)
-    wrong = expected.wrong(part)
-    if wrong is None:
-        part.rename(wanted.place)
-    Part.of(wanted.place).remove()
+    for again in (True, False):
+        with here.display.transfer(wanted.name) as advance:
+            found = transfer(wanted.source, wanted.place, headers=wanted.headers, plain=wanted.plain, advance=advance, say=say)
+        wrong = expected.wrong(found.path)
+        if wrong is None:
+            found.path.rename(wanted.place)
+        Part.of(wanted.place).remove()
+        if wrong is None or not found.pieced:
+            break
+        if again:
+            say("the pieces that came do not fit together; downloading it anew")
     return wrong
 
 

@@ -74,6 +74,14 @@ class Part(NamedTuple):
         self.note.unlink(missing_ok=True)
 
 
+class Transferred(NamedTuple):
+    """A file that has come."""
+
+    path: Path
+    pieced: bool
+    """Whether it came in more than one piece, which a server may have taken from two editions."""
+
+
 class Refused(TaskError):
     """A server will not give out a file."""
 
@@ -98,7 +106,7 @@ def transfer(
     plain: bool = False,
     advance: Advance | None = None,
     say: Callable[[str], object] | None = None,
-) -> Path:
+) -> Transferred:
     """Bring a file to the disk.
 
     Args:
@@ -110,19 +118,20 @@ def transfer(
         say: is told of every failure that is tried again.
 
     Returns:
-        The whole part, to be checked and moved to its place by the caller.
+        What has come, to be checked and moved to its place by the caller.
 
     Raises:
         TaskError: it is not to be had, or the disk is full. What has come stays, for the next call.
     """
     part = Part.of(place)
     opener = urllib.request.build_opener(_Redirects(plain))
-    failures = 0
+    failures, pieced = 0, False
     while True:
         before = part.size()
+        pieced |= part.validator(url) is not None
         try:
             _try(opener, url, part, headers or {}, advance)
-            return part.content
+            return Transferred(part.content, pieced)
         except _Broken as broken:
             # A server that breaks off after every megabyte still brings the file.
             failures = failures + 1 if part.size() <= before else 1
@@ -183,12 +192,11 @@ def _try(opener: urllib.request.OpenerDirector, url: str, part: Part, headers: M
 
 
 def _receive(response: http.client.HTTPResponse, path: Path, have: int, total: int | None, advance: Advance | None) -> None:
-    with path.open("ab") as file:
+    with path.open("ab", buffering=0) as file:
         while True:
             try:
-                block = response.read(BLOCK)
-            except http.client.IncompleteRead as broken:
-                file.write(broken.partial)
+                block = response.read1(BLOCK)  # what is there: all of it is on the disk when this process is killed
+            except http.client.IncompleteRead:
                 raise _Broken("the connection broke off") from None
             except (OSError, http.client.HTTPException) as error:
                 raise _Broken(_reason(error)) from None
