@@ -1,0 +1,146 @@
+"""What the task proves itself with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.tasks.identify_contrails.grade import TABLE
+from mlagentbench.tasks.identify_contrails.runs import NOTHING
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+
+STARTER = Path(__file__).parent / "starter" / "train.py"
+
+NETWORK = """\
+import csv
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+DATA = Path("data")
+EPOCHS, BATCH_SIZE = 40, 10
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def image(record):
+    b11, b14, b15 = (np.load(record / f"band_{band}.npy") for band in (11, 14, 15))
+    split = np.stack([b15 - b14 + 1, (b14 - b11 + 1.5) / 2], axis=0)
+    now = split[..., 4:7].mean(-1)
+    before = split[..., :4].mean(-1)
+    return torch.from_numpy(np.concatenate([now, split[..., 4], now - before]).astype(np.float32))
+
+
+def encode(mask):
+    flat = np.concatenate([[0], mask.T.ravel(), [0]])
+    starts, ends = np.flatnonzero(np.diff(flat) == 1), np.flatnonzero(np.diff(flat) == -1)
+    return " ".join(f"{start + 1} {end - start}" for start, end in zip(starts, ends, strict=True)) or "-"
+
+
+def block(inputs, outputs, dilation=1):
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=dilation, dilation=dilation), nn.BatchNorm2d(outputs), nn.ReLU())
+
+
+torch.manual_seed(0)
+records, test = sorted((DATA / "train").iterdir()), sorted((DATA / "test").iterdir())
+images = torch.stack([image(record) for record in records])
+masks = torch.stack([torch.from_numpy(np.load(record / "human_pixel_masks.npy")[..., 0]).float()[None] for record in records])
+model = nn.Sequential(block(6, 16), block(16, 16, 2), block(16, 16, 4), block(16, 16), nn.Conv2d(16, 1, 1)).to(DEVICE)
+steps = EPOCHS * -(-len(records) // BATCH_SIZE)
+optimizer = torch.optim.Adam(model.parameters())
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.02, total_steps=steps)
+for _ in range(EPOCHS):
+    for batch in torch.randperm(len(records)).split(BATCH_SIZE):
+        x, y = images[batch].to(DEVICE), masks[batch].to(DEVICE)
+        turns, axes = int(torch.randint(4, ())), [2] if torch.rand(()) < 0.5 else []
+        x, y = (part.rot90(turns, (2, 3)).flip(axes) for part in (x, y))
+        probability = model(x).sigmoid()
+        overlap = 2 * (probability * y).sum() / (probability + y).sum()
+        loss = 1 - overlap + F.binary_cross_entropy(probability, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+model.eval()
+with torch.no_grad(), open("submission.csv", "w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["record_id", "encoded_pixels"])
+    for record in test:
+        x = image(record)[None].to(DEVICE)
+        logits = sum(model(x.rot90(turns, (2, 3))).rot90(-turns, (2, 3)) for turns in range(4))
+        writer.writerow([record.name, encode((logits[0, 0] > 0).cpu().numpy().astype(np.int8))])
+"""
+"""A network that sees a neighbourhood, and what is new in it, turned and mirrored, and trained on the Dice coefficient itself."""
+
+
+def _table(data: Prepared) -> pl.DataFrame:
+    assert data.private is not None
+    answers = pl.read_csv(data.private / "answers.csv", schema_overrides={"record_id": pl.String})
+    return answers.select("record_id", "encoded_pixels")
+
+
+def _every_pixel(data: Prepared) -> str:
+    assert data.public is not None
+    band = next((data.public / "data" / "test").glob("*/band_14.npy"))
+    height, width, _ = np.load(band, mmap_mode="r").shape
+    return f"1 {height * width}"
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The labels themselves, also in another order."""
+    right = _table(data)
+    return {"labels": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """Nothing anywhere, a contrail everywhere, and the labels of other scenes."""
+    right = _table(data)
+    return {
+        "constant": {TABLE: table_text(right.with_columns(pl.lit(_every_pixel(data)).alias("encoded_pixels")))},
+        "nothing": {TABLE: table_text(right.with_columns(pl.lit(NOTHING).alias("encoded_pixels")))},
+        "shuffled": {TABLE: table_text(shuffled(right, "record_id"))},
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """Submissions that must be refused."""
+    right = _table(data)
+    pixels = _every_pixel(data).split()[1]
+
+    def first(text: str) -> Files:
+        changed = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(text)).otherwise("encoded_pixels")
+        return {TABLE: table_text(right.with_columns(changed.alias("encoded_pixels")))}
+
+    return {
+        **table_junk(table_text(right), id_column="record_id", number_column="encoded_pixels"),
+        "half a pair": Junk(first("1 3 9"), "write pairs"),
+        "starts at 0": Junk(first("0 3"), "counted from 1"),
+        "an empty run": Junk(first("4 0"), "at least one pixel"),
+        "out of the image": Junk(first(f"{pixels} 2"), "leaves the image"),
+        "far out of the image": Junk(first(f"{2**62} {2**62}"), "leaves the image"),
+        "too large for an integer": Junk(first(f"1 {2**70}"), "whole numbers"),
+        "not sorted": Junk(first("20 3 1 3"), "sort the runs"),
+        "overlapping": Junk(first("1 5 3 5"), "overlap"),
+        "twice": Junk(first("7 2 7 2"), "overlap"),
+        "fractions": Junk(first("1.0 3.0"), "whole numbers"),
+        "in brackets": Junk(first("[1, 3]"), "whole numbers"),
+        "nothing and something": Junk(first("- 1"), "whole numbers"),
+        "a mask for runs": Junk(first("0 0 0 1 1 0"), "counted from 1"),
+    }
+
+
+def good() -> Files:
+    """What a good agent writes."""
+    return {"train.py": NETWORK}
+
+
+def lazy() -> Files:
+    """What an agent writes that changes nothing that counts."""
+    starter = STARTER.read_text(encoding="utf-8")
+    return {"train.py": starter.replace("validation Dice {dice(model, records[train_size:]):.4f}", "done")}
