@@ -1,0 +1,114 @@
+"""How sure a number is: intervals, pass@k, differences between agents, and how many runs would tell them apart. Pure functions.
+
+Everything random is drawn from a fixed seed, so that the same runs give the same report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.95
+RESAMPLES = 10_000
+SEED = 0
+
+
+class Interval(NamedTuple):
+    """An estimate with the bounds of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Difference(NamedTuple):
+    """One agent against another over the same tasks."""
+
+    mean: Interval
+    """The mean over tasks of the first one's rate less the second's."""
+    tasks: int
+    """Those that both have runs of."""
+    p: float
+    """How probable so large a difference is where there is none, by an exact sign-flip test over tasks (sampled over 16 tasks)."""
+
+
+def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"] = "wilson", level: float = LEVEL) -> Interval:
+    """A rate with its interval.
+
+    Wilson's score interval (1927) by default: it keeps its level on average even with eight runs, where the normal approximation gives
+    0 +- 0 for no success. `exact` is Clopper and Pearson's (1934), which never falls below its level and is wider.
+
+    Raises:
+        ValueError: there are no runs, or more successes than runs.
+    """
+    if not 0 <= successes <= runs or runs == 0:
+        raise ValueError(f"{successes} successes in {runs} runs have no rate")
+    found = stats.binomtest(successes, runs).proportion_ci(level, method)
+    return Interval(successes / runs, float(found.low), float(found.high))
+
+
+def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
+    """A mean with its percentile bootstrap interval (Efron 1979); None for no values, and bounds equal to the value for a single one."""
+    if not values:
+        return None
+    array = np.asarray(values, dtype=float)
+    draws = np.random.default_rng(SEED).integers(0, len(array), (RESAMPLES, len(array)))
+    low, high = np.quantile(array[draws].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(array.mean()), float(low), float(high))
+
+
+def pass_at_k(successes: int, runs: int, k: int) -> float | None:
+    """How probable it is that one of k runs succeeds, without bias from the runs at hand (Chen et al. 2021, arXiv 2107.03374, section 2.1).
+
+    None where there are fewer than k runs.
+    """
+    if runs < k:
+        return None
+    return 1 - math.comb(runs - successes, k) / math.comb(runs, k)
+
+
+def paired_difference(first: Mapping[str, float], second: Mapping[str, float], *, level: float = LEVEL) -> Difference | None:
+    """Two agents' rates by task, compared task by task; None where they share none.
+
+    The interval is a percentile bootstrap over tasks: it says how the difference would vary with other tasks of this kind.
+    """
+    tasks = sorted(first.keys() & second.keys())
+    gaps = np.array([first[task] - second[task] for task in tasks])
+    interval = mean(gaps.tolist(), level=level)
+    if interval is None:
+        return None
+    return Difference(interval, len(tasks), _sign_flips(gaps))
+
+
+def runs_to_tell_apart(first: float, second: float, *, power: float = 0.8, level: float = LEVEL) -> int | None:
+    """How many runs each of two agents needs for a two-sided test of their success rates to see the difference.
+
+    The usual sample size for two proportions with unpooled variances (Fleiss, Levin and Paik 2003, section 4.2, without the continuity
+    correction). None where the rates are equal.
+
+    Args:
+        first: a success rate, 0 to 1.
+        second: another.
+        power: how probable it shall be that the test sees the difference.
+        level: the test's confidence level.
+    """
+    if first == second:
+        return None
+    middle = (first + second) / 2
+    a, b = stats.norm.ppf((1 + level) / 2), stats.norm.ppf(power)
+    spread = a * math.sqrt(2 * middle * (1 - middle)) + b * math.sqrt(first * (1 - first) + second * (1 - second))
+    return math.ceil(float(spread / (first - second)) ** 2)
+
+
+def _sign_flips(gaps: np.ndarray) -> float:
+    """The share of all ways to swap the two agents on some tasks that give a mean at least as far from 0."""
+    observed = abs(gaps.sum()) - 1e-12
+    if len(gaps) <= 16:
+        signs = 1 - 2 * ((np.arange(2 ** len(gaps))[:, None] >> np.arange(len(gaps))) & 1)
+    else:
+        signs = np.random.default_rng(SEED).choice([-1, 1], (RESAMPLES, len(gaps)))
+    return float((np.abs(signs @ gaps) >= observed).mean())

@@ -1,0 +1,107 @@
+"""Each statistic against a number worked out by hand, or by another formula than the code's."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+
+from mlagentbench.results import statistics
+
+
+def wilson(successes: int, runs: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    rate = successes / runs
+    middle = (rate + z * z / (2 * runs)) / (1 + z * z / runs)
+    half = z / (1 + z * z / runs) * math.sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs))
+    return middle - half, middle + half
+
+
+@pytest.mark.parametrize(("successes", "runs"), [(0, 8), (1, 8), (3, 8), (8, 8), (0, 1), (25, 100)])
+def test_wilsons_interval_is_its_formula(successes: int, runs: int) -> None:
+    found = statistics.success_rate(successes, runs)
+    assert found.value == successes / runs
+    assert (found.low, found.high) == pytest.approx(wilson(successes, runs), abs=1e-9)
+
+
+def test_the_exact_interval_is_cloppers_and_pearsons() -> None:
+    # No success in 8: the upper bound solves (1 - p)^8 = 0.025, so p = 1 - 0.025^(1/8) = 0.3694.
+    none = statistics.success_rate(0, 8, method="exact")
+    assert none.low == 0 and none.high == pytest.approx(1 - 0.025 ** (1 / 8)) == pytest.approx(0.3694, abs=1e-4)
+    # Five of eight, from their definition: P(X >= 5 | low) = P(X <= 5 | high) = 0.025.
+    five = statistics.success_rate(5, 8, method="exact")
+    assert sum(math.comb(8, k) * five.low**k * (1 - five.low) ** (8 - k) for k in range(5, 9)) == pytest.approx(0.025)
+    assert sum(math.comb(8, k) * five.high**k * (1 - five.high) ** (8 - k) for k in range(6)) == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize(("successes", "runs"), [(1, 0), (9, 8), (-1, 8)])
+def test_a_rate_of_nothing_is_refused(successes: int, runs: int) -> None:
+    with pytest.raises(ValueError, match="have no rate"):
+        statistics.success_rate(successes, runs)
+
+
+def test_pass_at_k_is_the_share_of_choices_with_a_success() -> None:
+    runs = [True] * 3 + [False] * 5
+    for k in range(1, 9):
+        choices = list(itertools.combinations(runs, k))
+        assert statistics.pass_at_k(3, 8, k) == pytest.approx(sum(map(any, choices)) / len(choices))
+    assert statistics.pass_at_k(3, 8, 9) is None
+    assert statistics.pass_at_k(0, 8, 8) == 0
+
+
+def test_a_mean_has_a_bootstrap_interval_that_is_always_the_same() -> None:
+    values = [0.1, 0.4, 0.4, 0.9]
+    found = statistics.mean(values)
+    assert found is not None and found == statistics.mean(values)
+    assert found.value == pytest.approx(0.45)
+    # All 256 resamples of four values: the 2.5 % and 97.5 % quantiles of their means.
+    means = sorted(sum(draw) / 4 for draw in itertools.product(values, repeat=4))
+    assert found.low == pytest.approx(means[round(0.025 * 256)], abs=0.03)
+    assert found.high == pytest.approx(means[round(0.975 * 256) - 1], abs=0.03)
+    assert statistics.mean([]) is None
+    assert statistics.mean([2.0]) == (2.0, 2.0, 2.0)
+
+
+def test_a_bootstrap_interval_holds_the_mean_about_as_often_as_it_says() -> None:
+    import numpy as np
+
+    random = np.random.default_rng(7)
+    held = 0
+    for _ in range(200):
+        found = statistics.mean(random.normal(1.0, 1.0, 40).tolist())
+        assert found is not None
+        held += found.low <= 1.0 <= found.high
+    assert 0.88 <= held / 200 <= 1.0
+
+
+def test_a_difference_is_taken_task_by_task() -> None:
+    first = {"a": 0.9, "b": 0.5, "c": 0.4, "only here": 1.0}
+    second = {"a": 0.6, "b": 0.4, "c": 0.2, "only there": 0.0}
+    found = statistics.paired_difference(first, second)
+    assert found is not None and found.tasks == 3
+    assert found.mean.value == pytest.approx(0.2)
+    assert 0.1 <= round(found.mean.low, 9) and round(found.mean.high, 9) <= 0.3
+    # Of the 8 ways to flip three signs, two (none and all) give a mean as far from 0.
+    assert found.p == pytest.approx(2 / 8)
+    assert statistics.paired_difference({"a": 1.0}, {"b": 1.0}) is None
+    same = statistics.paired_difference(first, first)
+    assert same is not None and same.mean == (0.0, 0.0, 0.0) and same.p == 1.0
+
+
+def test_many_tasks_are_flipped_by_lot_and_agree_with_all_flips() -> None:
+    sixteen = {str(number): 0.1 * (number % 3) for number in range(16)}
+    seventeen = sixteen | {"more": 0.1}
+    none = dict.fromkeys(seventeen, 0.0)
+    exact, sampled = statistics.paired_difference(sixteen, none), statistics.paired_difference(seventeen, none)
+    assert exact is not None and sampled is not None
+    assert exact.p == pytest.approx(2 / 2**10, rel=1e-6)  # the six zeros may be flipped without a change
+    assert sampled.p < 0.005
+
+
+def test_how_many_runs_tell_two_rates_apart() -> None:
+    # Fleiss, Levin and Paik's formula by hand for 0.25 and 0.5 at 80 %:
+    # (1.95996 sqrt(2 * 0.375 * 0.625) + 0.84162 sqrt(0.1875 + 0.25))^2 / 0.25^2 = 57.7
+    assert statistics.runs_to_tell_apart(0.25, 0.5) == 58
+    assert statistics.runs_to_tell_apart(0.5, 0.25) == 58
+    assert statistics.runs_to_tell_apart(0.0, 1.0) == math.ceil((1.959963984540054 * math.sqrt(0.5)) ** 2)
+    assert statistics.runs_to_tell_apart(0.3, 0.3) is None
