@@ -1,0 +1,46 @@
+"""Runs of the Floyd-Warshall algorithm: the benchmark's own training and validation sets, and a test set of a seed that nobody is told."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import numpy as np
+
+from mlagentbench.tasks.clrs.sampler import Runs, sample
+
+TEST_GRAPHS, TEST_NODES = 32, 64
+"""Of the benchmark's own test set, which is no secret."""
+
+
+def full(public: Path, private: Path) -> None:
+    """The benchmark's 1,000 training and 32 validation graphs of 16 nodes, and for the test 32 new graphs of 64."""
+    _write(public, sample(1000, 16, seed=1), sample(32, 16, seed=2))
+    _write_test(private, TEST_GRAPHS, TEST_NODES, secrets.randbits(32))
+
+
+def mini(public: Path, private: Path, seed: int) -> None:
+    """Smaller graphs, and fewer of them."""
+    seeds = [int(each) for each in np.random.SeedSequence(seed).generate_state(3)]
+    _write(public, sample(320, 8, seeds[0]), sample(32, 8, seeds[1]))
+    _write_test(private, 32, 12, seeds[2])
+
+
+def _write(public: Path, train: Runs, validation: Runs) -> None:
+    folder = public / "data"
+    folder.mkdir()
+    for name, runs in (("train", train), ("val", validation)):
+        arrays = {field: _small(array) for field, array in runs._asdict().items()}
+        np.savez_compressed(folder / f"{name}.npz", allow_pickle=False, **arrays)
+
+
+def _write_test(private: Path, count: int, nodes: int, seed: int) -> None:
+    runs = sample(count, nodes, seed)
+    np.savez_compressed(private / "test.npz", allow_pickle=False, A=runs.A, Pi=runs.Pi.astype(np.uint8), seed=seed)
+
+
+def _small(array: np.ndarray) -> np.ndarray:
+    """The same values in as few bytes as their training needs."""
+    if array.dtype.kind == "i" or np.isin(array, (0, 1)).all():
+        return array.astype(np.uint8)
+    return array.astype(np.float32)

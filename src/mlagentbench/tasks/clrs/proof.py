@@ -1,0 +1,220 @@
+"""What the task proves itself with: checkpoints that must win, that must not, and that are none.
+
+Those that win, lose and fail on their own are made by hand, not trained, so that they are there at once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk
+
+STARTER = Path(__file__).parent / "starter"
+
+EXACT = '''
+import torch
+from torch import nn
+
+
+class Exact(nn.Module):
+    """Works the paths out, and lays them where the decoder of the output finds them. Its place is in proofs: nothing here is learned."""
+
+    def __init__(self, hidden_dim):
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, nodes, edges, adj, hidden):
+        count = nodes.shape[1]
+        length, known = edges[..., 0].double(), adj > 0
+        before = torch.arange(count)[None, :, None].expand(len(nodes), count, count)
+        for k in range(count):
+            through = known[:, :, k, None] & known[:, None, k]
+            detour = length[:, :, k, None] + length[:, None, k]
+            better = through & (~known | (detour < length))
+            length = torch.where(better, detour, length)
+            before = torch.where(better, before[:, None, k].expand_as(before), before)
+            known = known | through
+        places = nn.functional.one_hot(torch.arange(count), self.hidden_dim).float().expand(len(nodes), -1, -1)
+        return places * self.scale, nn.functional.one_hot(before, self.hidden_dim).float()
+
+
+def build_processor(hidden_dim):
+    return Exact(hidden_dim)
+'''
+
+BROKEN_SHAPE = """
+from torch import nn
+class Flat(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+    def forward(self, nodes, edges, adj, hidden):
+        return hidden[:, :1], None
+def build_processor(hidden_dim):
+    return Flat(hidden_dim)
+"""
+
+NOT_A_NUMBER = """
+from torch import nn
+class Nothing(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+    def forward(self, nodes, edges, adj, hidden):
+        raise ValueError("not implemented yet")
+def build_processor(hidden_dim):
+    return Nothing(hidden_dim)
+"""
+
+ECHO = """
+from torch import nn
+class Echo(nn.Module):
+    def __init__(self, hidden_dim):
+        super().__init__()
+    def forward(self, nodes, edges, adj, hidden):
+        return hidden, None
+def build_processor(hidden_dim):
+    return Echo(hidden_dim)
+"""
+
+TRIPLETS = '''"""The processor: how nodes and edges tell each other what they know, once for every step of the algorithm."""
+
+import torch
+from torch import nn
+
+
+class GatedTriplets(nn.Module):
+    """Nodes take in messages from all nodes, and edges from the two other sides of every triangle that they lie in."""
+
+    def __init__(self, hidden_dim, triplet_dim=8):
+        super().__init__()
+        self.sender, self.receiver, self.skip, self.gate_skip = (nn.Linear(2 * hidden_dim, hidden_dim) for _ in range(4))
+        self.edge, self.update, self.gate_update, self.gate = (nn.Linear(hidden_dim, hidden_dim) for _ in range(4))
+        self.corners = nn.ModuleList(nn.Linear(2 * hidden_dim, triplet_dim) for _ in range(3))
+        self.sides = nn.ModuleList(nn.Linear(hidden_dim, triplet_dim) for _ in range(3))
+        self.triplet_out = nn.Linear(triplet_dim, hidden_dim)
+        self.norm = nn.LayerNorm(hidden_dim)
+        nn.init.constant_(self.gate.bias, -3.0)
+
+    def triangles(self, z, edges):
+        """The best message over all nodes k for the edge from i to j: (batch, nodes, nodes, triplet)."""
+        i, k, j = (corner(z) for corner in self.corners)
+        ik, kj, ij = (side(edges) for side in self.sides)
+        through = (ik + i[:, :, None] + k[:, None])[:, :, :, None] + (kj + j[:, None])[:, None]
+        return through.amax(dim=2) + ij
+
+    def forward(self, nodes, edges, adj, hidden):
+        z = torch.cat((nodes, hidden), dim=-1)
+        messages = self.sender(z)[:, :, None] + self.receiver(z)[:, None] + self.edge(edges)
+        received = torch.relu(messages).amax(dim=1)
+        new = self.norm(torch.relu(self.skip(z) + self.update(received)))
+        gate = torch.sigmoid(self.gate(torch.relu(self.gate_skip(z) + self.gate_update(received))))
+        return gate * new + (1 - gate) * hidden, torch.relu(self.triplet_out(self.triangles(z, edges)))
+
+
+def build_processor(hidden_dim):
+    """The processor that the model uses."""
+    return GatedTriplets(hidden_dim)
+'''
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The right pointers: a processor that computes them, with weights set by hand."""
+    assert data.private is not None
+    with np.load(data.private / "test.npz") as arrays:
+        hidden = arrays["A"].shape[1]
+    weights = _zeros(EXACT, hidden)
+    weights["processor.scale"][:] = 1
+    weights["encode_A.weight"][0] = 1
+    # Logits of the decoder: -sum(max(edge's node, node)), which is -1 for the node that an edge points to, and -2 for any other.
+    eye = np.eye(hidden, dtype=np.float32)
+    weights["decode_Pi.edge.weight"][:, hidden:] = eye
+    weights["decode_Pi.pointed.weight"][:, 2 * hidden :] = eye
+    weights["decode_Pi.out.weight"][:] = -1
+    return {"exact": _files(EXACT, weights)}
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """A constant answer, and weights that nobody has trained, in the order of the file and in another."""
+    rng = np.random.default_rng(0)
+    starter = (STARTER / "processors.py").read_text(encoding="utf-8")
+    untrained = {name: rng.normal(0, 0.3, array.shape).astype(np.float32) for name, array in _zeros(starter, 16).items()}
+    shuffled = {name: rng.permuted(array) for name, array in untrained.items()}
+    return {
+        "constant": _files(ECHO, _zeros(ECHO, 8)),
+        "untrained": _files(starter, untrained),
+        "shuffled": _files(starter, shuffled),
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """Submissions that must be refused."""
+    starter = (STARTER / "processors.py").read_text(encoding="utf-8")
+    weights = _zeros(starter, 8)
+    fewer = {name: array for name, array in weights.items() if name != "decode_k.bias"}
+    bigger = weights | {"processor.edge.weight": np.zeros((9, 8), np.float32)}
+    pickled = weights | {"decode_k.bias": np.array([{"a": 1}], dtype=object)}
+    other = starter.replace("self.update = nn.Linear", "self.renew = nn.Linear").replace("self.update(", "self.renew(")
+    network = "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9')\n" + starter
+    return {
+        "empty checkpoint": Junk({"checkpoint.npz": b"", "processors.py": starter}, "checkpoint.npz"),
+        "no archive": Junk({"checkpoint.npz": b"\x93weights" * 100, "processors.py": starter}, "checkpoint.npz"),
+        "pickled weights": Junk(_files(starter, pickled), "allow_pickle"),
+        "a weight missing": Junk(_files(starter, fewer), "decode_k.bias"),
+        "a weight of another shape": Junk(_files(starter, bigger), "size mismatch"),
+        "weights of another processor": Junk(_files(other, weights), "processor.renew.weight"),
+        "no processor": Junk(_files("import torch\n", weights, "checkpoint.npz"), "build_processor"),
+        "syntax error": Junk(_files("def build_processor(\n", weights), "SyntaxError"),
+        "exception": Junk(_files(NOT_A_NUMBER, _zeros(ECHO, 8)), "not implemented yet (processors.py, line"),
+        "hidden state of another shape": Junk(_files(BROKEN_SHAPE, _zeros(ECHO, 8)), "size"),
+        "other package": Junk(_files("import polars\n" + starter, weights), "polars"),
+        "reaches for the network": Junk(_files(network, weights), "loading checkpoint.npz"),
+        "leaves": Junk(_files("import os\nos._exit(0)\n" + starter, weights), "the process ended without an answer"),
+    }
+
+
+def good() -> Files:
+    """A processor whose edges hear of triangles, which is what the algorithm looks at."""
+    return {"processors.py": TRIPLETS}
+
+
+def lazy() -> Files:
+    """The starter's processor in other words."""
+    text = (STARTER / "processors.py").read_text(encoding="utf-8")
+    return {
+        "processors.py": text.replace("torch.relu(self.skip(z) + self.update(received))", "(self.skip(z) + self.update(received)).relu()")
+    }
+
+
+def _files(processors: str, weights: Mapping[str, np.ndarray], name: str = "checkpoint.npz") -> Files:
+    buffer = io.BytesIO()
+    savez: Any = np.savez
+    savez(buffer, **weights)
+    return {name: buffer.getvalue(), "processors.py": processors}
+
+
+def _zeros(processors: str, hidden: int) -> dict[str, np.ndarray]:
+    """The weights of the model with a processor, all of them 0."""
+    modules = {"processors": ModuleType("processors")}
+    exec(compile(processors, "processors.py", "exec"), modules["processors"].__dict__)
+    spec = importlib.util.spec_from_file_location("model", STARTER / "model.py")
+    assert spec is not None and spec.loader is not None
+    model = importlib.util.module_from_spec(spec)
+    before = sys.modules.get("processors")
+    sys.modules["processors"] = modules["processors"]
+    try:
+        spec.loader.exec_module(model)
+    finally:
+        if before is None:
+            del sys.modules["processors"]
+        else:
+            sys.modules["processors"] = before
+    return {name: np.zeros(tuple(value.shape), np.float32) for name, value in model.Model(hidden).state_dict().items()}
