@@ -1,9 +1,9 @@
 """The data of diabetes, from scikit-learn's own files.
 
-They are 442 patients (Efron, Hastie, Johnstone and Tibshirani, Annals of Statistics 32(2), 2004). There is nothing to make up or to fetch, so
-both variants are these. They are numbered anew in a drawn order, so that their place in scikit-learn's table is not told; the seed draws
-another. Of forty orders the first was chosen since nearest neighbours, a forest and a ridge regression score in it much as they do on the
-average of many.
+They are 442 patients (Efron, Hastie, Johnstone and Tibshirani, Annals of Statistics 32(2), 2004). There is nothing to make up or to fetch,
+so both variants are these. They are numbered anew in a drawn order, so that their place in scikit-learn's table is not told; a seed draws
+another. Of forty orders the first was chosen since nearest neighbours, a forest and a ridge regression score in it much as they do on
+the average of many.
 """
 
 from __future__ import annotations
