@@ -1,0 +1,131 @@
+"""What the task proves itself with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk
+
+NAME = "reviews.json"
+STARTER = Path(__file__).parent / "starter" / "train.py"
+STUB = '    return ""\n'
+
+# Wordings of one thing stand in papers with the same other words, so that a space of few dimensions brings them together.
+SEARCH = '''
+KEPT = 8
+DIMENSIONS = 40
+YEAR = re.compile(r"(since|before) (\\d{4})")
+
+
+def words(text):
+    """The words of a text, without endings."""
+    return [word[:6] for word in re.findall(r"[a-z]{3,}", text.lower())]
+
+
+@functools.cache
+def index():
+    """Words by their places, their weights, and the papers in a latent space (Deerwester et al., 1990)."""
+    texts = [words(f"{paper['title']} {paper['title']} {paper['abstract']}") for paper in papers()]
+    known = {word: place for place, word in enumerate(sorted({word for text in texts for word in text}))}
+    counts = np.zeros((len(texts), len(known)))
+    for row, text in enumerate(texts):
+        for word in text:
+            counts[row, known[word]] += 1
+    weights = np.log(len(texts) / (counts > 0).sum(axis=0))
+    _, _, axes = np.linalg.svd(counts * weights, full_matrices=False)
+    axes = axes[:DIMENSIONS].T
+    return known, weights, axes, scaled(counts * weights), scaled(counts * weights @ axes)
+
+
+def scaled(rows):
+    return rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
+
+
+def write_review(question):
+    """Cite the papers of the right years that are nearest to a question, in words and in the latent space."""
+    known, weights, axes, plain, latent = index()
+    asked = np.zeros(len(known))
+    for word in words(question):
+        if word in known:
+            asked[known[word]] += 1
+    near = latent @ scaled(asked * weights @ axes) + plain @ scaled(asked * weights)
+    if period := YEAR.search(question):
+        near -= [9.0 * ((paper["year"] >= int(period[2])) != (period[1] == "since")) for paper in papers()]
+    best = [papers()[place] for place in np.argsort(-near)[:KEPT]]
+    return "The library has: " + " ".join(f"{paper['title']} [{paper['id']}]." for paper in best)
+'''
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """All relevant papers and no other, cited in one bracket, in brackets of their own, and twice."""
+    _, relevant = _answers(data)
+    return {
+        "together": _files({question: f"See [{', '.join(ids)}]." for question, ids in relevant.items()}),
+        "apart": _files({question: " ".join(f"One is [{paper}]." for paper in ids) for question, ids in relevant.items()}),
+        "twice": _files({question: f"[{'; '.join([*ids, *ids])}] and [1] and [sic]" for question, ids in relevant.items()}),
+    }
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """The same papers for all, nothing, and each question's papers under another's name."""
+    papers, relevant = _answers(data)
+    others = list(relevant.values())[1:] + list(relevant.values())[:1]
+    return {
+        "constant": _files(dict.fromkeys(relevant, f"[{', '.join(papers[:30])}]")),
+        "empty": _files(dict.fromkeys(relevant, "")),
+        "shuffled": _files({question: f"[{', '.join(ids)}]" for question, ids in zip(relevant, others, strict=True)}),
+        "not in brackets": _files({question: ", ".join(ids) for question, ids in relevant.items()}),
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """No reviews of these questions, or invented papers."""
+    papers, relevant = _answers(data)
+    reviews = {question: f"[{', '.join(ids)}]" for question, ids in relevant.items()}
+    first = next(iter(reviews))
+    return {
+        "empty": Junk({NAME: ""}, "no JSON"),
+        "bytes": Junk({NAME: b"\xff\xfe{}"}, "not UTF-8"),
+        "cut off": Junk({NAME: json.dumps(reviews)[:-20]}, "no JSON"),
+        "too deep": Junk({NAME: "[" * 100_000}, "no JSON"),
+        "a list": Junk({NAME: json.dumps(list(reviews.values()))}, "no JSON object"),
+        "a question missing": Junk(
+            _files({question: text for question, text in reviews.items() if question != first}), f"no question {first}"
+        ),
+        "a question too many": Junk(_files({**reviews, "Q99": ""}), "'Q99'"),
+        "a question twice": Junk({NAME: json.dumps(reviews)[:-1] + f', "{first}": ""}}'}, "more than once"),
+        "null": Junk({NAME: json.dumps({**reviews, first: None})}, f"the value of {first} is no text"),
+        "a list of ids": Junk({NAME: json.dumps({**reviews, first: relevant[first]})}, f"the value of {first} is no text"),
+        "the whole library": Junk(_files({**reviews, first: f"[{', '.join(papers)}]"}), f"the review of {first} cites 600 papers"),
+        "an invented paper": Junk(_files({**reviews, first: reviews[first] + " [P0000]"}), f"the review of {first} cites P0000"),
+    }
+
+
+def good() -> Files:
+    """A search over titles and abstracts that heeds years."""
+    text = STARTER.read_text(encoding="utf-8")
+    text = text.replace("import json\nimport re\n\nfrom search import search  # noqa: F401\n", _IMPORTS)
+    return {"train.py": text[: text.index("def write_review(")] + SEARCH.strip() + "\n\n\n" + text[text.index("def cited(") :]}
+
+
+def lazy() -> Files:
+    """Reviews that cite nothing."""
+    text = STARTER.read_text(encoding="utf-8")
+    assert text.count(STUB) == 1
+    return {"train.py": text.replace(STUB, '    return f"Much has been written on this: {question}"\n')}
+
+
+_IMPORTS = "import functools\nimport json\nimport re\n\nimport numpy as np\nfrom search import papers\n"
+
+
+def _answers(data: Prepared) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
+    assert data.private is not None
+    answers = json.loads((data.private / "answers.json").read_text(encoding="utf-8"))
+    return answers["papers"], answers["relevant"]
+
+
+def _files(reviews: Mapping[str, str]) -> Files:
+    return {NAME: json.dumps(reviews, indent=2)}

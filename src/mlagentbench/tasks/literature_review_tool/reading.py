@@ -1,0 +1,75 @@
+"""What an agent leaves as JSON, read strictly; and how the papers that it names are scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from mlagentbench.errors import InvalidSubmission
+
+MAX_BYTES = 16 * 2**20
+
+
+class Match(NamedTuple):
+    """How found papers meet relevant ones, each from 0 to 1."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def match(found: Collection[str], relevant: Collection[str]) -> Match:
+    """Precision, recall and their harmonic mean (van Rijsbergen, Information Retrieval, 1979, chapter 7); all 0 where nothing is found."""
+    both = len(set(found) & set(relevant))
+    precision, recall = (both / len(set(part)) if part else 0.0 for part in (found, relevant))
+    return Match(precision, recall, 2 * precision * recall / (precision + recall) if both else 0.0)
+
+
+def read_texts(data: bytes, name: str, ids: Collection[str], what: str) -> Mapping[str, str]:
+    """An object with a text for each of some ids.
+
+    Args:
+        data: the file's bytes.
+        name: the file's name, for reasons.
+        ids: the keys that it must have, and no others.
+        what: what an id is of, for reasons: "question".
+
+    Raises:
+        InvalidSubmission: it is no such object.
+    """
+    try:
+        found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once)
+    except _Twice as twice:
+        raise InvalidSubmission(f"{name} has the {what} {twice} more than once; write one text for each") from None
+    except UnicodeDecodeError as error:
+        raise InvalidSubmission(f"{name} is not UTF-8 (byte {error.start}); write it as UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidSubmission(f"{name} is no JSON: {error}; write it with json.dump") from None
+    if not isinstance(found, dict):
+        raise InvalidSubmission(f"{name} is no JSON object; write one with a text for each {what}")
+    lacking = [each for each in ids if each not in found]
+    if lacking:
+        raise InvalidSubmission(
+            f"{name} lacks {len(lacking)} of {len(ids)}: there is no {what} {', '.join(lacking[:3])}; write a text for each"
+        )
+    surplus = [str(each)[:60] for each in found if each not in ids]
+    if surplus:
+        raise InvalidSubmission(f"{name} has {', '.join(map(repr, surplus[:3]))}, which is the id of no {what}")
+    for each, text in found.items():
+        if not isinstance(text, str):
+            raise InvalidSubmission(f"{name}: the value of {each} is no text; write a string, which may be empty")
+    return found
+
+
+class _Twice(Exception):
+    """A key that an object has twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Twice(repr(key[:60]))
+        found[key] = value
+    return found
