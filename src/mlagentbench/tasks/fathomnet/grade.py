@@ -1,0 +1,102 @@
+"""The competition's score: how well pictures from deeper water are told apart, and how early the right animals are named, in equal parts."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+from mlagentbench.tasks.tables import Number, Text, align
+
+Array = NDArray[Any]
+
+TABLE = "submission.csv"
+CATEGORIES = 290
+CUTOFF = 20
+
+
+class Lists(NamedTuple):
+    """Categories of many images, in order."""
+
+    image: Array
+    """(count,), int64: whose it is."""
+    rank: Array
+    """(count,), int64: its place in the image's list, from 1."""
+    category: Array
+    """(count,), int64."""
+
+
+def grade(context: GradingContext) -> Score:
+    """The mean of the area under the ROC curve of `osd`, scaled to -1 to 1, and of the mean average precision of `categories`.
+
+    Raises:
+        InvalidSubmission: the table lacks images, or holds what is no category or no number.
+    """
+    assert context.private is not None
+    answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"categories": pl.String})
+    columns = {"categories": Text(), "osd": Number()}
+    found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns=columns)
+    ids = answers["id"].to_list()
+    truth = read_lists(answers["categories"].to_numpy(), ids, "answers.csv")
+    precision = mean_average_precision(truth, read_lists(found["categories"], ids, TABLE), len(ids))
+    auc = roc_auc(answers["osd"].to_numpy() == 1, found["osd"])
+    scaled = 2 * auc - 1
+    return Score(value=(scaled + precision) / 2, details={"auc": auc, "scaled_auc": scaled, "map_at_20": precision, "images": len(ids)})
+
+
+def read_lists(texts: Array, ids: list[str], name: str) -> Lists:
+    """Read lists of categories, separated by blanks.
+
+    Args:
+        texts: (images,), one list for each image.
+        ids: what each image is called, for reasons.
+        name: of the file, for reasons.
+
+    Raises:
+        InvalidSubmission: a list is empty, or holds what is no category.
+    """
+    words = pl.Series("words", texts, dtype=pl.String).str.extract_all(r"\S+")
+    counts = words.list.len().to_numpy().astype(np.int64)
+    image = np.repeat(np.arange(len(texts)), counts)
+    numbers = words.filter(pl.Series(counts > 0)).explode().cast(pl.Int64, strict=False)
+    bad = (numbers.is_null() | ~numbers.fill_null(0).is_between(1, CATEGORIES)).to_numpy()
+    if not counts.all():
+        raise InvalidSubmission(f"{name}: categories of {ids[int(np.argmin(counts))]} is blank; write at least one category")
+    if bad.any():
+        place = int(image[np.flatnonzero(bad)[0]])
+        why = f"write whole numbers from 1 to {CATEGORIES}, separated by blanks, the likeliest first"
+        raise InvalidSubmission(f"{name}: categories of {ids[place]} is {texts[place][:60]!r}; {why}")
+    rank = np.arange(len(image)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    return Lists(image, rank, numbers.to_numpy().astype(np.int64))
+
+
+def mean_average_precision(truth: Lists, predicted: Lists, images: int, cutoff: int = CUTOFF) -> float:
+    """MAP@k over images: of the first `cutoff` categories of a list, each right one scores the precision down to it, once.
+
+    An image's sum is divided by the number of its true categories, `cutoff` at most. A category named again takes a place and scores nothing.
+    """
+    kept = predicted.rank <= cutoff
+    image, rank = predicted.image[kept], predicted.rank[kept]
+    keys = image * (CATEGORIES + 1) + predicted.category[kept]
+    first = np.zeros(len(keys), dtype=bool)
+    first[np.unique(keys, return_index=True)[1]] = True
+    right = first & np.isin(keys, truth.image * (CATEGORIES + 1) + truth.category)
+    so_far = np.cumsum(right)
+    before = np.concatenate(([0], so_far))[np.searchsorted(image, image)]
+    precision = np.where(right, (so_far - before) / rank, 0.0)
+    total = np.bincount(image, weights=precision, minlength=images)
+    possible = np.minimum(np.bincount(truth.image, minlength=images), cutoff)
+    return float((total / possible).mean())
+
+
+def roc_auc(positive: Array, scores: Array) -> float:
+    """How likely a positive scores higher than a negative, equal scores counting half (the Mann-Whitney statistic)."""
+    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))

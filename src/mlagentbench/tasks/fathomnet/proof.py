@@ -1,0 +1,173 @@
+"""What the task proves itself with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import polars as pl
+
+from mlagentbench.tasks.fathomnet.grade import CUTOFF, TABLE
+from mlagentbench.tasks.fathomnet.prepare import listed
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+
+NETWORK = """\
+import ast
+import csv
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+from torch.nn import functional as F
+
+DATA = Path("data")
+SIZE, EPOCHS, BATCH_SIZE = 64, 30, 32
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def load(ids):
+    images = [Image.open(DATA / "images" / f"{name}.png").convert("RGB").resize((SIZE, SIZE)) for name in ids]
+    return torch.from_numpy(np.stack([np.asarray(image) for image in images])).permute(0, 3, 1, 2).float() / 128 - 1
+
+
+def block(inputs, outputs, stride):
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.features = nn.Sequential(block(3, 24, 2), block(24, 48, 2), block(48, 64, 1), nn.Conv2d(64, classes, 1))
+
+    def forward(self, x):
+        return torch.logsumexp(self.features(x).flatten(2), dim=2) - 3
+
+
+def read(name):
+    with open(DATA / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+torch.manual_seed(0)
+rows, test_ids = read("multilabel_classification/train.csv"), [row["id"] for row in read("sample_submission.csv")]
+found = [[int(number) for number in ast.literal_eval(row["categories"])] for row in rows]
+known = sorted({number for numbers in found for number in numbers})
+images, test = load([row["id"] for row in rows]), load(test_ids)
+labels = torch.tensor([[float(number in numbers) for number in known] for numbers in found])
+model = Net(len(known)).to(DEVICE)
+steps = EPOCHS * -(-len(images) // BATCH_SIZE)
+optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.02)
+schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.01, total_steps=steps)
+for _ in range(EPOCHS):
+    for batch in torch.randperm(len(images)).split(BATCH_SIZE):
+        x = images[batch].rot90(int(torch.randint(4, ())), (2, 3)).roll(int(torch.randint(SIZE, ())), 3)
+        optimizer.zero_grad()
+        F.binary_cross_entropy_with_logits(model(x.to(DEVICE)), labels[batch].to(DEVICE)).backward()
+        optimizer.step()
+        schedule.step()
+model.eval()
+with torch.no_grad():
+    scores = sum(model(test.rot90(turns, (2, 3)).to(DEVICE)).cpu() for turns in range(4)) / 4
+
+
+def water(images):
+    return images.flatten(2).median(dim=2).values
+
+
+usual = water(images)
+dark = ((usual.mean(0) - water(test)) / usual.std(0)).sum(1)
+strange = (-torch.logsumexp(scores, dim=1)).argsort().argsort() + dark.argsort().argsort() * 2
+with open("submission.csv", "w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["id", "categories", "osd"])
+    for name, row, osd in zip(test_ids, scores.argsort(dim=1, descending=True).tolist(), strange.tolist(), strict=True):
+        numbers = [known[place] for place in row][:20]
+        writer.writerow([name, " ".join(map(str, numbers)), osd / (3 * len(test_ids))])
+"""
+"""A network that looks for each animal anywhere in the picture, and takes dark water and unlike animals for deep."""
+
+COMMONEST = """\
+import ast
+import csv
+from collections import Counter
+
+with open("data/multilabel_classification/train.csv", newline="") as file:
+    counts = Counter(number for row in csv.DictReader(file) for number in ast.literal_eval(row["categories"]))
+commonest = " ".join(str(int(number)) for number, _ in counts.most_common(20))
+with open("data/sample_submission.csv", newline="") as file:
+    rows = [{**row, "categories": commonest, "osd": 0.5} for row in csv.DictReader(file)]
+with open("submission.csv", "w", newline="") as file:
+    writer = csv.DictWriter(file, ["id", "categories", "osd"])
+    writer.writeheader()
+    writer.writerows(rows)
+"""
+"""No model at all."""
+
+
+def _answers(data: Prepared) -> pl.DataFrame:
+    assert data.private is not None
+    return pl.read_csv(data.private / "answers.csv", schema_overrides={"categories": pl.String})
+
+
+def _majority(data: Prepared) -> str:
+    """The categories of the labelled pictures, the commonest first."""
+    assert data.public is not None
+    labels = pl.read_csv(data.public / "data" / "multilabel_classification" / "train.csv")["categories"]
+    counts = Counter(category for text in labels for category in listed(text))
+    return " ".join(str(category) for category, _ in counts.most_common(CUTOFF))
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The labels themselves; also in another order, with more categories after them, and with other numbers that say the same."""
+    right = _answers(data)
+    wordy = right.with_columns(pl.col("categories") + pl.lit(" 290 289" + " 288" * 30), pl.col("osd") * 700 - 3)
+    return {
+        "labels": {TABLE: table_text(right)},
+        "other order": {TABLE: table_text(right.reverse())},
+        "more than needed": {TABLE: table_text(wordy)},
+    }
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """Submissions that look at no picture."""
+    right = _answers(data)
+    return {
+        "majority": {TABLE: table_text(right.with_columns(pl.lit(_majority(data)).alias("categories"), pl.lit(0.5).alias("osd")))},
+        "constant": {TABLE: table_text(right.with_columns(pl.lit("1 2 3").alias("categories"), pl.lit(1).alias("osd")))},
+        "shuffled": {TABLE: table_text(shuffled(right, "id"))},
+        "the other way round": {TABLE: table_text(right.with_columns(pl.lit("5").alias("categories"), 1 - pl.col("osd")))},
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """Submissions that must be refused."""
+    right = _answers(data)
+
+    def first(text: str) -> Files:
+        changed = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(text)).otherwise("categories")
+        return {TABLE: table_text(right.with_columns(changed.alias("categories")))}
+
+    return {
+        **table_junk(table_text(right), id_column="id", number_column="osd"),
+        "no category": Junk(first(""), "at least one category"),
+        "category 0": Junk(first("0 5"), "from 1 to 290"),
+        "category 291": Junk(first("5 291"), "from 1 to 290"),
+        "a list in brackets": Junk(first("[1.0, 9.0]"), "separated by blanks"),
+        "commas": Junk(first("1,9"), "separated by blanks"),
+        "names": Junk(first("Sebastes Actiniaria"), "whole numbers"),
+        "far too large": Junk(first(f"1 {2**70}"), "whole numbers"),
+        "file names for ids": Junk({TABLE: table_text(right.with_columns(pl.col("id") + ".png"))}, "lacks"),
+    }
+
+
+def good() -> Files:
+    """What a good agent writes."""
+    return {"train.py": NETWORK}
+
+
+def lazy() -> Files:
+    """What an agent writes that looks at no picture."""
+    return {"train.py": COMMONEST}
