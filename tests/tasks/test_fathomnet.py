@@ -142,7 +142,7 @@ def serve(mirror: Mirror, *, known: list[str]) -> dict[str, tuple[list[int], flo
     train, test = ["aaaa", "bbbb"], [f"{number:04d}" for number in range(9, -1, -1)]
     categories = [
         {"id": 1, "name": "Actiniaria", "supercategory": "Anemone"},
-        {"id": 290, "name": "Holothuria (V.) zacae", "supercategory": "X"},
+        {"id": 290, "name": "Holothuria (V.) zacae"},
     ]
     boxes = [{"id": 1, "image_id": 10, "category_id": 1, "bbox": [0, 0, 2, 2], "area": 4, "iscrowd": 0, "segmentation": []}]
     files = {

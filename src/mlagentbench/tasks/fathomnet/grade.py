@@ -1,4 +1,4 @@
-"""The competition's score: how well pictures from deeper water are told apart, and how early the right animals are named, in equal parts."""
+"""The competition's score: how well pictures from deeper water are told apart, and how early the right animals are named, half each."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_lists(texts: Array, ids: list[str], name: str) -> Lists:
 def mean_average_precision(truth: Lists, predicted: Lists, images: int, cutoff: int = CUTOFF) -> float:
     """MAP@k over images: of the first `cutoff` categories of a list, each right one scores the precision down to it, once.
 
-    An image's sum is divided by the number of its true categories, `cutoff` at most. A category named again takes a place and scores nothing.
+    An image's sum is divided by the number of its true categories, `cutoff` at most. One named again takes a place and scores nothing.
     """
     kept = predicted.rank <= cutoff
     image, rank = predicted.image[kept], predicted.rank[kept]

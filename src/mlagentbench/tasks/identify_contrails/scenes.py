@@ -1,6 +1,6 @@
 """Drawn scenes as a weather satellite sees them in the infrared: contrails are thin, straight, cold and new, cirrus is cold and round.
 
-Ice is colder than the sky around it in the split window, bands 15 and 14, a contrail by more than cirrus. But that is no more than the noise
+Ice is colder than the sky around it in the split window, bands 15 and 14, contrails more than cirrus. But that is no more than the noise
 of a frame, and in early frames a contrail may not be there yet.
 """
 
