@@ -147,6 +147,7 @@ def test_a_full_disk_is_one_line(mirror: Mirror, tmp_path: Path, says_how_much: 
     assert ("needs 8.2 MB more, and" if says_how_much else "no space is left") in last
 
 
+@pytest.mark.slow
 def test_a_run_prepares_its_data_before_it_begins(mirror: Mirror, tmp_path: Path) -> None:
     make_task(tmp_path, more=DATA)
     mirror.add(URL, CONTENT)

@@ -24,6 +24,7 @@ KEYS = (
     "OPENROUTER_API_KEY",
     "TOGETHER_API_KEY",
     "HF_TOKEN",
+    "KAGGLE_API_TOKEN",
     "KAGGLE_KEY",
 )
 """Environment variables whose presence is told, never their values."""
