@@ -17,6 +17,7 @@ from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.sandbox import isolation
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.tasks.prepare import prepared
 from mlagentbench.workspace.snapshots import Manifest
 from tests.support import finish, reply
 
@@ -224,7 +225,8 @@ def test_data_is_found_by_scripts_and_stays_as_it_is(
     ran, listed, *_ = directory.steps()
     assert "1,2 one ['images', 'read.py', 'train.csv', 'train.py']" in ran.observation
     assert "one.txt" in listed.observation.splitlines()
-    kept = tmp_path / "cache" / "guess" / "mini" / "public"
+    kept = prepared(plan.task, plan.variant).public
+    assert kept is not None and kept.is_relative_to(tmp_path / "cache")
     if sandbox != "none":
         assert ran.observation.count("refused") == 3, ran.observation
         assert (kept / "train.csv").read_text() == "x,y\n1,2\n"

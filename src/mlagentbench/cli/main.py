@@ -22,6 +22,7 @@ COMMANDS = {
     "demo": "mlagentbench.cli.demo:demo",
     "doctor": "mlagentbench.cli.doctor:doctor",
     "prepare": "mlagentbench.cli.prepare:prepare_tasks",
+    "grade": "mlagentbench.cli.grade:grade",
     "report": "mlagentbench.cli.report:report",
     "resume": "mlagentbench.cli.resume:resume",
     "run": "mlagentbench.cli.run:run",

@@ -29,6 +29,7 @@ from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.lock import holding
 from mlagentbench.records import Baseline, Record, Score
 from mlagentbench.run.facts import hardware, versions
+from mlagentbench.run.gradings import task_digest
 from mlagentbench.sandbox import isolation, process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Execution, Mount
 from mlagentbench.sandbox.isolation import Choice
@@ -286,7 +287,7 @@ def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
     """The file of a measurement: its name says everything that a score may depend on."""
     facts = json.dumps(
         [
-            _digest(task.folder),
+            task_digest(task),
             hardware(),
             versions(),
             isolation.choose(place.sandbox).isolation,
@@ -296,15 +297,6 @@ def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
         sort_keys=True,
     )
     return cache_directory() / "baselines" / task.id / f"{variant}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
-
-
-def _digest(folder: Path) -> str:
-    """Of all that a task is."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
 
 
 def _read(path: Path) -> Measured | None:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import GradingError
-from mlagentbench.grading.grade import Graded, grade, missing
+from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.grading.success import is_near_zero, is_success, within_noise
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
+from mlagentbench.run.gradings import Gradings
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
@@ -50,33 +51,45 @@ class Ending(NamedTuple):
 
 
 async def score_run(
-    directory: RunDirectory, scoring: Scoring, ending: Ending, usage: Mapping[Role, Usage], *, steps_too: bool = True
+    directory: RunDirectory, scoring: Scoring, ending: Ending, usage: Mapping[Role, Usage], *, steps_too: bool = True, again: bool = False
 ) -> Result:
     """Grade a run's last snapshot, and each step's too if asked, and write the result.
+
+    Args:
+        directory: the run's.
+        scoring: what else grading needs.
+        ending: how the agent's part ended.
+        usage: what its models used.
+        steps_too: score each step's submission, too.
+        again: grade also what was graded before.
 
     Raises:
         StorageFailed: the result could not be written.
     """
     started = time.monotonic()
     steps = await asyncio.to_thread(directory.steps)
-    grader = _Grader(directory, scoring)
-    last = await grader.grade(len(steps))
-    result = _result(directory, scoring, ending, steps, usage, last, time.monotonic() - started)
-    await asyncio.to_thread(directory.write_result, result)
-    if steps_too and steps:
-        scores = tuple([await grader.step_score(step.number) for step in steps])
-        result = result.model_copy(update={"step_scores": scores, "grading_seconds": time.monotonic() - started})
+    # One process for all of the run: they are one agent's submissions.
+    async with Grader(scoring.task, variant=scoring.variant, private=scoring.private, sandbox=scoring.sandbox) as worker:
+        grader = _Grader(directory, scoring, worker, again=again)
+        last = await grader.grade(len(steps))
+        result = _result(directory, scoring, ending, steps, usage, last, time.monotonic() - started)
         await asyncio.to_thread(directory.write_result, result)
+        if steps_too and steps:
+            scores = tuple([await grader.step_score(step.number) for step in steps])
+            result = result.model_copy(update={"step_scores": scores, "grading_seconds": time.monotonic() - started})
+            await asyncio.to_thread(directory.write_result, result)
     return result
 
 
 class _Grader:
-    """Grades a run's snapshots, each distinct submission once."""
+    """Grades a run's snapshots, each distinct submission once, whichever run of the log directory left it."""
 
-    def __init__(self, directory: RunDirectory, scoring: Scoring) -> None:
+    def __init__(self, directory: RunDirectory, scoring: Scoring, worker: Grader, *, again: bool) -> None:
         self._directory = directory
         self._scoring = scoring
+        self._worker = worker
         self._store = SnapshotStore(directory.objects)
+        self._kept = Gradings(directory.gradings, scoring.task, scoring.private, again=again)
         self._graded: dict[str, Graded | None] = {}
 
     async def grade(self, step: int) -> Graded | None:
@@ -85,14 +98,20 @@ class _Grader:
         if submission is None:
             return None
         if submission.digest not in self._graded:
-            folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
-            try:
-                await asyncio.to_thread(self._store.restore, submission, folder)
-                absent = missing(self._scoring.task.spec, folder)
-                self._graded[submission.digest] = None if absent else await self._graded_now(folder)
-            finally:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            self._graded[submission.digest] = self._kept.get(submission.digest) or await self._restored(submission)
         return self._graded[submission.digest]
+
+    async def _restored(self, submission: Manifest) -> Graded | None:
+        folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
+        try:
+            await asyncio.to_thread(self._store.restore, submission, folder)
+            if missing(self._scoring.task.spec, folder):
+                return None
+            graded = await self._graded_now(folder)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        self._kept.put(submission.digest, graded)
+        return graded
 
     def _submission(self, step: int) -> Manifest | None:
         path = self._directory.manifest(step)
@@ -116,10 +135,9 @@ class _Grader:
         return StepScore(step=step, value=value, improvement=improvement)
 
     async def _graded_now(self, folder: Path) -> Graded:
-        scoring = self._scoring
         try:
-            async with scoring.gradings:
-                return await grade(scoring.task, folder, variant=scoring.variant, private=scoring.private, sandbox=scoring.sandbox)
+            async with self._scoring.gradings:
+                return await self._worker.grade(folder)
         except GradingError as error:
             return Graded(score=None, reason=str(error), seconds=0.0, failed=True)
 

@@ -2,6 +2,7 @@
 
     <log directory>/
       objects/                 what snapshots are made of, shared by all runs
+      gradings/                what submissions were worth that were graded before, shared too
       <run>/
         run.json               what was asked (`RunInfo`)
         workspace/             what the agent works in
@@ -179,6 +180,11 @@ class RunDirectory:
     def objects(self) -> Path:
         """What snapshots are made of, shared with the other runs of the log directory."""
         return self.path.parent / OBJECTS
+
+    @property
+    def gradings(self) -> Path:
+        """What submissions were worth, shared with the other runs of the log directory."""
+        return self.path.parent / "gradings"
 
     @property
     def steps_folder(self) -> Path:

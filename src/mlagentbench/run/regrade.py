@@ -1,0 +1,90 @@
+"""Grading finished runs again, from their snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from mlagentbench.errors import MLAgentBenchError, UsageError
+from mlagentbench.records import Result
+from mlagentbench.run.capacity import cores
+from mlagentbench.run.conduct import compared_with
+from mlagentbench.run.resume import plan_again
+from mlagentbench.run.score import Ending, Scoring, score_run
+from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.tasks.prepare import prepared
+
+
+class Regraded(NamedTuple):
+    """What a run's submission was worth, and is."""
+
+    directory: RunDirectory
+    before: Result
+    after: Result | None
+    """None where it could not be graded."""
+    reason: str = ""
+    """Why not."""
+
+
+async def regrade_all(
+    directories: Sequence[RunDirectory],
+    *,
+    every_step: bool = False,
+    again: bool = False,
+    parallel: int | None = None,
+    tell: Callable[[Regraded], None] = lambda regraded: None,
+) -> list[Regraded]:
+    """Grade finished runs again, several at once, and write their results. A run that cannot be graded keeps its result.
+
+    Args:
+        directories: the runs; each must have a result.
+        every_step: score each step's submission, too.
+        again: grade also submissions whose worth is known from before.
+        parallel: how many runs at once; None for one a core.
+        tell: is told each as it is done.
+    """
+    places = asyncio.Semaphore(parallel or cores())
+
+    async def one(directory: RunDirectory) -> Regraded:
+        async with places:
+            found = await _one(directory, every_step, again)
+        tell(found)
+        return found
+
+    return list(await asyncio.gather(*map(one, directories)))
+
+
+async def _one(directory: RunDirectory, every_step: bool, again: bool) -> Regraded:
+    before = directory.result
+    assert before is not None
+    try:
+        return Regraded(directory, before, await regrade(directory, every_step=every_step, again=again))
+    except MLAgentBenchError as error:
+        return Regraded(directory, before, None, str(error))
+
+
+async def regrade(directory: RunDirectory, *, every_step: bool = False, again: bool = False) -> Result:
+    """Grade a finished run again and write its result. How it ended stays, and so does what its score is compared with.
+
+    Raises:
+        UsageError: the run has no result, another process works on it, or its task or data is gone.
+        StorageFailed: the result could not be written.
+    """
+    before = directory.result
+    if before is None:
+        raise UsageError(f"{directory.name} has no result yet; go on with it: mlab resume {directory.path}")
+    plan = plan_again(directory.info, directory.path.parent)
+    data = await asyncio.to_thread(prepared, plan.task, plan.variant)
+    baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
+    if before.baseline is None:
+        baseline = await compared_with(plan)
+    scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, baseline)
+    # A reason that is not the ending's own is the grading's, which is done again.
+    ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
+    with directory.lock():
+        after = await score_run(directory, scoring, ending, before.usage, steps_too=every_step, again=again)
+        if not every_step and before.step_scores:
+            after = after.model_copy(update={"step_scores": before.step_scores})
+            await asyncio.to_thread(directory.write_result, after)
+    return after
