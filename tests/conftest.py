@@ -66,6 +66,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     mirror, server = serve(tmp_path / "mirror")
     monkeypatch.setenv("MLAB_MIRROR", mirror.url)
     monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("KAGGLE_USERNAME", mirror.key[0])
     monkeypatch.setenv("KAGGLE_KEY", mirror.key[1])
     for name in ("HF_ENDPOINT", "HF_TOKEN", "KAGGLE_API_TOKEN"):

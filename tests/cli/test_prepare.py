@@ -77,7 +77,7 @@ def test_all_tasks_are_prepared_and_one_that_cannot_be_stops_no_other(mirror: Mi
     finished = mlab("prepare", *arguments)
     assert finished.returncode == 2
     assert [line.split()[0] for line in finished.stdout.splitlines()] == ["good", "other"]
-    assert finished.stderr == "bad: bad cannot be prepared: prepare.py raised ZeroDivisionError: division by zero\n"
+    assert finished.stderr == "bad cannot be prepared: prepare.py raised ZeroDivisionError: division by zero\n"
     told = json.loads(mlab("prepare", *arguments, "--json").stdout)
     assert ["error" in each for each in told] == [False, True, False]
 

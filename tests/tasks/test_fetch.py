@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -295,6 +296,29 @@ def test_a_redirect_that_gives_up_encryption_is_not_followed(secure: Mirror, mir
     assert mirror.requests == []
 
 
+def test_a_thread_of_full_fetches_for_the_same_task(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.add(URL, OTHER)
+    wanted = spec({"train.csv": sha256(CONTENT)})
+    with ThreadPoolExecutor() as pool, fetch.fetching(wanted, tmp_path / "cache"), pytest.raises(TaskError, match="not the file"):
+        pool.submit(fetch.download, URL).result()
+    one, other = fetch.fetching(wanted, tmp_path / "cache"), fetch.fetching(wanted, tmp_path / "other")
+    with ThreadPoolExecutor() as pool, one, other, pytest.raises(TaskError, match="copy_context"):
+        pool.submit(fetch.download, URL).result()
+
+
+def test_threads_share_a_terminal(mirror: Mirror, tmp_path: Path) -> None:
+    urls = [f"https://example.org/{number}.csv" for number in range(4)]
+    for url in urls:
+        mirror.add(url, CONTENT)
+        mirror.fail(url, Slow(1000, 0.3))
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100)
+    with ThreadPoolExecutor() as pool, fetch.fetching(spec({}), tmp_path / "cache", console):
+        paths = list(pool.map(fetch.download, urls))
+    assert [path.read_bytes() for path in paths] == [CONTENT] * 4
+    assert all(path.name in screen.getvalue() for path in paths)
+
+
 FETCH = """
 import sys
 from mlagentbench.tasks import fetch
@@ -346,44 +370,3 @@ def test_a_terminal_shows_a_bar_and_a_file_shows_lines(mirror: Mirror, tmp_path:
         with fetch.fetching(spec({}), tmp_path / f"cache {terminal}", console):
             fetch.download(URL)
         assert expected in screen.getvalue()
-
-
-def test_files_of_hugging_face_lie_by_their_paths(mirror: Mirror) -> None:
-    base = "https://huggingface.co/datasets/stanfordnlp/imdb/resolve/abc123"
-    mirror.add(f"{base}/plain_text/train.parquet", CONTENT)
-    mirror.add(f"{base}/README.md", b"read me")
-    folder = fetch.hugging_face("stanfordnlp/imdb", ["plain_text/train.parquet", "README.md"], revision="abc123")
-    assert (folder / "plain_text" / "train.parquet").read_bytes() == CONTENT
-    assert (folder / "README.md").read_bytes() == b"read me"
-    again = fetch.hugging_face("stanfordnlp/imdb", ["README.md"], revision="abc123")
-    assert again == folder
-    assert len(mirror.requests) == 2
-
-
-def test_a_models_files_are_checked_by_path_or_name(mirror: Mirror, tmp_path: Path) -> None:
-    mirror.add("https://huggingface.co/distilbert/base/resolve/main/model.bin", OTHER)
-    with fetch.fetching(spec({"model.bin": sha256(CONTENT)}), tmp_path / "cache"), pytest.raises(TaskError, match="not the file"):
-        fetch.hugging_face("distilbert/base", ["model.bin"], kind="model", revision="main")
-
-
-def test_a_token_goes_to_hugging_face_and_no_further(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    monkeypatch.setenv("HF_ENDPOINT", "https://hf.example.org")
-    url = "https://hf.example.org/datasets/a/b/resolve/main/x.bin"
-    mirror.fail(url, Redirect(f"{mirror.url}/cdn.example.org/x.bin"))
-    mirror.add("https://cdn.example.org/x.bin", CONTENT)
-    fetch.hugging_face("a/b", ["x.bin"], revision="main")
-    assert mirror.requests[0].headers["authorization"] == "Bearer hf_secret"
-    assert "authorization" not in mirror.requests[1].headers
-
-
-@pytest.mark.parametrize("status", [401, 403])
-def test_terms_of_hugging_face_that_are_not_accepted_are_named(mirror: Mirror, status: int) -> None:
-    mirror.fail("https://huggingface.co/meta/llama/resolve/main/x.bin", Status(status))
-    with pytest.raises(TaskError, match=r"accept its terms at https://huggingface.co/meta/llama, and set HF_TOKEN"):
-        fetch.hugging_face("meta/llama", ["x.bin"], kind="model", revision="main")
-
-
-def test_a_path_that_leaves_the_repository_is_refused(mirror: Mirror) -> None:
-    with pytest.raises(TaskError, match="is no path in a/b"):
-        fetch.hugging_face("a/b", ["../x"], revision="main")

@@ -274,8 +274,13 @@ def test_a_cache_that_cannot_be_written_is_one_line(task: Task) -> None:
         prepared(task, "mini", Path("/proc/cache"))
 
 
-def test_missing_packages_are_told_before_anything_is_imported(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = make_task(tmp_path, "import nowhere_to_be_found\n", extras=["tabular", "kaggle"])
+def test_missing_packages_are_told_with_the_command_that_installs_them(
+    mirror: Mirror, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "def mini(public, private, seed):\n    import nowhere_to_be_found\n\ndef full(public, private):\n    1 / 0\n"
+    task = make_task(tmp_path, body, extras=["tabular", "kaggle"])
+    with pytest.raises(TaskError, match="tiny cannot be prepared: No module named 'nowhere_to_be_found'"):
+        prepared(task, "mini", cache)
     monkeypatch.setattr("mlagentbench.tasks.extras._installed", lambda name: name not in ("pandas", "kagglehub"))
     with pytest.raises(TaskError, match=r'the task tiny needs pandas; install with: pip install "mlagentbench\[tabular\]"'):
         prepared(task, "mini", cache)
@@ -283,9 +288,9 @@ def test_missing_packages_are_told_before_anything_is_imported(tmp_path: Path, c
         prepared(task, "full", cache)
 
 
-def test_an_extra_that_is_none_is_said(tmp_path: Path, cache: Path) -> None:
+def test_an_extra_that_is_none_is_said(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"there is no extra 'visoin'; there are: .*vision"):
-        prepared(make_task(tmp_path, extras=["visoin"]), "mini", cache)
+        require_extras(make_task(tmp_path, extras=["visoin"]))
 
 
 def test_another_interpreter_is_asked_what_it_has(tmp_path: Path) -> None:

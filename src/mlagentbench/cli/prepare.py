@@ -60,7 +60,7 @@ def prepare_tasks(
             if len(tasks) == 1:
                 raise
             failures += 1
-            console.print(Text(f"{task.id}: {error}", style="red"), soft_wrap=True)
+            console.print(Text(str(error) if task.id in str(error) else f"{task.id}: {error}", style="red"), soft_wrap=True)
             told.append({"task": task.id, "variant": variant, "error": str(error)})
             continue
         seconds = time.monotonic() - started

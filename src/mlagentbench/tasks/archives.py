@@ -19,6 +19,7 @@ from typing import IO, NamedTuple, cast
 from rich.filesize import decimal
 
 from mlagentbench.errors import TaskError
+from mlagentbench.tasks.transfer import Advance
 
 BLOCK = 1 << 20
 LARGEST_RATIO = 2000
@@ -41,13 +42,14 @@ class _Member(NamedTuple):
     open: Callable[[], IO[bytes]]
 
 
-def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> None:
+def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, advance: Advance | None = None) -> None:
     """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or one file that is compressed (.gz, .bz2, .xz).
 
     Args:
         archive: the file; its content says what it is.
         into: the folder, made if it is not there; files of the same names are overwritten.
         keep: globs of the members to unpack, matched with the whole path (`*` matches `/` too); None for all.
+        advance: is told of every member that is unpacked, with the bytes of all so far.
 
     Raises:
         TaskError: it is damaged, a member would leave the folder or is a link, it holds more than it says, the disk lacks the space, or a
@@ -56,7 +58,7 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> N
     into.mkdir(parents=True, exist_ok=True)
     unmatched = set(keep or ())
     bound = max(SMALL, archive.stat().st_size * LARGEST_RATIO)
-    total = 0
+    total = done = 0
     try:
         for member in _members(archive):
             matching = [glob for glob in keep or () if fnmatch.fnmatchcase(member.name, glob)]
@@ -69,7 +71,9 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> N
                 raise TaskError(f"{archive} holds more than {LARGEST_RATIO:,} times its size; it is not unpacked")
             if member.size > free:
                 raise TaskError(f"{member.name} of {archive.name} needs {decimal(member.size)}, and {into} has {decimal(free)} left")
-            _write(member, _inside(into, member.name, archive), archive, bound)
+            done += _write(member, _inside(into, member.name, archive), archive, bound)
+            if advance:
+                advance(done, None)
     except _DAMAGED as error:
         raise TaskError(f"{archive} is damaged: {error}; remove it, and it is downloaded again") from None
     if unmatched:
@@ -128,8 +132,8 @@ def _inside(into: Path, name: str, archive: Path) -> Path:
     return into / path
 
 
-def _write(member: _Member, place: Path, archive: Path, bound: int) -> None:
-    """Write a file, and no more than it says it is."""
+def _write(member: _Member, place: Path, archive: Path, bound: int) -> int:
+    """Write a file, and no more than it says it is; how many bytes it is."""
     place.parent.mkdir(parents=True, exist_ok=True)
     limit = member.size if member.size >= 0 else bound
     written = 0
@@ -141,3 +145,4 @@ def _write(member: _Member, place: Path, archive: Path, bound: int) -> None:
             target.write(block)
     if 0 <= member.size != written:
         raise TaskError(f"{archive} is damaged: {member.name} ends early; remove it, and it is downloaded again")
+    return written

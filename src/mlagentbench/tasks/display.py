@@ -1,19 +1,21 @@
-"""What a person sees while something is fetched: a bar on a terminal, a line elsewhere."""
+"""What a person sees while something is fetched: bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.filesize import decimal
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from mlagentbench.tasks.transfer import Advance
 
 
 class Display:
-    """Where fetching is shown.
+    """Where fetching is shown. Several threads may show theirs at once.
 
     Args:
         console: where to; None for nowhere.
@@ -21,6 +23,9 @@ class Display:
 
     def __init__(self, console: Console | None) -> None:
         self._console = console
+        self._lock = threading.Lock()
+        self._progress: Progress | None = None
+        self._bars = 0
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -28,30 +33,46 @@ class Display:
             self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     @contextmanager
-    def transfer(self, name: str) -> Iterator[Advance]:
-        """Show one transfer."""
+    def transfer(self, name: str, what: str = "downloading") -> Iterator[Advance]:
+        """Show the downloading of a file, or what else takes its time by the byte."""
         if self._console is None:
             yield lambda have, total: None
-            return
-        if not self._console.is_terminal:
+        elif self._console.is_terminal:
+            with self._bar(f"{name}: {what}") as advance:
+                yield advance
+        else:
             arrived = 0
 
             def count(have: int, total: int | None) -> None:
                 nonlocal arrived
                 arrived = have
 
-            self.say(f"{name}: downloading")
+            self.say(f"{name}: {what}")
             yield count
             self.say(f"{name}: {decimal(arrived)}")
-            return
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=self._console, transient=True) as progress:
-            bar = progress.add_task(name, total=None)
-            yield lambda have, total: progress.update(bar, completed=have, total=total)
 
     @contextmanager
     def other(self, name: str) -> Iterator[bool]:
         """A transfer by a program that shows itself; whether it may."""
-        if self._console is not None:
-            self.say(f"{name}: downloading")
+        self.say(f"{name}: downloading")
         yield self._console is not None and self._console.is_terminal
+
+    @contextmanager
+    def _bar(self, text: str) -> Iterator[Advance]:
+        with self._lock:
+            self._bars += 1
+            if self._progress is None:
+                columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+                self._progress = Progress(*columns, console=self._console, transient=True)
+                self._progress.start()
+            progress = self._progress
+            bar = progress.add_task(escape(text), total=None)
+        try:
+            yield lambda have, total: progress.update(bar, completed=have, total=total)
+        finally:
+            with self._lock:
+                self._bars -= 1
+                progress.remove_task(bar)
+                if self._bars == 0:
+                    progress.stop()
+                    self._progress = None

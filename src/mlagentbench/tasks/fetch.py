@@ -6,7 +6,7 @@
 
 Everything is kept in the cache, shared by tasks, and never fetched twice. A file is checked against the checksum that its task publishes
 (`[data.checksums]` in task.toml); one without is known by the checksum that it had the first time. Which task is asking is known by
-`fetching`, which `prepare` holds around `full`; it is the thread's own, so call these functions from the thread that `full` is called in.
+`fetching`, which `prepare` holds around `full`.
 
 `$MLAB_MIRROR`, such as `http://127.0.0.1:8000`, has `https://<host>/<path>` fetched from `<mirror>/<host>/<path>`.
 """
@@ -29,8 +29,7 @@ from rich.console import Console
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
-from mlagentbench.tasks import kaggle
-from mlagentbench.tasks.archives import unpack
+from mlagentbench.tasks import archives, kaggle
 from mlagentbench.tasks.cache import RECORD_SUFFIX, Source, cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.tasks.checksums import Expected, digest
 from mlagentbench.tasks.display import Display
@@ -91,21 +90,26 @@ class _Wanted(NamedTuple):
 
 
 _fetching: ContextVar[Fetching | None] = ContextVar("fetching", default=None)
+_active: list[Fetching] = []
+"""Of all threads."""
 
 
 @contextmanager
 def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Iterator[None]:
-    """Fetch for a task, within this context and thread.
+    """Fetch for a task, within this context, and in the threads that are started from it.
 
     Args:
         task: whose checksums hold.
         cache: where to keep what is fetched.
         console: where to show it; None for nowhere.
     """
-    token = _fetching.set(Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console)))
+    now = Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console))
+    token = _fetching.set(now)
+    _active.append(now)
     try:
         yield
     finally:
+        _active.remove(now)
         _fetching.reset(token)
 
 
@@ -131,6 +135,21 @@ def download(url: str, *, name: str | None = None) -> Path:
     folder = f"{split.hostname}-{key}"
     with _entry(here, folder, url):
         return _fetch(_wanted(here, url, name, PurePosixPath(folder, name)), here)
+
+
+def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> None:
+    """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or one file that is compressed (.gz, .bz2, .xz).
+
+    Args:
+        archive: the file.
+        into: the folder, made if it is not there; files of the same names are overwritten.
+        keep: globs of the members to unpack, matched with the whole path (`*` matches `/` too); None for all.
+
+    Raises:
+        TaskError: it is damaged or means harm, the disk lacks the space, or a glob matches nothing.
+    """
+    with _here().display.transfer(archive.name, "unpacking") as advance:
+        archives.unpack(archive, into, keep=keep, advance=advance)
 
 
 def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "model"] = "dataset", revision: str) -> Path:
@@ -197,8 +216,15 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
 
 
 def _here() -> Fetching:
-    """For whom something is fetched. A task that is not being prepared, as in a shell, has no checksums, and is shown what goes on."""
-    return _fetching.get() or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)))
+    """For whom something is fetched. Where no task is being prepared, as in a shell, there are no checksums, and it is shown what goes on.
+
+    Raises:
+        TaskError: a thread asks that knows no context, and several tasks are being prepared.
+    """
+    here = _fetching.get()
+    if here is None and len(_active) > 1:
+        raise TaskError("a thread fetches, and several tasks are being prepared: run it in contextvars.copy_context() of `full`")
+    return here or next(iter(_active), None) or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)))
 
 
 @contextmanager

@@ -162,6 +162,8 @@ def _fetch(slug: str, file: str | None) -> Mapping[str, str]:
         return {"failure": DAMAGED, "detail": f"what came is damaged: {error}"}
     except requests.RequestException as error:
         return {"failure": BROKEN, "detail": f"the connection failed: {type(error).__name__}"}
+    except OSError as error:
+        return {"failure": REFUSED, "detail": f"{error.strerror}: {error.filename or 'the cache'}"}
 
 
 if __name__ == "__main__":

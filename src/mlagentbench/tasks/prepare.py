@@ -31,7 +31,7 @@ from mlagentbench.tasks.cache import locked, read_record, unwritable, write_reco
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.checksums import digest
 from mlagentbench.tasks.display import Display
-from mlagentbench.tasks.extras import ONLY_FULL, require_extras
+from mlagentbench.tasks.extras import require_extras
 from mlagentbench.tasks.fetch import fetching
 from mlagentbench.tasks.inventory import downloaded
 from mlagentbench.tasks.metadata import level
@@ -164,8 +164,9 @@ def _found(place: Path) -> Preparation | None:
 
 
 def _function(task: Task, variant: Variant) -> Callable[..., object]:
-    """What makes the data. Missing packages are told before it is imported."""
-    require_extras(task, without=ONLY_FULL if variant == "mini" else ())
+    """What makes the data. Packages that real data may need are missed before it is fetched, not after hours."""
+    if variant == "full":
+        require_extras(task, without=())
     module = task.module("prepare")
     function = getattr(module, variant, None)
     if not callable(function):
@@ -230,6 +231,9 @@ def _call(task: Task, function: Callable[..., object], arguments: tuple[object, 
         function(*arguments)
     except TaskError:
         raise
+    except ModuleNotFoundError as error:
+        require_extras(task)
+        raise TaskError(f"{task.id} cannot be prepared: {error.msg}") from error
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
             raise

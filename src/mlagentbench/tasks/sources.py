@@ -20,25 +20,6 @@ FORMAT = 1
 """Changes when `prepare` itself makes something else of what a task gives it."""
 DIGITS = 12
 PACKAGE = "mlagentbench.tasks"
-MACHINERY = frozenset(
-    {
-        "archives",
-        "cache",
-        "catalogue",
-        "checksums",
-        "display",
-        "extras",
-        "fetch",
-        "inventory",
-        "kaggle",
-        "metadata",
-        "prepare",
-        "proofs",
-        "sources",
-    }
-    | {"spec", "tables", "transfer"}
-)
-"""Modules beside the tasks that make no data."""
 NOT_DATA = frozenset({"starter", "problem.md", "task.toml", "__pycache__"})
 """What a task's folder holds beside its modules that no data is made of."""
 
@@ -105,9 +86,8 @@ def _place(folder: Path, name: str, level: int) -> Path | None:
     else:
         # In a folder that is no package, modules beside one another are found by their bare names.
         start = folder
-    if start == BUILT_IN and parts[0] in MACHINERY:
-        return None
-    return start.joinpath(*parts).with_suffix(".py")
+    # What lies beside the tasks' folders, such as `fetch`, is machinery, and makes no data.
+    return None if start == BUILT_IN and len(parts) == 1 else start.joinpath(*parts).with_suffix(".py")
 
 
 def _beside(folder: Path) -> Iterator[Path]:
