@@ -1,0 +1,158 @@
+"""The mini variant's text: sentences of a small grammar, with an own mixture of topics and turns of phrase for each source.
+
+What there is to learn: spelling, which words go together, number that agrees over distance, tense that a line keeps, and pronouns that
+remember a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+SOURCES = (
+    "aochildes",
+    "bnc_spoken",
+    "cbt",
+    "children_stories",
+    "gutenberg",
+    "open_subtitles",
+    "qed",
+    "simple_wikipedia",
+    "switchboard",
+    "wikipedia",
+)
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_NOUNS = _words(
+    "baker bird boat box brother captain castle cat chair cloud coat dancer dog door farmer fish forest friend garden hat hill horse"
+    " island kitten letter lion machine market mother mountain neighbour picture poet queen river road sailor shop sister song stone"
+    " teacher tower train tree uncle village window"
+)
+_IRREGULAR = {"box": "boxes", "fish": "fish"}
+_TRANSITIVE = _words(
+    "admire/admired bring/brought build/built call/called carry/carried catch/caught chase/chased draw/drew find/found follow/followed"
+    " forget/forgot help/helped hide/hid know/knew lose/lost love/loved paint/painted see/saw sell/sold watch/watched"
+)
+_INTRANSITIVE = _words("arrive/arrived dance/danced fall/fell laugh/laughed rest/rested shine/shone sing/sang sleep/slept wait/waited")
+"""Verbs with their past."""
+_ADJECTIVES = _words("bright broken brown cold curious early empty famous gentle green large lonely old quiet red small strange tall tired")
+_ADVERBS = ("again", "at once", "carefully", "every day", "in the end", "often", "quietly", "slowly", "suddenly", "together")
+_PLACES = _words("behind beside near under with without above")
+_NAMES = {"she": _words("Anna Clara Emma Lucy Nora Ruth"), "he": _words("Adam David Henry Jack Peter Tom")}
+_CONJUNCTIONS = (" and ", " but ", " because ", " while ", " until ")
+
+
+class Style(NamedTuple):
+    """How a source speaks."""
+
+    openings: tuple[str, ...] = ()
+    """What a sentence may begin with."""
+    opening: float = 0.0
+    """How often it does."""
+    joined: float = 0.1
+    """How often two clauses make a sentence."""
+    names: float = 0.2
+    """How often a subject is a person with a name."""
+    past: float = 0.5
+    """How often a line tells of the past."""
+    speaker: str = ""
+    """What a line begins with."""
+    ends: str = "."
+
+
+_STYLES: dict[str, Style] = {
+    "aochildes": Style(("look , ", "do you see how ", "oh , "), 0.5, 0.02, 0.1, 0.1, "", "?"),
+    "bnc_spoken": Style(("well , ", "I mean , ", "you know , "), 0.6, 0.2, 0.2, 0.5),
+    "cbt": Style(("Then ", "So ", "At last "), 0.3, 0.4, 0.4, 0.95),
+    "children_stories": Style(("Once upon a time ", "One day "), 0.3, 0.3, 0.5, 1.0),
+    "gutenberg": Style(("Indeed , ", "Alas , ", "It was said that "), 0.3, 0.6, 0.3, 0.9),
+    "open_subtitles": Style(("- Hey , ", "- No , ", "- Listen , "), 0.5, 0.05, 0.4, 0.3, "", "!"),
+    "qed": Style(("So now ", "Let us say that ", "Remember that "), 0.5, 0.3, 0.05, 0.1),
+    "simple_wikipedia": Style(("In {year} , ",), 0.4, 0.05, 0.3, 0.7),
+    "switchboard": Style(("uh , ", "yeah , ", "I think that "), 0.6, 0.3, 0.1, 0.3, "{letter}: "),
+    "wikipedia": Style(("In {year} , ", "Until {year} , ", "According to {name} , "), 0.5, 0.5, 0.3, 0.9),
+}
+
+
+def text(source: str, lines: int, rng: np.random.Generator) -> str:
+    """So many lines of a source, each with its line end."""
+    return "".join(_line(_STYLES[source], rng) + "\n" for _ in range(lines))
+
+
+class _Clause(NamedTuple):
+    words: str
+    pronoun: str
+    """For its subject."""
+
+
+def _line(style: Style, rng: np.random.Generator) -> str:
+    """One to three sentences in one tense; a later one may speak of the first one's subject."""
+    past = rng.random() < style.past
+    sentences: list[str] = []
+    pronoun = ""
+    for _ in range(int(rng.integers(1, 4))):
+        clause = _clause(style, past, pronoun if rng.random() < 0.5 else "", rng)
+        words, pronoun = clause.words, pronoun or clause.pronoun
+        if rng.random() < style.joined:
+            words += _pick(_CONJUNCTIONS, rng) + _clause(style, past, clause.pronoun if rng.random() < 0.4 else "", rng).words
+        if rng.random() < style.opening:
+            words = _pick(style.openings, rng) + words
+        words = words.format(year=int(rng.integers(1800, 2020)), name=_pick(_NAMES["he"] + _NAMES["she"], rng))
+        sentences.append(f"{words[0].upper()}{words[1:]} {style.ends if rng.random() < 0.8 else '.'}")
+    return style.speaker.format(letter=_pick(("A", "B"), rng)) + " ".join(sentences)
+
+
+def _clause(style: Style, past: bool, pronoun: str, rng: np.random.Generator) -> _Clause:
+    if pronoun:
+        subject = pronoun
+    elif rng.random() < style.names:
+        pronoun = _pick(("she", "he"), rng)
+        subject = _pick(_NAMES[pronoun], rng)
+    else:
+        plural = rng.random() < 0.35
+        pronoun = "they" if plural else "it"
+        subject = _noun_phrase(plural, past, 0, rng)
+    return _Clause(f"{subject} {_verb_phrase(pronoun == 'they', past, 0, rng)}", pronoun)
+
+
+def _noun_phrase(plural: bool, past: bool, depth: int, rng: np.random.Generator) -> str:
+    noun = _pick(_NOUNS, rng)
+    words = [_pick(("the", "some", "these", "many") if plural else ("the", "a", "this", "every"), rng)]
+    if rng.random() < 0.4:
+        words.append(_pick(_ADJECTIVES, rng))
+    words.append(_IRREGULAR.get(noun, noun + "s") if plural else noun)
+    if words[0] == "a" and words[1][0] in "aeiou":
+        words[0] = "an"
+    if depth < 2 and rng.random() < 0.2:
+        other = rng.random() < 0.35
+        words += [_pick(_PLACES, rng), _noun_phrase(other, past, depth + 1, rng)]
+    elif depth < 2 and rng.random() < 0.1:
+        words += ["that", _verb_phrase(plural, past, depth + 1, rng)]
+    return " ".join(words)
+
+
+def _verb_phrase(plural: bool, past: bool, depth: int, rng: np.random.Generator) -> str:
+    transitive = rng.random() < 0.65
+    base, before = _pick(_TRANSITIVE if transitive else _INTRANSITIVE, rng).split("/")
+    words = [before if past else base if plural else _third_person(base)]
+    if transitive:
+        words.append(_noun_phrase(bool(rng.random() < 0.35), past, depth, rng))
+    if rng.random() < 0.2:
+        words.append(_pick(_ADVERBS, rng))
+    return " ".join(words)
+
+
+def _third_person(verb: str) -> str:
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return verb[:-1] + "ies"
+    return verb + ("es" if verb.endswith(("ch", "s", "sh", "x")) else "s")
+
+
+def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
+    return words[int(rng.integers(len(words)))]

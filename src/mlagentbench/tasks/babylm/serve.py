@@ -1,0 +1,105 @@
+"""Runs inside the sandbox: loads the agent's tokenizer and weights with the libraries' own code, and answers what the grader asks of them.
+
+Nothing of the agent's is run: `tokenizer.json` is read by tokenizers, `model.safetensors` by transformers, into a class of transformers'.
+What is computed here is checked outside: the text comes back, the probabilities add up, later tokens change nothing before them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mlagentbench.grading.frames import Array, Frame
+from mlagentbench.grading.serving import Answer, private_pipes, serve
+
+LOAD, ENCODE, SCORE, LOGITS = range(1, 5)
+MAX_VALUES = 2**24
+THREADS = 16
+"""At most; more do not make a model of this size faster."""
+
+
+def main() -> None:
+    """Answer questions until there are no more."""
+    questions, answers = private_pipes()
+    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=os.path.abspath("code"))
+
+
+class _Server:
+    def __init__(self) -> None:
+        self._tokenizer: Any = None
+        self._model: Any = None
+
+    def answer(self, question: Frame) -> Answer:
+        if question.kind == LOAD:
+            return "", (self._load(),)
+        if question.kind == ENCODE:
+            text = "".join(map(chr, question.arrays[0].astype(int)))
+            ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+            decoded = self._tokenizer.decode(ids, skip_special_tokens=False)
+            return "", (_array(ids), _array([ord(character) for character in decoded]))
+        if question.kind == SCORE:
+            inputs, targets = question.arrays
+            return "", (self._score(inputs, targets),)
+        inputs, places = question.arrays
+        return "", (self._logits(inputs, places),)
+
+    def _load(self) -> Array:
+        """Tokens that the model and the tokenizer know, parameters, and the longest input (0 where it does not say)."""
+        import torch
+        from tokenizers import Tokenizer
+        from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
+
+        logging.set_verbosity_error()
+        torch.set_num_threads(min(THREADS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1))
+        self._tokenizer = Tokenizer.from_file("code/tokenizer.json")
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        settings = dict(trust_remote_code=False, use_safetensors=True, local_files_only=True, dtype=torch.float32)
+        settings |= dict(output_loading_info=True, ignore_mismatched_sizes=True)  # told below, in words
+        try:
+            self._model, info = AutoModelForCausalLM.from_pretrained("code", attn_implementation="sdpa", **settings)
+        except ValueError:  # older architectures have the plain one only
+            self._model, info = AutoModelForCausalLM.from_pretrained("code", attn_implementation="eager", **settings)
+        for what, words in (("missing_keys", "lacks"), ("mismatched_keys", "has the wrong shape for")):
+            if info[what]:
+                raise ValueError(f"model.safetensors {words} {sorted(map(str, info[what]))[0]}, which config.json calls for")
+        self._model.eval()
+        config = self._model.config
+        parameters = sum(parameter.numel() for parameter in self._model.parameters())
+        known = self._model.get_output_embeddings().weight.shape[0]
+        return _array([known, self._tokenizer.get_vocab_size(), parameters, getattr(config, "max_position_embeddings", 0)])
+
+    def _score(self, inputs: Array, targets: Array) -> Array:
+        """The log-probability of each target after the inputs up to its place: (batch, length)."""
+        import torch
+
+        with torch.inference_mode():
+            logits = self._forward(inputs)
+            wanted = torch.from_numpy(targets.astype(np.int64))
+            found = logits.gather(-1, wanted[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
+        return np.asarray(found.numpy(), dtype=np.float64)
+
+    def _logits(self, inputs: Array, places: Array) -> Array:
+        """The logits at some places of the first input: (places, tokens)."""
+        import torch
+
+        with torch.inference_mode():
+            logits = self._forward(inputs)
+        return np.asarray(logits[0, places.astype(np.int64)].numpy(), dtype=np.float64)
+
+    def _forward(self, inputs: Array) -> Any:
+        import torch
+
+        # No cache: it is of use to nobody here, and takes memory.
+        return self._model(input_ids=torch.from_numpy(inputs.astype(np.int64)), use_cache=False).logits.float()
+
+
+def _array(values: list[int]) -> Array:
+    return np.array(values, dtype=np.float64)
+
+
+if __name__ == "__main__":
+    main()
