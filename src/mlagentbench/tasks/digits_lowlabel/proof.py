@@ -1,0 +1,72 @@
+"""What the task proves itself with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from mlagentbench.tasks.digits_lowlabel.grade import TABLE
+from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+
+STARTER = Path(__file__).parent / "starter" / "train.py"
+
+SHIFTED = """\
+import numpy as np
+import pandas as pd
+from sklearn.svm import SVC
+
+labelled = pd.read_csv("data/labelled.csv", index_col="id")
+test = pd.read_csv("data/test.csv", index_col="id")
+images = labelled.drop(columns="digit").to_numpy(float).reshape(-1, 8, 8)
+shifts = [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)]
+more = np.concatenate([np.roll(images, shift, axis=(1, 2)) for shift in shifts]).reshape(-1, 64)
+model = SVC(gamma=0.001, C=10).fit(more, np.tile(labelled["digit"], len(shifts)))
+pd.DataFrame({"digit": model.predict(test.to_numpy(float))}, index=test.index).to_csv("submission.csv")
+"""
+"""A support vector machine on the labelled pictures, each also shifted by a pixel in four directions."""
+
+
+def _answers(data: Prepared) -> pl.DataFrame:
+    assert data.private is not None
+    return pl.read_csv(data.private / "answers.csv")
+
+
+def gold(data: Prepared) -> Mapping[str, Files]:
+    """The digits themselves, also in another order."""
+    right = _answers(data)
+    return {"digits": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
+
+
+def naive(data: Prepared) -> Mapping[str, Files]:
+    """One digit for all, the digits of other pictures, and what is always wrong."""
+    right = _answers(data)
+    return {
+        "constant": {TABLE: table_text(right.with_columns(pl.lit(3).alias("digit")))},
+        "shuffled": {TABLE: table_text(shuffled(right, "id"))},
+        "one too many": {TABLE: table_text(right.with_columns((pl.col("digit") + 1) % 10))},
+    }
+
+
+def junk(data: Prepared) -> Mapping[str, Junk]:
+    """Submissions that must be refused."""
+    right = _answers(data)
+    return {
+        **table_junk(table_text(right), id_column="id", number_column="digit"),
+        "fractions": Junk({TABLE: table_text(right.with_columns(pl.col("digit").cast(pl.Float64)))}, "digit is"),
+        "ten": Junk({TABLE: table_text(right.with_columns(pl.col("digit") + 1))}, "'10'"),
+        "no header": Junk({TABLE: right.write_csv(include_header=False)}, "has no column"),
+    }
+
+
+def good() -> Files:
+    """What a good agent writes."""
+    return {"train.py": SHIFTED}
+
+
+def lazy() -> Files:
+    """What an agent writes that changes next to nothing."""
+    starter = STARTER.read_text(encoding="utf-8")
+    return {"train.py": starter.replace("max_iter=5000", "max_iter=6000")}

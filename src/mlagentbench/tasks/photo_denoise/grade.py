@@ -1,0 +1,74 @@
+"""The root mean squared error of a picture, which is read from numpy's format without ever unpickling."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+
+ARRAY = "denoised.npy"
+LARGEST = 32 * 2**20
+"""Bytes of the file: a picture of this size takes 6.6 million as float64."""
+LONGEST_HEADER = 1024
+FLOATS = ("'<f2'", "'>f2'", "'<f4'", "'>f4'", "'<f8'", "'>f8'")
+_HEADER = re.compile(
+    rb"\x93NUMPY(?:\x01\x00..|\x02\x00....)"
+    rb"{'descr': (?P<dtype>[^\n]{1,400}), 'fortran_order': (?P<fortran_order>True|False), 'shape': \((?P<shape>[0-9, ]{0,80})\), } *\n",
+    re.DOTALL,
+)
+"""What numpy.save puts before the numbers. Numpy's own reader of it would evaluate a header, and fails in many ways on a damaged one."""
+SCALE = (-1.0, 2.0)
+"""What a picture from 0 to 1 may overshoot to."""
+ADVICE = "write it with numpy.save, as floating-point numbers of shape"
+
+
+def grade(context: GradingContext) -> Score:
+    """The error over all pixels and colours, in grey levels from 0 to 255.
+
+    Raises:
+        InvalidSubmission: the file is no such array, or holds what is no brightness.
+    """
+    assert context.private is not None
+    clean = np.load(context.private / "clean.npy") / 255
+    found = read_array(context.submission.read_bytes(ARRAY, LARGEST), clean.shape)
+    error = found.clip(0, 1) - clean
+    return Score(value=255 * float(np.sqrt(np.mean(error**2))), details={"bias": 255 * float(error.mean())})
+
+
+def read_array(data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array of numpy's format, as float64.
+
+    Args:
+        data: the file's bytes.
+        shape: that it must have.
+
+    Raises:
+        InvalidSubmission: it is none, has another shape or type, or is not finite and about 0 to 1.
+    """
+    header = _HEADER.match(data[:LONGEST_HEADER])
+    if not header:
+        raise InvalidSubmission(f"{ARRAY} is no array; {ADVICE} {shape}")
+    dtype, fortran_order = header["dtype"].decode("latin-1"), header["fortran_order"] == b"True"
+    if dtype not in FLOATS:
+        raise InvalidSubmission(f"{ARRAY} holds {dtype[:40]}; {ADVICE} {shape}, from 0 to 1")
+    found_shape = tuple(int(size) for size in header["shape"].split(b",") if size.strip())
+    if found_shape != shape:
+        raise InvalidSubmission(f"{ARRAY} has shape {str(found_shape)[:60]}; {ADVICE} {shape}")
+    values, kind = data[header.end() :], np.dtype(dtype.strip("'"))
+    if len(values) != kind.itemsize * math.prod(shape):
+        raise InvalidSubmission(f"{ARRAY} has {len(values):,} bytes of numbers, not as many as its shape needs; {ADVICE} {shape}")
+    array = np.frombuffer(values, kind).reshape(shape, order="F" if fortran_order else "C").astype(np.float64)
+    if not np.isfinite(array).all():
+        place = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
+        raise InvalidSubmission(f"{ARRAY} is {array[place]} at {place}; write finite numbers only")
+    low, high = float(array.min()), float(array.max())
+    if low < SCALE[0] or high > SCALE[1]:
+        raise InvalidSubmission(f"{ARRAY} has numbers from {low:g} to {high:g}; write brightness from 0 to 1")
+    return array
