@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, Text, align
+from mlagentbench.tasks.tables import Kind, Number, Text, align
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ def grade(context: GradingContext) -> Score:
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"categories": pl.String})
-    columns = {"categories": Text(), "osd": Number()}
+    columns: dict[str, Kind] = {"categories": Text(), "osd": Number()}
     found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns=columns)
     ids = answers["id"].to_list()
     truth = read_lists(answers["categories"].to_numpy(), ids, "answers.csv")

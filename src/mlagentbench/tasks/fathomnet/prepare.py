@@ -120,7 +120,8 @@ def _id(image: Mapping[str, Any]) -> str:
 
 
 def _coco(names: Sequence[str], pictures: Mapping[str, Picture]) -> dict[str, Any]:
-    images, annotations = [], []
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
     for number, name in enumerate(names, start=1):
         images.append({"id": number, "file_name": f"{name}.png", "width": SIZE, "height": SIZE})
         for animal in pictures[name].animals:

@@ -138,7 +138,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
         "majority": {TABLE: table_text(right.with_columns(pl.lit(_majority(data)).alias("categories"), pl.lit(0.5).alias("osd")))},
         "constant": {TABLE: table_text(right.with_columns(pl.lit("1 2 3").alias("categories"), pl.lit(1).alias("osd")))},
         "shuffled": {TABLE: table_text(shuffled(right, "id"))},
-        "the other way round": {TABLE: table_text(right.with_columns(pl.lit("5").alias("categories"), 1 - pl.col("osd")))},
+        "the other way round": {TABLE: table_text(right.with_columns(pl.lit("5").alias("categories"), (1 - pl.col("osd")).alias("osd")))},
     }
 
 

@@ -38,7 +38,7 @@ np.save("denoised.npy", (total / weights[..., None]).clip(0, 1))
 
 def _clean(data: Prepared) -> NDArray[Any]:
     assert data.private is not None
-    return np.load(data.private / "clean.npy") / 255
+    return np.asarray(np.load(data.private / "clean.npy") / 255)
 
 
 def _file(array: NDArray[Any], **options: bool) -> Files:
