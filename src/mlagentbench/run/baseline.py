@@ -18,6 +18,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -54,6 +55,8 @@ class Place(NamedTuple):
     gpus: tuple[str, ...] = ()
     limits: BoxLimits | None = None
     """None for the task's own."""
+    environment: Mapping[str, str] = MappingProxyType({})
+    """Variables that the starter sees beside its seed."""
 
 
 class StarterRun(NamedTuple):
@@ -148,8 +151,8 @@ async def run_starter(
         workspace = await asyncio.to_thread(lay, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
         await asyncio.to_thread(write_files, workspace.root, files)
         box = data_box(task, data, workspace.root, network=task.spec.network, place=place)
-        if seed is not None:
-            box = Box(**{**vars(box), "environment": {SEED: str(seed)}})
+        told = {} if seed is None else {SEED: str(seed)}
+        box = replace(box, environment={**place.environment, **told})
         execution = await process.run(sandbox, ("python", task.spec.starter.script), box)
         submission = await asyncio.to_thread(_submission, task, workspace, folder)
         return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox))

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.grade import Graded, Grader, grade_all
+from mlagentbench.grading.grade import ONE_THREAD, Graded, Grader, grade_all
 from mlagentbench.run.baseline import Place, StarterRun, run_starter
 from mlagentbench.run.check.findings import Check, Finding, Numbers, failed, ok, skipped
 from mlagentbench.run.check.judge import Evidence, judge
@@ -48,8 +48,16 @@ class Work:
     sandbox: Choice = "auto"
     slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
     """Is held by each piece of work; a semaphore bounds how many go on at once."""
+    threads: int | None = None
+    """Of each script's libraries; None for what they take by themselves, which is one a core, and slow where scripts share the cores."""
     tell: Callable[[str], None] = lambda doing: None
     """Is told what is being done."""
+
+    @property
+    def place(self) -> Place:
+        """Where and how scripts run."""
+        threads = {} if self.threads is None else dict.fromkeys(ONE_THREAD, str(self.threads))
+        return Place(sandbox=self.sandbox, environment=threads)
 
 
 async def check(task: Task, work: Work = Work()) -> Check:
@@ -221,7 +229,7 @@ async def _run_starter(
 ) -> StarterRun | GradingError:
     async with work.slot:
         try:
-            return await run_starter(task, work.variant, data, place=Place(sandbox=work.sandbox), files=files, seed=seed)
+            return await run_starter(task, work.variant, data, place=work.place, files=files, seed=seed)
         except GradingError as error:
             return error
 
