@@ -31,12 +31,12 @@ def grade(context: GradingContext) -> Score:
         InvalidSubmission: there is not a text for each passage, the bibliography is no BibTeX or names a paper that the library lacks, or a
             key is cited that the bibliography lacks.
     """
-    assert context.private is not None
-    answers = json.loads((context.private / "answers.json").read_text(encoding="utf-8"))
-    missing: Mapping[str, Sequence[str]] = answers["missing"]
+    assert context.private is not None and context.public is not None
+    missing: Mapping[str, Sequence[str]] = json.loads((context.private / "answers.json").read_text(encoding="utf-8"))
+    papers = json.loads((context.public / "library" / "papers.json").read_text(encoding="utf-8"))
     texts = read_texts(context.submission.read_bytes(TEXTS, MAX_BYTES), TEXTS, missing, "passage")
     entries = read_bibliography(context.submission.read_text(REFERENCES, MAX_BYTES), REFERENCES)
-    meant = _resolved(entries, answers["papers"])
+    meant = _resolved(entries, papers)
     matches = []
     for passage in missing:
         keys = [key.strip() for inside in CITATION.findall(texts[passage]) for key in inside.split(",")]
@@ -53,7 +53,7 @@ def grade(context: GradingContext) -> Score:
         details={
             "passages": len(matches),
             "entries": len(entries),
-            "wrong_entries": sum(paper not in {record["id"] for record in answers["papers"]} for paper in meant.values()),
+            "wrong_entries": sum(paper not in {record["id"] for record in papers} for paper in meant.values()),
             "precision": statistics.fmean(found.precision for found in matches),
             "recall": statistics.fmean(found.recall for found in matches),
         },

@@ -30,8 +30,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
     asked = {f"T{number + 1:02d}": passage for number, passage in enumerate(passages[:PASSAGES])}
     library = public / "library"
     library.mkdir()
-    records = [paper.record() for paper in papers]
-    write_json(library / "papers.json", records)
+    write_json(library / "papers.json", [paper.record() for paper in papers])
     write_json(library / "passages.json", [{"id": name, "text": passage.text} for name, passage in asked.items()])
     write_json(library / "examples.json", [{"text": text, "cited": missing} for text, missing in passages[PASSAGES:]])
-    write_json(private / "answers.json", {"papers": records, "missing": {name: passage.missing for name, passage in asked.items()}})
+    write_json(private / "answers.json", {name: passage.missing for name, passage in asked.items()})

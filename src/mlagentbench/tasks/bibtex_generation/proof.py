@@ -149,9 +149,9 @@ def lazy() -> Files:
 
 
 def _answers(data: Prepared) -> tuple[Papers, Missing]:
-    assert data.private is not None
-    answers = json.loads((data.private / "answers.json").read_text(encoding="utf-8"))
-    return {paper["id"]: paper for paper in answers["papers"]}, answers["missing"]
+    assert data.public is not None and data.private is not None
+    papers = json.loads((data.public / "library" / "papers.json").read_text(encoding="utf-8"))
+    return {paper["id"]: paper for paper in papers}, json.loads((data.private / "answers.json").read_text(encoding="utf-8"))
 
 
 def _entries(papers: Papers) -> str:
