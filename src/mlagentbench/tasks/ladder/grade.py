@@ -1,0 +1,40 @@
+"""Grades every ladder: the error of the target, and beside it how far up the submission's readings are right."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+from mlagentbench.tasks.ladder.world import MODULUS
+from mlagentbench.tasks.tables import Kind, Number, align
+
+ENOUGH = 0.95
+"""The share of readings that must be the true ones for a rung to hold; a single number of a step that is wrong costs about as much."""
+
+
+def grade(context: GradingContext) -> Score:
+    """Root mean squared error; in the details, the rungs that hold and the first that does not.
+
+    Raises:
+        InvalidSubmission: the table is not one row for each row of the test, with a target and a reading after every step.
+    """
+    assert context.private is not None, "a ladder has data"
+    answers = pl.read_csv(context.private / "answers.csv")
+    steps = [column for column in answers.columns if column.startswith("step_")]
+    columns: dict[str, Kind] = {"target": Number(-1e6, 1e6), **{step: Number(-1e9, 1e9) for step in steps}}
+    found = align(context.submission.read_bytes("submission.csv"), "submission.csv", ids=answers["id"], id_column="id", columns=columns)
+    error = found["target"] - answers["target"].to_numpy()
+    shares = [float((found[step] % MODULUS == answers[step].to_numpy()).mean()) for step in steps]
+    holds = [share >= ENOUGH for share in shares]
+    reached = holds.index(False) if False in holds else len(holds)
+    return Score(
+        value=float(np.sqrt(np.mean(error**2))),
+        details={
+            "rungs": len(steps),
+            "rungs_reached": reached,
+            "broke_at_rung": reached + 1 if reached < len(steps) else None,
+            "share_right_after_step": [round(share, 4) for share in shares],
+        },
+    )

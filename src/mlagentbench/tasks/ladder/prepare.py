@@ -1,0 +1,74 @@
+"""A ladder's files, made from a seed: the mini's is fixed, and the full one is drawn anew at every preparation."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mlagentbench.tasks.ladder.world import ECHO, KINDS, LINKS, MODULUS, Kind, Size, World, make, noisy
+
+MINI = Size(train=1500, test=600, references=300, columns=6, levels=16)
+FULL = Size(train=6000, test=2500, references=500, columns=8, levels=24)
+
+BY_COLUMN = "depends on one of the columns with few values; which column, and the number for each of its values, is not recorded."
+NOTES: dict[Kind, str] = {
+    "offset": f"A number is added to the reading. It {BY_COLUMN}",
+    "gain": f"The reading is multiplied by a number. It {BY_COLUMN}",
+    "drift": f"A number times `day` is added to the reading. The number {BY_COLUMN}",
+    "partner": "A number times another row's reading, as it is before this step, is added to the reading. The other row's id is in one of"
+    f" the columns {', '.join(f'`{name}`' for name in LINKS)}. Which one it is, and the number, the same for all rows, is not recorded.",
+    "echo": f"A number is added to the reading. It depends on the tens (0 to {MODULUS // ECHO}) of the reading before the step before this"
+    " one; the numbers are not recorded.",
+}
+
+
+def write_full(rungs: int, public: Path, private: Path) -> None:
+    """Write a ladder that nobody has seen before."""
+    write(rungs, FULL, secrets.randbits(48), public, private)
+
+
+def write_mini(rungs: int, public: Path, private: Path, seed: int) -> None:
+    """Write a small ladder."""
+    write(rungs, MINI, seed, public, private)
+
+
+def write(rungs: int, size: Size, seed: int, public: Path, private: Path) -> None:
+    """Write what the agent sees, and the test's targets with the right readings after every step."""
+    world = make(rungs, size, seed)
+    data = public / "data"
+    data.mkdir()
+    pl.DataFrame({"id": np.arange(len(world.target)), **world.table}).write_csv(data / "readings.csv")
+    pl.DataFrame({"id": world.train, "target": world.target[world.train]}).write_csv(data / "train.csv")
+    pl.DataFrame({"id": world.test}).write_csv(data / "test.csv")
+    _references(world, np.random.default_rng([seed, rungs, 1])).write_csv(data / "references.csv")
+    (data / "notes.md").write_text(notes(rungs), encoding="utf-8")
+    steps = {f"step_{number}": reading[world.test] for number, reading in enumerate(world.readings[1:], 1)}
+    pl.DataFrame({"id": world.test, "target": world.target[world.test], **steps}).write_csv(private / "answers.csv")
+    (private / "seed.json").write_text(json.dumps({"seed": seed, "rungs": rungs, "size": size._asdict()}) + "\n", encoding="utf-8")
+
+
+def notes(rungs: int) -> str:
+    """What is known of the steps."""
+    lines = [f"{number}. {NOTES[kind]}" for number, kind in enumerate(KINDS[rungs], 1)]
+    return "\n".join(
+        [
+            "# The steps from raw to true readings",
+            "",
+            f"All arithmetic is on whole numbers modulo {MODULUS}. The steps are taken in this order:",
+            "",
+            *lines,
+            "",
+        ]
+    )
+
+
+def _references(world: World, rng: np.random.Generator) -> pl.DataFrame:
+    parts = [
+        pl.DataFrame({"step": np.full(len(rows), number), "id": rows, "reference": noisy(world.readings[number][rows], rng)})
+        for number, rows in enumerate(world.references, 1)
+    ]
+    return pl.concat(parts)
