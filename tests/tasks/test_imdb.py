@@ -15,6 +15,7 @@ from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.imdb import prepare
 from mlagentbench.tasks.imdb.reviews import BLAME, PRAISE
 from mlagentbench.tasks.prepare import Prepared
+from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini, score
 
 
@@ -76,51 +77,41 @@ def test_numbers_that_are_no_probabilities_are_refused_by_their_row(
         score(task, data, table(answers, positive, negative), tmp_path)
 
 
-def real(folder: Path, reviews: int) -> tuple[Path, Path]:
+def real(mirror: Mirror, reviews: int) -> dict[str, pl.DataFrame]:
     """What Hugging Face holds, smaller: reviews with the negative ones first, and the model's files."""
-    dataset, model = folder / "dataset", folder / "model"
-    (dataset / "plain_text").mkdir(parents=True)
-    model.mkdir()
-    for split, path in prepare.SPLITS.items():
+    found = {}
+    for split, file in prepare.SPLITS.items():
         texts = [f'{split} {number}: "good",<br /><br />or\nso, they said — café' for number in range(reviews)]
-        labels = [int(number >= reviews // 2) for number in range(reviews)]
-        pl.DataFrame({"text": texts, "label": labels}).write_parquet(dataset / path)
-    for file in (*prepare.MODEL_FILES, "pytorch_model.bin"):
-        (model / file).write_text(f"{file} as it is\n")
-    return dataset, model
+        found[split] = pl.DataFrame({"text": texts, "label": [int(number >= reviews // 2) for number in range(reviews)]})
+        held = mirror.root / "huggingface.co/datasets/stanfordnlp/imdb/resolve" / prepare.REVIEWS[1] / file
+        held.parent.mkdir(parents=True, exist_ok=True)
+        found[split].write_parquet(held)
+    for file in prepare.MODEL_FILES:
+        held = mirror.root / "huggingface.co/distilbert/distilbert-base-uncased/resolve" / prepare.MODEL[1] / file
+        held.parent.mkdir(parents=True, exist_ok=True)
+        held.write_text(f"{file} as it is\n")
+    return found
 
 
-def test_the_real_files_become_the_same_layout_with_their_labels_withheld(
-    tmp_path: Path, public: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dataset, model = real(tmp_path / "hub", 60)
-    asked = []
-
-    def hugging_face(repo: str, files: Sequence[str], *, kind: str = "dataset", revision: str) -> Path:
-        asked.append((repo, kind))
-        assert len(revision) == 40
-        return dataset if kind == "dataset" else model
-
-    monkeypatch.setattr(prepare, "hugging_face", hugging_face)
+def test_the_real_files_become_the_same_layout_with_their_labels_withheld(mirror: Mirror, tmp_path: Path, public: Path) -> None:
+    held = real(mirror, 60)
     made = folders(tmp_path / "made")
     assert made.public is not None and made.private is not None
     prepare.full(made.public, made.private)
-    assert asked == [("stanfordnlp/imdb", "dataset"), ("distilbert/distilbert-base-uncased", "model")]
     names = [{path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} for root in (made.public, public)]
     assert names[0] == names[1]
     for file in prepare.MODEL_FILES:
-        assert (made.public / "distilbert" / file).read_bytes() == (model / file).read_bytes()
+        assert (made.public / "distilbert" / file).read_text() == f"{file} as it is\n"
 
     test = pl.read_csv(made.public / "data" / "test.csv")
     answers = pl.read_csv(made.private / "answers.csv")
     assert test.columns == ["idx", "text"] and test["idx"].to_list() == answers["idx"].to_list() == list(range(60))
-    known = pl.read_parquet(dataset / prepare.SPLITS["test"])
-    assert test.join(answers, on="idx").select("text", "label").sort("text").equals(known.sort("text")), "each label is still its text's"
+    assert test.join(answers, on="idx").select("text", "label").sort("text").equals(held["test"].sort("text")), (
+        "each label is still its text's"
+    )
     assert 10 < answers["label"].head(30).sum() < 20, "the labels do not lie in the original's order"
     train = pl.read_csv(made.public / "data" / "train.csv")
-    assert train.columns == ["idx", "text", "label"] and set(train["text"]) == set(
-        pl.read_parquet(dataset / prepare.SPLITS["train"])["text"]
-    )
+    assert train.columns == ["idx", "text", "label"] and set(train["text"]) == set(held["train"]["text"])
 
 
 def test_single_words_tell_little_of_a_made_up_review_and_pairs_much(public: Path, answers: pl.DataFrame) -> None:
