@@ -46,6 +46,18 @@ def test_what_the_cache_holds_is_listed_with_sizes(filled: Path, tmp_path: Path)
     assert "5.0 kB" in shown and URL in shown and str(filled) in shown
 
 
+def test_many_downloads_from_one_place_are_one_row(mirror: Mirror, tmp_path: Path) -> None:
+    urls = [f"https://example.org/{number}.png" for number in range(30)]
+    for url in urls:
+        mirror.add(url, b"png")
+    body = f"from mlagentbench.tasks import fetch\n\ndef full(public, private):\n    for url in {urls}:\n        fetch.download(url)\n"
+    make_task(tmp_path / "tasks", body)
+    assert mlab("prepare", "tiny", "--task-path", tmp_path / "tasks").returncode == 0
+    shown = mlab("cache", "list", "--task-path", tmp_path / "tasks").stdout
+    assert shown.count("https://") == 1 and ".png and 29 more" in shown
+    assert len(listed(tmp_path)) == 31
+
+
 def test_data_whose_code_changed_is_out_of_date(filled: Path, tmp_path: Path) -> None:
     make_task(tmp_path / "tasks", PREPARE + "# changed\n", more=DATA)
     assert ("prepared", "tiny", "mini", "out of date") in listed(tmp_path)

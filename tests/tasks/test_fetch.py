@@ -20,7 +20,7 @@ import pytest
 from rich.console import Console
 
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks import fetch, transfer
+from mlagentbench.tasks import display, fetch, transfer
 from mlagentbench.tasks.spec import TaskSpec
 from tests.mirror import Cut, Mirror, Redirect, Slow, Status, Wrong, serve
 
@@ -236,6 +236,16 @@ def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(mirror: Mirror) -
     assert len(mirror.requests) == 2
 
 
+def test_many_downloads_without_a_published_checksum_are_one_line(mirror: Mirror, tmp_path: Path) -> None:
+    screen = io.StringIO()
+    with fetch.fetching(spec({}), tmp_path / "cache", Console(file=screen)):
+        for number in range(12):
+            mirror.add(f"https://example.org/{number}.png", CONTENT)
+            fetch.download(f"https://example.org/{number}.png")
+    assert screen.getvalue().startswith("https://example.org/0.png and 11 more: no checksum is published")
+    assert screen.getvalue().count("\n") == 1
+
+
 def test_files_of_one_name_do_not_meet(mirror: Mirror) -> None:
     other = "https://example.org/other/train.csv"
     mirror.add(URL, CONTENT)
@@ -362,9 +372,10 @@ def test_a_download_that_was_killed_is_gone_on_with(mirror: Mirror, tmp_path: Pa
     assert kept(tmp_path) == ["train.csv"]
 
 
-def test_a_terminal_shows_a_bar_and_a_file_shows_lines(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_terminal_shows_a_bar_and_a_file_shows_lines(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "LARGE", 200_000)
     mirror.add(URL, CONTENT)
-    for terminal, expected in ((True, "━"), (False, "train.csv: downloading\ntrain.csv: 300.0 kB\n")):
+    for terminal, expected in ((True, "━"), (False, "train.csv: downloading 300.0 kB\ntrain.csv: 300.0 kB, done\n")):
         screen = io.StringIO()
         console = Console(file=screen, force_terminal=terminal, width=100)
         with fetch.fetching(spec({}), tmp_path / f"cache {terminal}", console):

@@ -20,6 +20,7 @@ from rich.console import Console
 from mlagentbench.errors import TaskError
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
 from mlagentbench.tasks.extras import require_extras
+from mlagentbench.tasks.inventory import entries
 from mlagentbench.tasks.prepare import prepare, prepared
 from mlagentbench.tasks.sources import sources
 from tests.mirror import Cut, Mirror
@@ -212,6 +213,20 @@ def test_metadata_tells_nothing_of_what_is_in_a_file(tmp_path: Path, cache: Path
     assert {path.name for path in public.iterdir()} == {"pictures", "records"}
 
 
+def test_links_to_downloads_stay_links(mirror: Mirror, tmp_path: Path, cache: Path) -> None:
+    urls = [f"https://example.org/{number}.png" for number in (2, 0, 1)]
+    for url in urls:
+        mirror.add(url, url.encode())
+    body = f"import os\nfrom mlagentbench.tasks import fetch\n\ndef full(public, private):\n    for url in {urls}:\n"
+    body += "        path = fetch.download(url)\n        os.link(path, public / path.name)\n"
+    made = prepare(make_task(tmp_path, body), "full", cache)
+    assert made.data.public is not None
+    assert {path.stat().st_nlink for path in made.data.public.iterdir()} == {2}
+    prepared_data, *downloads = entries(cache)
+    assert prepared_data.size < 2000, "its own record alone"
+    assert sum(entry.size for entry in downloads) == sum(map(len, urls))
+
+
 @pytest.mark.parametrize("thing", ["os.symlink('/etc/passwd', public / 'x')", "os.mkfifo(public / 'x')"])
 def test_prepared_data_holds_files_only(tmp_path: Path, cache: Path, thing: str) -> None:
     task = make_task(tmp_path, f"import os\n\ndef mini(public, private, seed):\n    {thing}\n")
@@ -245,7 +260,7 @@ def test_real_data_is_announced_with_its_size_its_licence_and_its_terms(mirror: 
     assert "tiny: 1.0 MB to download, 2.0 MB of disk in" in told
     assert "licence: CC BY 4.0" in told
     assert "https://example.org/terms" in told
-    assert told.index("licence") < told.index("downloading")
+    assert told.index("licence") < told.index("no checksum is published")
     prepared(task, "full", cache)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
@@ -42,14 +44,27 @@ def list_cache(cache: Path | None, task_paths: Sequence[Path], as_json: bool) ->
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("task", "data", "size", "", "where"):
         table.add_column(heading, justify="right" if heading == "size" else "left", no_wrap=heading != "where", overflow="fold")
-    for entry, state in found:
-        where = str(entry.path.relative_to(cache)) if entry.kind != "download" else entry.name
-        table.add_row(Text(entry.task or "-"), entry.variant or "download", size(entry.size), state, Text(where))
+    for task, data, count, state, where in _rows(found, cache):
+        table.add_row(Text(task), data, size(count), state, Text(where))
     console = Console()
     if found:
         console.print(table)
         console.print()
     console.print(Text(f"{size(sum(entry.size for entry, _ in found))} in {cache}"), soft_wrap=True)
+
+
+def _rows(found: Iterable[tuple[Entry, str]], cache: Path) -> Iterator[tuple[str, str, int, str, str]]:
+    """Task, data, bytes, state and place: a row an entry, but one for all downloads of a task from one host."""
+
+    def host(pair: tuple[Entry, str]) -> tuple[object, ...]:
+        entry, state = pair
+        return (entry.task, urlsplit(entry.name).hostname, state) if entry.kind == "download" else (entry.path,)
+
+    for _, group in itertools.groupby(found, host):
+        (entry, state), *more = group
+        where = entry.name if entry.kind == "download" else str(entry.path.relative_to(cache))
+        count = entry.size + sum(other.size for other, _ in more)
+        yield entry.task or "-", entry.variant or "download", count, state, where + (f" and {len(more):,} more" if more else "")
 
 
 @cache_group.command("clear")

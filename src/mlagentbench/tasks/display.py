@@ -13,6 +13,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from mlagentbench.tasks.transfer import Advance
 
+LARGE = 10_000_000
+"""Bytes of a file that gets lines of its own where there is no terminal."""
+
 
 class Display:
     """Where fetching is shown. Several threads may show theirs at once.
@@ -41,15 +44,18 @@ class Display:
             with self._bar(f"{name}: {what}") as advance:
                 yield advance
         else:
-            arrived = 0
+            arrived, told = 0, False
 
             def count(have: int, total: int | None) -> None:
-                nonlocal arrived
+                nonlocal arrived, told
                 arrived = have
+                if not told and max(have, total or 0) >= LARGE:
+                    told = True
+                    self.say(f"{name}: {what}" + (f" {decimal(total)}" if total else ""))
 
-            self.say(f"{name}: {what}")
             yield count
-            self.say(f"{name}: {decimal(arrived)}")
+            if told:
+                self.say(f"{name}: {decimal(arrived)}, done")
 
     @contextmanager
     def other(self, name: str) -> Iterator[bool]:

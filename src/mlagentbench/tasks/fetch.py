@@ -6,7 +6,10 @@
 
 Everything is kept in the cache, shared by tasks, and never fetched twice. A file is checked against the checksum that its task publishes
 (`[data.checksums]` in task.toml); one without is known by the checksum that it had the first time. Which task is asking is known by
-`fetching`, which `prepare` holds around `full`.
+`fetching`, which `prepare` holds around `full`. Of many small files several threads may fetch:
+
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(pool.map(fetch.download, urls))
 
 `$MLAB_MIRROR`, such as `http://127.0.0.1:8000`, has `https://<host>/<path>` fetched from `<mirror>/<host>/<path>`.
 """
@@ -52,6 +55,8 @@ class Fetching(NamedTuple):
     task: str | None
     checksums: Mapping[str, str]
     display: Display
+    unpublished: list[DownloadRecord]
+    """Of what has come, those whose checksum was not published, and is now recorded."""
 
 
 class DownloadRecord(Record):
@@ -103,7 +108,7 @@ def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Ite
         cache: where to keep what is fetched.
         console: where to show it; None for nowhere.
     """
-    now = Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console))
+    now = Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console), [])
     token = _fetching.set(now)
     _active.append(now)
     try:
@@ -111,6 +116,18 @@ def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Ite
     finally:
         _active.remove(now)
         _fetching.reset(token)
+        _tell_unpublished(now)
+
+
+def _tell_unpublished(here: Fetching) -> None:
+    """Say whose checksums are only what they were the first time."""
+    if here.unpublished:
+        first, *more = here.unpublished
+        files = f"{first.url} and {len(more):,} more" if more else first.url
+        those = "those of these downloads are" if more else "that of this download is"
+        checksum = "" if more else f": sha256:{first.sha256}"
+        here.display.say(f"{files}: no checksum is published, so {those} recorded, for the next{checksum}")
+        here.unpublished.clear()
 
 
 def download(url: str, *, name: str | None = None) -> Path:
@@ -224,7 +241,7 @@ def _here() -> Fetching:
     here = _fetching.get()
     if here is None and len(_active) > 1:
         raise TaskError("a thread fetches, and several tasks are being prepared: run it in contextvars.copy_context() of `full`")
-    return here or next(iter(_active), None) or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)))
+    return here or next(iter(_active), None) or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)), [])
 
 
 @contextmanager
@@ -267,7 +284,9 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
         record = DownloadRecord(url=wanted.url, sha256=digest(place), size=place.stat().st_size, published=expected.published)
         write_record(record_path, record)
         if record.published is None:
-            here.display.say(f"{wanted.name}: no checksum is published, so this download's is recorded: sha256:{record.sha256}")
+            here.unpublished.append(record)
+            if here not in _active:
+                _tell_unpublished(here)
     return place
 
 

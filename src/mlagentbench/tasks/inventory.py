@@ -44,7 +44,7 @@ def entries(cache: Path) -> Iterator[Entry]:
             unfinished = name.startswith(".")
             kind: Literal["unfinished", "prepared"] = "unfinished" if unfinished else "prepared"
             known: Variant = "mini" if variant == "mini" else "full"
-            yield Entry(kind, key, task, known, path, _size(path), f"prepare-{task}-{variant}")
+            yield Entry(kind, key, task, known, path, _size(path, own=True), f"prepare-{task}-{variant}")
     for path in sorted(cache.glob("downloads/*")):
         source = read_record(path / Source.NAME, Source)
         size = _size(path)
@@ -87,13 +87,20 @@ def remove(entry: Entry, cache: Path) -> bool:
     return True
 
 
-def _size(folder: Path) -> int:
-    """The bytes of all files in a folder but its records of downloads."""
+def _size(folder: Path, *, own: bool = False) -> int:
+    """The bytes of all files in a folder but its records of downloads.
+
+    Args:
+        folder: the folder.
+        own: leave out files that are links to others, such as to downloads; removing them makes no room.
+    """
     paths = (path for path in folder.rglob("*") if path.is_file() and not is_record(path))
     total = 0
     for path in paths:
         try:
-            total += path.stat().st_size
+            status = path.stat()
         except FileNotFoundError:
             continue  # of a preparation that goes on
+        if not own or status.st_nlink == 1:
+            total += status.st_size
     return total

@@ -2,6 +2,8 @@
 
 Answers leak by more than contents: who makes a class's images one after the other leaves their order in the times and inodes of the files,
 whatever their names are. Both are visible in every sandbox, since it shows the very files.
+
+Links to downloads stay links: their inodes tell the order in which they were published. Where that tells something, copy them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def level(folder: Path) -> None:
             mode = entry.stat(follow_symlinks=False).st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise TaskError(f"{entry.path} is neither file nor folder; prepared data holds nothing else")
-        for some in ([entry for entry in entries if entry.is_file()], [entry for entry in entries if entry.is_dir()]):
+        files = [entry for entry in entries if entry.is_file() and entry.stat().st_nlink == 1]
+        for some in (files, [entry for entry in entries if entry.is_dir()]):
             if not _in_order([entry.inode() for entry in some]):
                 _remake([entry.name for entry in some], Path(path))
     # Last of all and by name: setting these sets the time of change, which nobody can choose.
