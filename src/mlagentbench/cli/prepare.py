@@ -66,7 +66,7 @@ def prepare_tasks(
         seconds = time.monotonic() - started
         told.append(_facts(task, variant, preparation, seconds))
         if not as_json:
-            click.echo(_line(task, variant, preparation, seconds))
+            click.echo(_line(task, variant, preparation, seconds, max(len(each.id) for each in tasks)))
     if as_json:
         click.echo(json.dumps(told, indent=1))
     elif cache is not None and cache != cache_directory():
@@ -74,11 +74,11 @@ def prepare_tasks(
     return USAGE if failures else 0
 
 
-def _line(task: Task, variant: Variant, preparation: Preparation, seconds: float) -> str:
+def _line(task: Task, variant: Variant, preparation: Preparation, seconds: float, width: int) -> str:
     if preparation.record is None:
-        return f"{task.id:<20} {variant:<4}  no data to prepare"
+        return f"{task.id:<{width}} {variant:<4}  no data to prepare"
     took = duration(seconds) if preparation.made else "was there"
-    return f"{task.id:<20} {variant:<4} {size(preparation.record.public_size):>10} {took:>12}  {preparation.place}"
+    return f"{task.id:<{width}} {variant:<4} {size(preparation.record.public_size):>10} {took:>12}  {preparation.place}"
 
 
 def _facts(task: Task, variant: Variant, preparation: Preparation, seconds: float) -> dict[str, object]:

@@ -34,8 +34,9 @@ from mlagentbench.run.gradings import task_digest
 from mlagentbench.sandbox import isolation, process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Execution, Mount
 from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.prepare import Prepared, cache_directory, prepared
+from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.proofs import Files
 from mlagentbench.tasks.spec import TaskSpec, Variant
 from mlagentbench.workspace.paths import Workspace, lay

@@ -26,8 +26,7 @@ from rich.filesize import decimal
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.tasks import sources
-from mlagentbench.tasks.cache import cache_directory as cache_directory
-from mlagentbench.tasks.cache import locked, read_record, unwritable, write_record
+from mlagentbench.tasks.cache import cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.checksums import digest
 from mlagentbench.tasks.display import Display
