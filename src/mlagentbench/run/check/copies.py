@@ -34,6 +34,8 @@ HEADER = 128
 MAX_BYTES = 1 << 30
 """Of public data that is looked through; of more, the first so many."""
 HISTORY = frozenset({".git", ".hg", ".svn"})
+JOINS = {"rows": b"\n", "lines": b"\n", "a list": b", "}
+"""What stands between two values, by the way in which they are written; nothing in arrays."""
 GAP = b"\0\xff\0\xff"
 
 
@@ -93,9 +95,9 @@ def _answers_in(haystack: _Haystack, answers: Answers) -> Iterator[str]:
         for order in orders.values():
             ordered = [values[row] for row in order]
             spans = list(_spans(ordered, bits))
-            for encoding, pieces in _encodings(ordered).items():
-                join = "\n" if encoding == "lines" else ", " if encoding == "a list" else ""
-                needles = [_joined(pieces[start:end], join) for start, end in spans]
+            named = [f"{ids[int(row)]},{values[row]}".encode() for row in order]
+            for encoding, pieces in {"rows": named, **_encodings(ordered)}.items():
+                needles = [JOINS.get(encoding, b"").join(pieces[start:end]) for start, end in spans]
                 places = [place for place in (haystack.where(needle) for needle in needles) if place]
                 if len(places) >= max(1, len(needles) / 2):
                     yield f"{places[0]} holds the answers ({name}) as {encoding}"
@@ -117,10 +119,6 @@ def _encodings(values: list[str]) -> dict[str, list[bytes]]:
     if whole and numbers.min() >= 0 and numbers.max() < 256:
         found["a pickled list"] = [b"K" + bytes([int(value)]) for value in numbers]
     return found
-
-
-def _joined(pieces: list[bytes], join: str) -> bytes:
-    return join.encode().join(pieces) + (b"\n" if join == "\n" else b"")
 
 
 def _number(value: str) -> float:
