@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, get_args
 
-from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
+from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
 from inspect_ai.model import Model as InspectModel
+from inspect_ai.tool import Tool, ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError, suspend_working_limit
 
 from mlagentbench.engine.patience import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
@@ -24,6 +25,23 @@ LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "
 """Inspect's limits by our names."""
 IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
 """Providers that compute here, as long as it takes; there is no request that could be given up."""
+
+
+class Question(NamedTuple):
+    """What Inspect's models are asked by: a conversation, and the tools that the reply may call."""
+
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolInfo | Tool] = ()
+    tool_choice: ToolChoice | None = None
+    config: GenerateConfig = GenerateConfig()
+
+
+class Answer(NamedTuple):
+    """What came back, as Inspect gives it, and what it took."""
+
+    output: ModelOutput
+    usage: Usage
+    waited: float
 
 
 class RoleModel:
@@ -64,6 +82,21 @@ class RoleModel:
             ModelFailed: the provider refused the request, or failed for longer than our patience, or until it was cancelled.
             LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
         """
+        config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
+        answer = await self.answer(Question([ChatMessageUser(content=prompt)], config=config))
+        return self.reply(answer, answer.output.completion)
+
+    def reply(self, answer: Answer, text: str) -> Reply:
+        """An answer as the core knows it."""
+        return Reply(text, answer.usage, self.name, truncated=answer.output.stop_reason == "max_tokens", waited=answer.waited)
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer a conversation.
+
+        Raises:
+            ModelFailed: as by `generate`.
+            LimitReached: as by `generate`.
+        """
         # Taken before anything is awaited: several questions may be asked at once.
         position, self._position = self._position, self._position + 1
         started = time.monotonic()
@@ -74,7 +107,7 @@ class RoleModel:
             while True:
                 requests += 1
                 try:
-                    output = await self._request(prompt, options, position, usages)
+                    output = await self._request(question, position, usages)
                     break
                 except Trouble as new:
                     trouble = new
@@ -92,25 +125,20 @@ class RoleModel:
             raise self._given_up(trouble, requests, time.monotonic() - started) from None
         ended = time.monotonic()
         waited = self._waits.add(started, ended - (output.time or 0.0))
-        return Reply(output.completion, Usage.total(usages), self.name, truncated=output.stop_reason == "max_tokens", waited=waited)
+        return Answer(output, Usage.total(usages), waited)
 
-    async def _request(self, prompt: str, options: GenerateOptions, position: int, usages: list[Usage]) -> ModelOutput:
+    async def _request(self, question: Question, position: int, usages: list[Usage]) -> ModelOutput:
         """Ask once, and note what it cost, whatever the reply is worth.
 
         Raises:
             Trouble: no reply came.
             LimitReached: the prompt is too long, or a limit set through Inspect was reached.
         """
-        config = GenerateConfig(
-            temperature=options.temperature,
-            max_tokens=options.max_tokens,
-            stop_seqs=list(options.stop) or None,
-            max_retries=0,
-            attempt_timeout=None if self.name.split("/")[0] in IN_PROCESS else self._patience.request,
-        )
+        attempt_timeout = None if self.name.split("/")[0] in IN_PROCESS else self._patience.request
+        config = question.config.merge(GenerateConfig(max_retries=0, attempt_timeout=attempt_timeout))
         try:
             with turn(self._role, position):
-                output = await self._model.generate([ChatMessageUser(content=prompt)], config=config)
+                output = await self._model.generate(list(question.messages), question.tools, question.tool_choice, config)
         except MLAgentBenchError:
             raise
         except LimitExceededError as limit:

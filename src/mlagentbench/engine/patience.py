@@ -1,6 +1,6 @@
 """How long a provider that fails is asked again, and what its failures mean.
 
-One loop does all asking again, `RoleModel.generate` in `engine/model.py`. Inspect is told not to (`max_retries=0`): by itself it asks for
+One loop does all asking again, `RoleModel.answer` in `engine/model.py`. Inspect is told not to (`max_retries=0`): by itself it asks for
 ever, waits up to half an hour between two requests, takes no note of Retry-After, and gives up at once on a reply that is none. What it is
 used for is its judgement, which failures may pass: 408, 429 and all of 5xx, lost connections, and timeouts. Below it the clients of OpenAI
 and Anthropic each ask up to twice more, after half a second to eight; that is part of one request here.
@@ -131,7 +131,8 @@ def check_reply(output: ModelOutput, api: ModelAPI) -> None:
     if len(output.completion) > LONGEST_REPLY:
         raise Trouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
     # Thinking that took all the tokens leaves no text, and is the model's own doing; a script's reply is what its author wrote.
-    if not output.completion.strip() and output.stop_reason != "max_tokens" and not isinstance(api, ScriptedAPI):
+    nothing = not output.completion.strip() and not output.message.tool_calls
+    if nothing and output.stop_reason != "max_tokens" and not isinstance(api, ScriptedAPI):
         raise Trouble("an empty reply", spoiled=True)
 
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
@@ -30,6 +30,7 @@ from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
 
 T = TypeVar("T")
+Ask = Callable[[Model], Awaitable[Reply]]
 
 UNKNOWN_CONTEXT = 16_000
 """Tokens that a model is taken to have where nobody says."""
@@ -81,6 +82,8 @@ class Environment:
         self._steps = directory.steps()
         self.ended = bool(self._steps) and "final_answer" in self._steps[-1].details
         """True once a final answer was given; nothing can be executed after it."""
+        self.sampling: Mapping[Role, Mapping[str, Any]] = {}
+        """What an agent chooses of `GenerateOptions` for the questions that actions ask, by role."""
         self.usage: dict[Role, Usage] = directory.usage()
         """Tokens and cost by role, those of an earlier process included."""
         self._directory = directory
@@ -194,17 +197,34 @@ class Environment:
             LimitReached: a limit of the run, or what the model can read, was reached.
             ModelFailed: the provider failed for good.
         """
+        return await self.consult(lambda model: model.generate(prompt, options), prompt, lambda reply: parse(reply.text))
+
+    async def consult(self, ask: Ask, prompt: str, parse: Callable[[Reply], T], *, purpose: str = "agent") -> T:
+        """Have the agent's model asked in the agent's own way, and read its reply; recorded, counted and limited as by `ask_agent`.
+
+        Args:
+            ask: asks the model. An agent that knows what kind of model it is may ask by more than a prompt.
+            prompt: what it asks, for the record.
+            parse: reads the reply; it raises ResponseFormatError for one that holds no action.
+            purpose: who asks, for the record.
+
+        Raises:
+            ResponseFormatError: the reply holds no action; the message says what to mend. Ask again with it.
+            FormatFailure: it was the fifth such reply in a row.
+            LimitReached: a limit of the run, or what the model can read, was reached.
+            ModelFailed: the provider failed for good.
+        """
         self._check_limits()
-        reply, seconds = await self._generate("agent", prompt, options)
+        reply, seconds = await self._generate("agent", ask)
         try:
-            answer = parse(reply.text)
+            answer = parse(reply)
         except ResponseFormatError as error:
-            self._keep("agent", "agent", prompt, reply, seconds, rejected=str(error))
+            self._keep("agent", purpose, prompt, reply, seconds, rejected=str(error))
             self._tally.malformed += 1
             if self._tally.malformed >= MOST_MALFORMED:
                 raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {str(error).splitlines()[0]}") from None
             raise
-        self._keep("agent", "agent", prompt, reply, seconds)
+        self._keep("agent", purpose, prompt, reply, seconds)
         return answer
 
     async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
@@ -217,7 +237,7 @@ class Environment:
         """
         self._check_limits()
         try:
-            reply, seconds = await self._generate(role, prompt, options)
+            reply, seconds = await self._generate(role, lambda model: model.generate(prompt, options))
         except LimitReached as limit:
             if limit.ended != "limit_context":
                 raise
@@ -304,13 +324,13 @@ class Environment:
             return Observation(str(error), "error")
         return Observation(observation) if isinstance(observation, str) else observation
 
-    async def _generate(self, role: Role, prompt: str, options: GenerateOptions) -> tuple[Reply, float]:
+    async def _generate(self, role: Role, ask: Ask) -> tuple[Reply, float]:
         model: Model = getattr(self._models, role)
         self.listener.activity(f"asking {model.name}")
         started = time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, self.seconds_left)):
-                reply = await model.generate(prompt, options)
+                reply = await ask(model)
         except TimeoutError:
             raise LimitReached("limit_time", f"the run's {self.limits.time:g} seconds are used up") from None
         return reply, time.monotonic() - started
