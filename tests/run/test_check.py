@@ -153,7 +153,7 @@ def test_files_that_tell_by_their_times_or_sizes_are_caught(
     plant("prepare.py", "    frame.tail(", FILES.format(order=order, content=content, more=more) + "    frame.tail(")
     found = failures(checked(task))
     assert found.keys() == {"metadata"}
-    assert f"{expected} of public files tells strength" in found["metadata"]
+    assert f"{expected} of batches tells strength" in found["metadata"]
 
 
 # ------------------------------------------------------------------------------------------------ data

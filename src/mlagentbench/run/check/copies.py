@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import math
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -34,8 +35,10 @@ HEADER = 128
 MAX_BYTES = 1 << 30
 """Of public data that is looked through; of more, the first so many."""
 HISTORY = frozenset({".git", ".hg", ".svn"})
-JOINS = {"rows": b"\n", "lines": b"\n", "a list": b", "}
+JOINS = {"rows": b"\n", "lines": b"\n", "a list": b", ", "a dense list": b","}
 """What stands between two values, by the way in which they are written; nothing in arrays."""
+SAYS = 256
+"""Bytes to which a file must come when it is compressed, that it says anything: one of zeros is equal to another."""
 GAP = b"\0\xff\0\xff"
 
 
@@ -105,8 +108,10 @@ def _answers_in(haystack: _Haystack, answers: Answers) -> Iterator[str]:
 
 def _encodings(values: list[str]) -> dict[str, list[bytes]]:
     """Ways in which values are written one after the other."""
-    found = {"lines": [value.encode() for value in values], "a list": [value.encode() for value in values]}
     numbers = np.array([_number(value) for value in values])
+    bare = [value.encode() for value in values]
+    quoted = [b'"' + value + b'"' for value in bare] if np.isnan(numbers).any() else bare
+    found = {"lines": bare, "a list": quoted, "a dense list": quoted}
     if np.isnan(numbers).any():
         numbers = np.unique(values, return_inverse=True)[1].astype(np.float64)  # classes by their places
     whole = bool((numbers == np.round(numbers)).all())
@@ -153,7 +158,7 @@ def _files_in(haystack: _Haystack, private: Path, public: Path, answers: Answers
         name = f"private/{path.relative_to(private).as_posix()}"
         table = _is_table(path)
         same = haystack.digests.get(hashlib.sha256(data).hexdigest())
-        if same and not (table and answers is not None and not _holds_answers(path, data, answers)):
+        if same and len(zlib.compress(data)) >= SAYS and not (table and answers is not None and not _holds_answers(path, data, answers)):
             yield f"{name} is also {same}"
         elif not table:
             needles = _raw_stretches(data, max(4, RAW_STRETCHES // len(files)))

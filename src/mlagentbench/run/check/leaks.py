@@ -8,6 +8,7 @@ text, or in what only a program can open.
 
 from __future__ import annotations
 
+import os
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -127,24 +128,28 @@ def _metadata(public: Path, answers: Answers) -> Finding:
     if answers.id_column is None:
         return skipped("metadata", "rows have no ids by which files could be named")
     orders: list[Column] = []
-    sizes: list[Column] = []
+    others: list[Column] = []
     paths = [path for path in sorted(public.rglob("*")) if path.is_file()]
-    status = {path.relative_to(public).as_posix(): path.stat() for path in paths}
-    orders += _by_file(ids, {name: found.st_mtime_ns for name, found in status.items()}, "the time of change", "public files")
-    orders += _by_file(ids, {name: found.st_ino for name, found in status.items()}, "the order in which they were made", "public files")
-    sizes += _by_file(ids, {name: found.st_size for name, found in status.items()}, "the size", "public files")
+    groups: dict[str, dict[str, os.stat_result]] = {}
+    for path in paths:
+        name = path.relative_to(public)
+        groups.setdefault(name.parts[0] if len(name.parts) > 1 else "public files", {})[name.as_posix()] = path.stat()
+    for where, files in groups.items():
+        orders += _by_file(ids, {name: found.st_mtime_ns for name, found in files.items()}, "the time of change", where)
+        orders += _by_file(ids, {name: found.st_ino for name, found in files.items()}, "the order in which they were made", where)
+        others += _by_file(ids, {name: found.st_size for name, found in files.items()}, "the size", where)
+        others += _folders(ids, list(files), where)
     for path in paths:
         members = _members(path)
         where = path.relative_to(public).as_posix()
         orders += _by_file(ids, {name: place for place, (name, _, _) in enumerate(members)}, "the order of members", where)
         orders += _by_file(ids, {name: time for name, _, time in members}, "the time of change of members", where)
-        sizes += _by_file(ids, {name: size for name, size, _ in members}, "the size of members", where)
-        status |= {f"{where}/{name}": path.stat() for name, _, _ in members}
-    folders = _folders(ids, list(status))
+        others += _by_file(ids, {name: size for name, size, _ in members}, "the size of members", where)
+        others += _folders(ids, [name for name, _, _ in members], where)
     told = [
         *_telling(orders, answers, (by_sorting,), ORDER),
         *_telling(orders, answers, (by_repeating,), ORACLE),
-        *_telling([*sizes, *folders], answers, (by_sorting, by_looking_up), ORACLE),
+        *_telling(others, answers, (by_sorting, by_looking_up), ORACLE),
     ]
     return _report("metadata", iter(told), "write files one after the other by id, all of one time, in folders that tell nothing")
 
@@ -160,14 +165,14 @@ def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str)
     return [Column(what, where, column)] if (~np.isnan(column)).sum() >= FEW_ROWS else []
 
 
-def _folders(ids: dict[str, int], names: list[str]) -> list[Column]:
+def _folders(ids: dict[str, int], names: list[str], where: str) -> list[Column]:
     column = np.full(len(ids), "", dtype=object)
     for name in names:
         row = _row(ids, name)
         if row is not None:
             # A folder of a row's own names it and nothing else.
             column[row] = "/".join(part for part in Path(name).parts[:-1] if part not in ids)
-    return [Column("the folder", "public files", column)] if (column != "").sum() >= FEW_ROWS else []
+    return [Column("the folder", where, column)] if (column != "").sum() >= FEW_ROWS else []
 
 
 def _row(ids: dict[str, int], name: str) -> int | None:

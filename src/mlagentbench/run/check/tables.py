@@ -150,7 +150,7 @@ def place_of(table: Table, answers: Answers) -> Array | None:
 def features(texts: pl.Series, name: str, place: str) -> Iterator[Column]:
     """What a text says without being understood: its number, its letters, its first and last character, its length."""
     texts = texts.fill_null("")
-    last_number = texts.str.extract(r"(\d+)\D*$").cast(pl.Float64, strict=False).fill_null(float("nan"))
+    last_number = texts.str.extract(r"(\d+(?:\.\d+)?)\D*$").cast(pl.Float64, strict=False).fill_null(float("nan"))
     yield Column(f"the last number in {name}", place, last_number.to_numpy())
     # The folder of a path is of such a kind, too.
     yield Column(f"{name} without its digits", place, texts.str.replace_all(r"\d", "").to_numpy())
@@ -298,9 +298,11 @@ def _parse(data: bytes, separator: str) -> pl.DataFrame | None:
 
 
 def _records(found: object) -> pl.DataFrame | None:
-    """Rows of a JSON list of flat objects, or the columns of an object of lists."""
+    """Rows of a JSON list of flat objects or of values, or the columns of an object of lists."""
     if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
         return _as_text(pl.DataFrame([{key: _flat(value) for key, value in row.items()} for row in found], infer_schema_length=None))
+    if isinstance(found, list) and found and not any(isinstance(value, list | dict) for value in found):
+        return pl.DataFrame({"value": [_flat(value) for value in found]})
     if isinstance(found, dict) and found and all(isinstance(column, list) for column in found.values()):
         if len({len(column) for column in found.values()}) > 1:
             return None
