@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mlagentbench.agents.base import find_agents, make_agent
-from mlagentbench.agents.research import LONG_OBSERVATION, ResearchAgent
+from mlagentbench.agents.research import ResearchAgent
+from mlagentbench.agents.research_options import LONG_OBSERVATION
 from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.errors import AgentError, FormatFailure, LimitReached
 from mlagentbench.model import ScriptedReply

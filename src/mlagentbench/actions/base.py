@@ -120,6 +120,8 @@ class ActionDefinition:
     perform: Perform
     hidden: bool = False
     """True for actions that prompts do not mention by default; they stay callable."""
+    high_level: bool = False
+    """True for what the paper calls high-level actions: made of several others, or of a model's help."""
 
     @property
     def tool_name(self) -> str:
@@ -167,7 +169,7 @@ class ActionDefinition:
         raise ActionError(f"{self.name}: {name} must be {kind}, not {json.dumps(value)[:80]}. Its arguments are: {self.usage}")
 
 
-def action(name: str, *, returns: str, hidden: bool = False) -> Callable[[Perform], ActionDefinition]:
+def action(name: str, *, returns: str, hidden: bool = False, high_level: bool = False) -> Callable[[Perform], ActionDefinition]:
     """Make an action of a function whose first parameter is the context and whose others are `Annotated[type, description]`."""
 
     def define(function: Perform) -> ActionDefinition:
@@ -177,7 +179,7 @@ def action(name: str, *, returns: str, hidden: bool = False) -> Callable[[Perfor
             for parameter in list(inspect.signature(function).parameters.values())[1:]
         }
         description = inspect.cleandoc(function.__doc__ or "")
-        return ActionDefinition(name, description, returns, parameters, function, hidden)
+        return ActionDefinition(name, description, returns, parameters, function, hidden, high_level)
 
     return define
 

@@ -32,7 +32,7 @@ nothing that the instruction does not ask for, the indentation included. Write n
 """
 
 
-@action("Inspect Script Lines", returns="The observation will be those lines, numbered.")
+@action("Inspect Script Lines", returns="The observation will be those lines, numbered.", high_level=True)
 async def inspect_script_lines(
     context: ActionContext,
     script_name: Annotated[str, "a script, with its folder"],
@@ -52,7 +52,7 @@ async def inspect_script_lines(
     return f"Lines {start_line_number} to {min(end_line_number, len(lines))} of {len(lines)} in {script_name}:\n{numbered}"
 
 
-@action("Edit Script (AI)", returns="The observation will be the change that was made, as a diff; check that it is right.")
+@action("Edit Script (AI)", returns="The observation will be the change that was made, as a diff; check that it is right.", high_level=True)
 async def edit_script(
     context: ActionContext,
     script_name: Annotated[str, "the script to edit, with its folder; a new one is made if there is none"],
@@ -69,7 +69,10 @@ async def edit_script(
 
 
 @action(
-    "Edit Script Segment (AI)", returns="The observation will be the change that was made, as a diff; check that it is right.", hidden=True
+    "Edit Script Segment (AI)",
+    returns="The observation will be the change that was made, as a diff; check that it is right.",
+    hidden=True,
+    high_level=True,
 )
 async def edit_script_segment(
     context: ActionContext,

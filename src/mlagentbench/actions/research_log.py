@@ -36,20 +36,20 @@ Give back what of the log matters for the next step of that plan. Keep every num
 """
 
 
-@action("Append Summary to Research Log", returns="The observation will say that it was written down.", hidden=True)
+@action("Append Summary to Research Log", returns="The observation will say that it was written down.", hidden=True, high_level=True)
 async def append_summary(context: ActionContext, content: Annotated[str, "what to write down"]) -> Observation:
     """Write a summary of what was done and found into the research log."""
     return Observation("The summary is in the research log.", details={"logged": content.rstrip("\n") + "\n\n"})
 
 
-@action("Reflection", returns="The observation will be the reflection.", hidden=True)
+@action("Reflection", returns="The observation will be the reflection.", hidden=True, high_level=True)
 async def reflection(context: ActionContext, things_to_reflect_on: Annotated[str, "what to reflect on"]) -> str:
     """Have a model look over the research log and reflect on something."""
     prompt = REFLECT_PROMPT.format(task=context.description, log=_log(context), wanted=things_to_reflect_on)
     return (await context.ask(prompt, role="fast", purpose="Reflection", options=OPTIONS)).text
 
 
-@action("Retrieval from Research Log", returns="The observation will be what matters of the log.", hidden=True)
+@action("Retrieval from Research Log", returns="The observation will be what matters of the log.", hidden=True, high_level=True)
 async def retrieval(context: ActionContext, current_plan: Annotated[str, "the plan, with its status"]) -> str:
     """Have a model find what in the research log matters for the current plan."""
     prompt = RETRIEVE_PROMPT.format(plan=current_plan, log=_log(context))

@@ -32,7 +32,7 @@ Below is what each part tells. Make one answer of it, keeping every exact name a
 """
 
 
-@action(NAME, returns="The observation will be what the file says of those things.")
+@action(NAME, returns="The observation will be what the file says of those things.", high_level=True)
 async def understand_file(
     context: ActionContext,
     file_name: Annotated[str, "a file, with its folder"],

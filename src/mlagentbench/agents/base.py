@@ -23,6 +23,7 @@ from typing import Protocol
 
 from jinja2 import Environment as Templates
 from jinja2 import FileSystemLoader, StrictUndefined
+from pydantic import ValidationError
 
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError
@@ -59,8 +60,18 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
         raise AgentError(f"the agent {name!r} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
     try:
         return factory(**options)
+    except ValidationError as error:
+        raise AgentError(f"the agent {name!r} cannot be made with these options: {_said(error)}") from None
     except (TypeError, ValueError) as error:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
+
+
+def _said(error: ValidationError) -> str:
+    """What is wrong with the first option that is wrong, in one line."""
+    faults = error.errors()
+    option = faults[0]["loc"][0]
+    messages = [fault["msg"].removeprefix("Value error, ") for fault in faults if fault["loc"][0] == option]
+    return f"{option}: {', or: '.join(messages)}"
 
 
 @cache  # every run of many asks, and reading what is installed takes 20 ms

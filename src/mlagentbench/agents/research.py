@@ -1,135 +1,142 @@
 """The paper's research agent: it reflects, keeps a plan, checks its facts, thinks, and acts, in every reply.
 
 See arXiv 2310.03302, section 4: each reply has the entries Reflection, Research Plan and Status, Fact Check, Thought, Action and Action
-Input; the last steps stand in the prompt; a long observation is summarised by a fast model. Its prompt here is this project's own.
+Input; the last steps stand in the prompt; a long observation is summarised by a fast model. Its prompt here is this project's own. The
+other agents of this file are the same one with other options: what they leave out is all that they differ in.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import partial
 
+from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.agents.base import render
+from mlagentbench.agents.research_options import ENTRIES, ResearchOptions, Steps
 from mlagentbench.agents.response import Response, parse_response
+from mlagentbench.agents.summaries import Summaries, said, shortened, thought
 from mlagentbench.environment import Environment
-from mlagentbench.errors import ResponseFormatError
-from mlagentbench.model import GenerateOptions, all_replies
+from mlagentbench.errors import ActionError, ResponseFormatError
 from mlagentbench.records import Action, Step
 
-
-class Entry(NamedTuple):
-    """One part of a reply, and what the agent is told to write there."""
-
-    name: str
-    meaning: str
-
-
-ENTRIES = (
-    Entry("Reflection", "what the last observation means; for an error, its likely cause and how to mend it"),
-    Entry(
-        "Research Plan and Status",
-        "the whole plan, each part with its state and the results that observations have confirmed; put **two stars** around what is new",
-    ),
-    Entry(
-        "Fact Check",
-        "each new statement of the plan, and whether an observation confirms it or it is a guess; only a run of the code confirms a number",
-    ),
-    Entry("Thought", "what you do next, and why"),
-)
-
-ENTRY_NAMES = tuple(entry.name for entry in ENTRIES)
-
-LONG_OBSERVATION = 5000
-"""Characters above which an observation is summarised (the paper's)."""
-SUMMARY_PART = 10_000
-"""Characters of an observation that one question to the fast model holds."""
-REPLY_OPTIONS = GenerateOptions(temperature=0.5, max_tokens=2000, stop=("Observation:",))
-SUMMARY_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=1000)
+APPEND, RETRIEVE, REFLECT = "Append Summary to Research Log", "Retrieval from Research Log", "Reflection"
+HELP = "Request Help"
+PLAN = "Research Plan and Status"
+LOGGED_PART = 10_000
+"""Characters of an observation that are summarised for the research log."""
 
 
-class ResearchAgent:
-    """The paper's agent.
-
-    Args:
-        context_steps: how many of the last steps stand in the prompt, observations included.
-        entries: the names of the entries that are asked for before the action, of the four in `ENTRIES`.
-    """
-
-    def __init__(self, context_steps: int = 3, entries: Sequence[str] = ENTRY_NAMES) -> None:
-        self.context_steps = context_steps
-        self.entries = [entry for entry in ENTRIES if entry.name in entries]
+class ResearchAgent(ResearchOptions):
+    """The paper's agent; its options are those of `ResearchOptions`."""
 
     async def __call__(self, environment: Environment) -> None:
         """Ask, act and look, until the final answer or a limit."""
+        environment.sampling = self.sampling
         instructions = self._instructions(environment)
-        summaries = {number: text for step in environment.steps for number, text in _summaries(step).items()}
+        summaries = Summaries(environment, self.summarise_over if self.summarise else None, self.summary_options)
         while not environment.ended:
-            recent = environment.steps[-self.context_steps :] if self.context_steps else ()
-            new = {
-                str(step.number): await self._summary(environment, step)
-                for step in recent
-                if _is_long(step) and str(step.number) not in summaries
-            }
-            summaries |= new
-            history = "".join(self._remembered(step, summaries.get(str(step.number), step.observation)) for step in recent)
-            prompt = f"{instructions}{history}\nThis is step {len(environment.steps) + 1}. Reply now.\n"
+            taken = [step for step in environment.steps if step.counted]
+            recent = _last(taken, self.context_steps)
+            seen = _last(recent, self.context_observations)
+            await summaries.make(seen)
+            found = await self._consult_log(environment, taken, summaries) if self.research_log and taken else ""
+            told = "".join(self._remembered(step, summaries.observation(step) if step in seen else None) for step in recent)
+            prompt = f"{instructions}{found}{told}\nThis is step {len(taken) + 1}. Reply now.\n"
             response = await self._respond(environment, prompt)
             await environment.execute(
-                Action(name=response.action, arguments=response.arguments),
-                entries=response.entries,
-                memory={"summaries": dict(new)} if new else {},
+                Action(name=response.action, arguments=response.arguments), entries=response.entries, memory=summaries.memory()
             )
 
+    def offered(self, environment: Environment) -> list[ActionDefinition]:
+        """The actions that the prompt names."""
+        return [action for action in self._callable(environment).values() if self._offers(action)]
+
+    def _offers(self, action: ActionDefinition) -> bool:
+        if action.name in self.actions_remove:
+            return False
+        if action.name in self.actions_add or (self.research_log and action.name == REFLECT):
+            return True
+        return not action.hidden if self.high_level_actions else action.name != HELP
+
+    def _callable(self, environment: Environment) -> dict[str, ActionDefinition]:
+        return {
+            name: action
+            for name, action in environment.actions.items()
+            if self.high_level_actions or not action.high_level or name in self.actions_add
+        }
+
     def _instructions(self, environment: Environment) -> str:
-        offered = [action for action in environment.actions.values() if not action.hidden]
         limits = environment.limits
         return render(
             "research.md",
             task=environment.description.strip(),
-            actions=offered,
-            entries=self.entries,
+            actions=self.offered(environment),
+            entries=[entry for entry in ENTRIES if entry.name in self.entries],
+            adaptive=self.adaptive,
             steps=limits.steps,
             hours=f"{limits.time / 3600:g} hours",
         )
 
-    def _remembered(self, step: Step, observation: str) -> str:
+    def _remembered(self, step: Step, observation: str | None) -> str:
         """A step as the agent wrote it, with what it saw."""
-        written = [f"{entry.name}: {step.entries[entry.name]}" for entry in self.entries if entry.name in step.entries]
+        written = [f"{name}: {step.entries[name]}" for name in self.entries if name in step.entries]
         arguments = json.dumps(dict(step.action.arguments), indent=4)
         reply = "\n".join([*written, f"Action: {step.action.name}", f"Action Input: {arguments}"])
-        return f"\n{reply}\nObservation:\n```\n{observation}\n```\n"
+        shown = "(It is no longer shown.)" if observation is None else f"```\n{observation}\n```"
+        return f"\n{reply}\nObservation:\n{shown}\n"
 
     async def _respond(self, environment: Environment, prompt: str) -> Response:
         """Ask until a reply holds an action; the environment ends a run that never gets there."""
-        names = [entry.name for entry in self.entries]
-        question = prompt
+        question, actions = prompt, self._callable(environment)
         while True:
             try:
-                return await environment.ask_agent(question, lambda text: parse_response(text, names, environment.actions), REPLY_OPTIONS)
+                return await environment.ask_agent(question, lambda text: parse_response(text, self.entries, actions), self.reply_options)
             except ResponseFormatError as error:
                 question = f"{prompt}\nYour last reply could not be used. {error}\nReply again, in the form given above.\n"
 
-    async def _summary(self, environment: Environment, step: Step) -> str:
-        """What the fast model makes of a long observation, part by part, all parts at once."""
-        text = step.observation
-        parts = [text[start : start + SUMMARY_PART] for start in range(0, len(text), SUMMARY_PART)]
-        action = f"{step.action.name} {json.dumps(dict(step.action.arguments))}"
-        thought = step.entries.get("Thought", "nothing was said")
-        prompts = [
-            render("summary.md", part=number, parts=len(parts), action=action, thought=thought, text=part)
-            for number, part in enumerate(parts, start=1)
-        ]
-        questions = (environment.ask(prompt, role="fast", purpose="summary", options=SUMMARY_OPTIONS) for prompt in prompts)
-        replies = await all_replies(questions)
-        return "(A summary of a long observation.)\n" + "\n".join(reply.text.strip() for reply in replies)
+    async def _consult_log(self, environment: Environment, taken: Sequence[Step], summaries: Summaries) -> str:
+        """Write the last step into the research log, and give what of the log matters now, each unless an earlier process has done it.
+
+        Both are steps that are not counted, so that they are recorded, and the run can go on from between them.
+        """
+        last = taken[-1]
+        done = {step.action.name: step for step in environment.steps[last.number :]}
+        if APPEND not in done:
+            content = f"Step {len(taken)}: {await self._summary(environment, last, summaries)}"
+            action = Action(name=APPEND, arguments={"content": content})
+            await environment.execute(action, memory=summaries.memory(), counted=False)
+        if len(taken) + 1 < self.retrieve_from:
+            return ""
+        if RETRIEVE not in done:
+            plan = next((step.entries[PLAN] for step in reversed(taken) if PLAN in step.entries), thought(last))
+            action = Action(name=RETRIEVE, arguments={"current_plan": plan})
+            done[RETRIEVE] = await environment.execute(action, memory=summaries.memory(), counted=False)
+        retrieved = done[RETRIEVE]
+        return render("retrieved.md", text=retrieved.observation) if retrieved.status == "ok" else ""
+
+    async def _summary(self, environment: Environment, step: Step, summaries: Summaries) -> str:
+        """What a step did and found, for the research log."""
+        await summaries.make([step])
+        observation = shortened(summaries.observation(step), LOGGED_PART)
+        prompt = render("log.md", thought=thought(step), action=said(step), observation=observation)
+        try:
+            return (await environment.ask(prompt, role="fast", purpose="research log", options=self.summary_options)).text.strip()
+        except ActionError:
+            return f"{said(step)}\n{shortened(observation, self.summarise_over)}"
 
 
-def _is_long(step: Step) -> bool:
-    return len(step.observation) > LONG_OBSERVATION
+def _last(steps: Sequence[Step], count: Steps) -> Sequence[Step]:
+    return steps if count == "all" else steps[-count:] if count else ()
 
 
-def _summaries(step: Step) -> Mapping[str, str]:
-    """The summaries that were made before a step, by the number of the step whose observation they are of."""
-    kept = step.memory.get("summaries")
-    return {number: str(text) for number, text in kept.items()} if isinstance(kept, dict) else {}
+full_history = partial(ResearchAgent, context_steps="all")
+"""The agent whose prompt holds all steps, one after the other."""
+adaptive_entries = partial(ResearchAgent, adaptive=True)
+"""The agent that chooses at each step which entries it needs."""
+primitive_only = partial(ResearchAgent, high_level_actions=False)
+"""The agent without high-level actions."""
+react = partial(ResearchAgent, entries=("Thought",))
+"""The paper's ReAct: a thought, then an action."""
+act = partial(ResearchAgent, entries=())
+"""The paper's act only: an action, and nothing before it."""

@@ -236,6 +236,8 @@ class Environment:
             ModelFailed: the provider failed for good.
         """
         self._check_limits()
+        if self._tally.acting:
+            options = options._replace(**self.sampling.get(role, {}))
         try:
             reply, seconds = await self._generate(role, lambda model: model.generate(prompt, options))
         except LimitReached as limit:

@@ -1,0 +1,144 @@
+"""What can be chosen of the paper's agent. The defaults are the paper's, so that every ablation is an option away."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic.dataclasses import dataclass
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.agents._replies.arguments import squeezed
+from mlagentbench.model import GenerateOptions
+from mlagentbench.records import Role
+
+
+class Entry(NamedTuple):
+    """One part of a reply, and what the agent is told to write there."""
+
+    name: str
+    meaning: str
+    use: str
+    """When it helps, for an agent that chooses its entries itself."""
+
+
+ENTRIES = (
+    Entry(
+        "Reflection",
+        "what the last observation means; for an error, its likely cause and how to mend it",
+        "after an error or a surprise",
+    ),
+    Entry(
+        "Research Plan and Status",
+        "the whole plan, each part with its state and the results that observations have confirmed; put **two stars** around what is new",
+        "when the plan or its state has changed",
+    ),
+    Entry(
+        "Fact Check",
+        "each new statement of the plan, and whether an observation confirms it or it is a guess; only a run of the code confirms a number",
+        "when you are about to rely on a number or a statement that is new",
+    ),
+    Entry("Thought", "what you do next, and why", "when the next action does not follow by itself"),
+)
+
+ENTRY_NAMES = tuple(entry.name for entry in ENTRIES)
+
+LONG_OBSERVATION = 5000
+"""Characters above which an observation is summarised (the paper's)."""
+
+
+def _listed(value: object) -> object:
+    """Names apart by commas, as a command line has them; `none` for no name."""
+    if not isinstance(value, str):
+        return value
+    names = [name.strip() for name in value.split(",")]
+    return [name for name in names if name and name != "none"]
+
+
+def _known(kind: str, names: Iterable[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Names as they are written here, whatever their case and punctuation."""
+    known = {squeezed(name): name for name in names}
+    for name in given:
+        if squeezed(name) not in known:
+            close = difflib.get_close_matches(name, known.values(), n=1)
+            hint = f"did you mean {close[0]!r}? There are" if close else "there are"
+            raise ValueError(f"there is no {kind} {name!r}; {hint}: {', '.join(known.values())}")
+    return tuple(known[squeezed(name)] for name in given)
+
+
+def _entries(given: Sequence[str]) -> tuple[str, ...]:
+    chosen = _known("entry", ENTRY_NAMES, given)
+    return tuple(name for name in ENTRY_NAMES if name in chosen)
+
+
+Listed = Annotated[Sequence[str], BeforeValidator(_listed)]
+EntryNames = Annotated[Listed, AfterValidator(_entries)]
+ActionNames = Annotated[Listed, AfterValidator(lambda given: _known("action", ACTIONS, given))]
+Steps = Annotated[int, Field(ge=0)] | Literal["all"]
+Tokens = Annotated[int, Field(ge=1)] | None
+Temperature = Annotated[float, Field(ge=0)] | None
+
+
+@dataclass(frozen=True)
+class ResearchOptions:
+    """The options. Lists may be given as text, apart by commas; None leaves a setting of sampling to the provider."""
+
+    context_steps: Steps = 3
+    """How many of the last steps stand in the prompt."""
+    context_observations: Steps = "all"
+    """Of how many of those the observation stands there too."""
+    entries: EntryNames = ENTRY_NAMES
+    """The entries asked for before the action, of those in `ENTRIES`."""
+    adaptive: bool = False
+    """Whether the agent chooses at each step which of the entries it writes."""
+    research_log: bool = False
+    """Whether each step is summarised into the research log, and what matters of it is retrieved before a step."""
+    retrieve_from: Annotated[int, Field(ge=2)] = 5
+    """The first step that something is retrieved for."""
+    actions_add: ActionNames = ()
+    """Actions that the prompt offers though they are hidden by default."""
+    actions_remove: ActionNames = ()
+    """Actions that the prompt does not offer. They stay callable."""
+    high_level_actions: bool = True
+    """Without them the primitive actions are all that is offered, and all that can be called."""
+    summarise: bool = True
+    """Whether the fast model summarises long observations."""
+    summarise_over: Annotated[int, Field(ge=1)] = LONG_OBSERVATION
+    """Characters above which an observation is long."""
+    temperature: Temperature = 0.5
+    max_tokens: Tokens = 2000
+    stop: Listed = ("Observation:",)
+    """Texts that end a reply."""
+    fast_temperature: Temperature = 0.01
+    """Of the fast model, in actions and in summaries."""
+    fast_max_tokens: Tokens = 2000
+    """Of the fast model, in actions."""
+    summary_max_tokens: Tokens = 1000
+    """Of the fast model, in summaries of observations and steps."""
+    editor_temperature: Temperature = 0.01
+    editor_max_tokens: Tokens = 4000
+    """A script that is longer than that cannot be edited by the editor."""
+
+    @property
+    def reply_options(self) -> GenerateOptions:
+        """How the agent's own replies are sampled."""
+        return GenerateOptions(self.temperature, self.max_tokens, tuple(self.stop))
+
+    @property
+    def summary_options(self) -> GenerateOptions:
+        """How summaries are sampled."""
+        return GenerateOptions(self.fast_temperature, self.summary_max_tokens)
+
+    @property
+    def sampling(self) -> Mapping[Role, Mapping[str, object]]:
+        """What is chosen otherwise than actions choose it for their questions."""
+        own = ResearchOptions()
+        chosen: dict[Role, dict[str, object]] = {"fast": {}, "editor": {}}
+        for role, options in chosen.items():
+            for setting in ("temperature", "max_tokens"):
+                value = getattr(self, f"{role}_{setting}")
+                if value != getattr(own, f"{role}_{setting}"):
+                    options[setting] = value
+        return chosen

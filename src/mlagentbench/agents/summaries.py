@@ -1,0 +1,84 @@
+"""What an agent remembers of long observations: the fast model's summaries of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from mlagentbench.agents.base import render
+from mlagentbench.environment import Environment
+from mlagentbench.errors import ActionError
+from mlagentbench.model import GenerateOptions, all_replies
+from mlagentbench.records import Step
+
+SUMMARY_PART = 10_000
+"""Characters of an observation that one question to the fast model holds."""
+
+
+class Summaries:
+    """The summaries of a run's long observations, those of an earlier process included.
+
+    Args:
+        environment: the run.
+        over: characters above which an observation is long; None to let every observation stand as it is.
+        options: how the fast model is sampled.
+    """
+
+    def __init__(self, environment: Environment, over: int | None, options: GenerateOptions) -> None:
+        self._environment = environment
+        self._over = over
+        self._options = options
+        self._texts: dict[str, str] = {}
+        self._new: dict[str, str] = {}
+        for step in environment.steps:
+            kept = step.memory.get("summaries")
+            self._texts |= {number: str(text) for number, text in kept.items()} if isinstance(kept, dict) else {}
+
+    async def make(self, steps: Sequence[Step]) -> None:
+        """Summarise the observations of some steps that are long, unless that has been done."""
+        for step in steps:
+            number = str(step.number)
+            if self._over is not None and len(step.observation) > self._over and number not in self._texts:
+                self._texts[number] = self._new[number] = await self._summary(step, self._over)
+
+    def observation(self, step: Step) -> str:
+        """A step's observation, or its summary if there is one."""
+        return self._texts.get(str(step.number), step.observation)
+
+    def memory(self) -> dict[str, JsonValue]:
+        """What is to be kept with the next step: the summaries made since the last call."""
+        new, self._new = self._new, {}
+        return {"summaries": dict(new)} if new else {}
+
+    async def _summary(self, step: Step, most: int) -> str:
+        """What the fast model makes of a long observation, part by part, all parts at once."""
+        text = step.observation
+        parts = [text[start : start + SUMMARY_PART] for start in range(0, len(text), SUMMARY_PART)]
+        prompts = [
+            render("summary.md", part=number, parts=len(parts), action=said(step), thought=thought(step), text=part)
+            for number, part in enumerate(parts, start=1)
+        ]
+        questions = (self._environment.ask(prompt, role="fast", purpose="summary", options=self._options) for prompt in prompts)
+        try:
+            replies = await all_replies(questions)
+        except ActionError:
+            return shortened(text, most)
+        return "(A summary of a long observation.)\n" + "\n".join(reply.text.strip() for reply in replies)
+
+
+def said(step: Step) -> str:
+    """An action with its arguments, in one line."""
+    return f"{step.action.name} {json.dumps(dict(step.action.arguments))}"
+
+
+def thought(step: Step) -> str:
+    """Why a step was done."""
+    return step.entries.get("Thought", "nothing was said")
+
+
+def shortened(text: str, most: int) -> str:
+    """The head and the tail of a text of which no summary is to be had."""
+    half = max(1, most // 2)
+    return text if len(text) <= most else f"{text[:half]}\n(… {len(text) - 2 * half:,} characters are left out …)\n{text[-half:]}"
