@@ -27,8 +27,12 @@ PROGRAMS = {"standalone"}
 """Folders of programs that run inside a sandbox, on their own."""
 
 WATCH = """
-import json, logging, os, signal, sys, threading
-import numpy  # sets a variable and takes it back while it is imported
+import importlib, json, logging, os, signal, sys, threading
+for name in ("numpy", "polars", "scipy.stats", "torch"):  # set variables and write files while they are imported
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = {

@@ -10,6 +10,7 @@ EXTRAS = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-
 
 
 def needs(extra: str) -> Iterator[str]:
+    """The requirements of an extra."""
     for requirement in EXTRAS[extra]:
         if inner := re.fullmatch(r"mlagentbench\[(.*)\]", requirement):
             for name in inner[1].split(","):

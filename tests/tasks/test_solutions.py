@@ -1,4 +1,4 @@
-"""An agent that writes what each task's proof calls good reaches success; one that writes what it calls lazy does not. Through the whole loop."""
+"""Through the whole loop: an agent that writes what a task's proof calls good succeeds, one that writes what it calls lazy does not."""
 
 from __future__ import annotations
 

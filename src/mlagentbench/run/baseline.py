@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
@@ -37,10 +37,12 @@ from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.prepare import Prepared, prepared
-from mlagentbench.tasks.proofs import Files
 from mlagentbench.tasks.spec import TaskSpec, Variant
 from mlagentbench.workspace.paths import Workspace, lay
 from mlagentbench.workspace.snapshots import SnapshotStore
+
+if TYPE_CHECKING:  # it brings polars, which runs that measure nothing do not wait for
+    from mlagentbench.tasks.proofs import Files
 
 RUNS = 3
 """How often a starter is run unless asked otherwise."""

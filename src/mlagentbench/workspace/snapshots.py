@@ -22,7 +22,7 @@ from mlagentbench.workspace.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.scan import Scan
 from mlagentbench.workspace.versions import SMALLEST_MB, KeepLast, publishing
 
-__all__ = ["Entry", "FileChange", "KeepLast", "Manifest", "NotRestored", "SMALLEST_MB", "SnapshotStore"]
+__all__ = ["SMALLEST_MB", "Entry", "FileChange", "KeepLast", "Manifest", "NotRestored", "SnapshotStore"]
 
 
 class SnapshotStore:

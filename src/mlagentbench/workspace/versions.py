@@ -19,7 +19,6 @@ from typing import NamedTuple
 from mlagentbench.workspace.manifest import Entry
 from mlagentbench.workspace.objects import IN_MEMORY, Objects
 
-
 SMALLEST_MB = IN_MEMORY >> 20
 
 
