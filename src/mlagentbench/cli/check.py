@@ -65,7 +65,7 @@ def check_tasks(
     console = Console(stderr=as_json)
     checks = asyncio.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
     if as_json:
-        click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1))
+        click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1, allow_nan=False))
     else:
         console.print(_table(tasks, checks), width=max(console.width, TABLE_WIDTH), crop=False)
         _explain(console, checks)
@@ -147,8 +147,8 @@ def _table(tasks: Sequence[Task], checks: Sequence[Check]) -> Table:
             _score(numbers.gold),
             _score(numbers.constant),
             _score(numbers.shuffled),
-            _gain(numbers.good_improvement),
-            _gain(numbers.lazy_improvement),
+            _gain(numbers.good, numbers.good_improvement),
+            _gain(numbers.lazy, numbers.lazy_improvement),
             f"{numbers.refused}/{numbers.junk}",
             _leaks(found),
             Text(found.verdict, STYLES[found.verdict]),
@@ -160,8 +160,8 @@ def _score(value: float | None) -> str:
     return "-" if value is None else number(value)
 
 
-def _gain(improvement: float | None) -> str:
-    return "-" if improvement is None else percent(improvement)
+def _gain(value: float | None, improvement: float | None) -> str:
+    return _score(value) if improvement is None else percent(improvement)
 
 
 def _leaks(found: Check) -> Text:

@@ -66,9 +66,11 @@ class Numbers(Record):
     good: float | None = None
     good_seconds: float | None = None
     good_improvement: float | None = None
-    """Relative to the baseline, or to the starter that was measured beside it."""
+    """Relative to the baseline, or to the starter that was measured beside it; None also over a baseline of 0."""
+    good_success: bool | None = None
     lazy: float | None = None
     lazy_improvement: float | None = None
+    lazy_success: bool | None = None
     junk: int = 0
     """Submissions that must be refused."""
     refused: int = 0

@@ -78,8 +78,10 @@ def _numbers(task: Task, evidence: Evidence) -> Numbers:
         good=good.value if good else None,
         good_seconds=evidence.good.execution.seconds if isinstance(evidence.good, StarterRun) else None,
         good_improvement=_improvement(spec.metric, good, baseline),
+        good_success=_success(spec.metric, good, baseline),
         lazy=lazy.value if lazy else None,
         lazy_improvement=_improvement(spec.metric, lazy, baseline),
+        lazy_success=_success(spec.metric, lazy, baseline),
         junk=len(evidence.junk),
         refused=sum(_refusal(graded, words) is None for graded, words in evidence.junk.values()),
     )
@@ -239,12 +241,10 @@ def _good(evidence: Evidence, numbers: Numbers) -> Finding:
     why = _why_not(evidence.good)
     if why is not None:
         return failed("good", f"with good() {why}")
-    if numbers.good_improvement is None:
+    if numbers.good_success is None:
         return skipped("good", "there is no baseline to compare with")
-    if not _succeeds(numbers.good_improvement):
-        return failed(
-            "good", f"good() is {numbers.good_improvement:+.1%} over the baseline, no success; the task cannot be won by a good agent"
-        )
+    if not numbers.good_success:
+        return failed("good", f"good() is {_gain(numbers.good_improvement)}, no success; the task cannot be won by a good agent")
     return ok("good")
 
 
@@ -254,15 +254,15 @@ def _lazy(evidence: Evidence, numbers: Numbers) -> Finding:
     why = _why_not(evidence.lazy)
     if why is not None:
         return failed("lazy", f"with lazy() {why}")
-    if numbers.lazy_improvement is None:
+    if numbers.lazy_success is None:
         return skipped("lazy", "there is no baseline to compare with")
-    if _succeeds(numbers.lazy_improvement):
-        return failed("lazy", f"lazy() is {numbers.lazy_improvement:+.1%} over the baseline, a success for next to nothing")
+    if numbers.lazy_success:
+        return failed("lazy", f"lazy() is {_gain(numbers.lazy_improvement)}, a success for next to nothing")
     return ok("lazy")
 
 
-def _succeeds(improvement: float) -> bool:
-    return improvement > THRESHOLD and not math.isclose(improvement, THRESHOLD, rel_tol=EXACT)
+def _gain(improvement: float | None) -> str:
+    return "better than a baseline of 0" if improvement is None else f"{improvement:+.1%} over the baseline"
 
 
 def _why_not(run: Ran) -> str | None:
@@ -280,16 +280,18 @@ def _why_not(run: Ran) -> str | None:
 
 
 def _improvement(metric: Metric, score: Score | None, baseline: float | None) -> float | None:
-    if score is None:
-        return None
-    if score.baseline is not None:
-        baseline = score.baseline.value
-    if baseline is None:
-        return None
-    gain = metric.improvement(score.value, baseline)
-    if gain is None:  # over a baseline of 0 any gain is a success
-        return math.inf if _beats(metric, score.value, baseline) else 0.0
-    return gain
+    beside = _beside(score, baseline)
+    return None if score is None or beside is None else metric.improvement(score.value, beside)
+
+
+def _success(metric: Metric, score: Score | None, baseline: float | None) -> bool | None:
+    beside = _beside(score, baseline)
+    return None if score is None or beside is None else is_success(metric, score.value, beside)
+
+
+def _beside(score: Score | None, baseline: float | None) -> float | None:
+    """What a score is compared with: what was measured beside it, or else the baseline."""
+    return score.baseline.value if score is not None and score.baseline is not None else baseline
 
 
 def _score(run: Ran | None) -> Score | None:
