@@ -21,6 +21,9 @@ import numpy as np
 
 from mlagentbench.grading.frames import FAILED, Array, Frame, receive, send
 
+HELLO, IMPORT = 1, 2
+"""The first two questions to timed code (`timed.py`): to stand and tell the processor time used so far; and to import `train.py`."""
+
 Answer = tuple[str, tuple[Array, ...]]
 """A text and some arrays."""
 

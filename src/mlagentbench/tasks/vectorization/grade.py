@@ -12,10 +12,8 @@ numpy at its best takes 0.45 and 1.2 ms and the starter 0.19 and 1.2 s.
 
 from __future__ import annotations
 
-import os
 import secrets
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +23,8 @@ import numpy as np
 from mlagentbench.errors import GradingError, InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.records import Baseline, Score
+from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
+from mlagentbench.records import Score
 from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.spec import Variant
@@ -34,19 +33,8 @@ from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
 SERVE = Path(__file__).with_name("serve.py")
 LIMITS = BoxLimits(seconds=300, memory_mb=1024, processes=32, file_mb=16, workspace_mb=256)
 """Of one layer's sandbox; its seconds, those frozen not counted, leave room in the 600 that the whole grading may take."""
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-NO_SANDBOX = ("nothing keeps the layer from the host's files, its network and the grader's process",)
-FEWEST_ROUNDS = 3
-MOST_ROUNDS = 4
-"""Times the planned rounds, on a machine so unsteady that the verdict is in doubt."""
-STEADY = 0.1
-"""Range over median of a layer's seconds up to which its machine is steady."""
-NEAR = 1.3
-"""Ratio of the two layers' seconds up to which more rounds could turn the verdict."""
 SMALL_SECONDS = 20.0
 """For a forward pass on one of the small cases."""
-
-Draw = Callable[[], np.random.Generator]
 
 
 class Plan(NamedTuple):
@@ -58,7 +46,7 @@ class Plan(NamedTuple):
     seconds: float
     """After which a forward pass is given up."""
     budget: float
-    """Seconds of forward passes after which no further round begins, once there are `FEWEST_ROUNDS`."""
+    """Seconds of forward passes after which no further round begins."""
 
 
 PLANS: dict[Variant, Plan] = {
@@ -70,8 +58,6 @@ PLANS: dict[Variant, Plan] = {
 def grade(context: GradingContext) -> Score:
     """The median seconds of the agent's forward pass, and beside it the median of the starter's, measured in turns with it.
 
-    Medians on both sides: a pass that a busy machine held up counts for neither.
-
     Raises:
         InvalidSubmission: the layer cannot be run, returns wrong numbers, takes too long, or works elsewhere than in its forward pass.
         GradingError: the starter does one of these.
@@ -80,7 +66,7 @@ def grade(context: GradingContext) -> Score:
     # Not a generator's state but a root: what a layer has seen of one trial tells it nothing of the next.
     seed = secrets.randbits(48) if context.seed is None else context.seed
     root = np.random.SeedSequence(seed)
-    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else -1
+    core = timing_core()
 
     def serve(code: SubmissionFiles) -> AbstractContextManager[SandboxProcess]:
         return context.sandbox(code, SERVE, (str(core),), packages=("numpy",), environment=ONE_THREAD, limits=LIMITS)
@@ -95,24 +81,18 @@ def grade(context: GradingContext) -> Score:
             submission.forward(case, inputs, SMALL_SECONDS)
             submission.untouched(inputs)
         submission.rest()
-        theirs, ours = _rounds(plan, submission, starter, lambda: _fresh(root))
+        seconds = in_turns(
+            submission,
+            starter,
+            lambda: draw(plan.case, _fresh(root)),
+            lambda layer, inputs: layer.forward(plan.case, inputs, plan.seconds),
+            rounds=plan.rounds,
+            budget=plan.budget,
+        )
         submission.rest()
-    value, baseline = statistics.median(theirs), statistics.median(ours)
-    return Score(
-        value=value,
-        baseline=Baseline(value=baseline, values=tuple(ours), source="side_by_side"),
-        details={
-            "trials": len(theirs),
-            "seconds": list(theirs),
-            "spread": (max(theirs) - min(theirs)) / 2,
-            "ratio": value / baseline,
-            "seconds_waited": {"submission": submission.waited, "starter": starter.waited},
-            "max_relative_error": submission.worst_error,
-            "input_shape": [plan.case.batch, plan.case.in_channels, plan.case.height, plan.case.width],
-            "seed": seed,
-            "isolation": context.isolation.isolation,
-            "lacking": [*lacking, *(NO_SANDBOX if context.isolation.isolation == "none" else ())],
-        },
+    shape = [plan.case.batch, plan.case.in_channels, plan.case.height, plan.case.width]
+    return compare(
+        context, submission, starter, seconds, lacking, max_relative_error=submission.worst_error, input_shape=[*shape], seed=seed
     )
 
 
@@ -132,29 +112,6 @@ def odd_cases(rng: np.random.Generator) -> Sequence[Case]:
         )
         for number, (padding, kernel) in enumerate(zip(paddings, kernels, strict=True))
     ]
-
-
-def _rounds(plan: Plan, submission: Layer, starter: Layer, fresh: Draw) -> tuple[list[float], list[float]]:
-    """Seconds of both layers in turns, which of them is first changing from round to round."""
-    seconds: dict[Layer, list[float]] = {submission: [], starter: []}
-    submission.freeze()
-    for number in range(MOST_ROUNDS * plan.rounds):
-        if number >= plan.rounds and not _in_doubt(*seconds.values()):
-            break
-        if number >= FEWEST_ROUNDS and sum(map(sum, seconds.values())) > plan.budget:
-            break
-        inputs = draw(plan.case, fresh())
-        for layer in (submission, starter) if number % 2 else (starter, submission):
-            with layer.awake():
-                seconds[layer].append(layer.forward(plan.case, inputs, plan.seconds))
-    return seconds[submission], seconds[starter]
-
-
-def _in_doubt(theirs: Sequence[float], ours: Sequence[float]) -> bool:
-    """Whether the passes differ so much among themselves that more of them could turn the verdict."""
-    medians = [statistics.median(seconds) for seconds in (theirs, ours)]
-    near = 1 / NEAR < medians[0] / medians[1] < NEAR
-    return near and any(max(seconds) - min(seconds) > STEADY * median for seconds, median in zip((theirs, ours), medians, strict=True))
 
 
 def _fresh(root: np.random.SeedSequence) -> np.random.Generator:

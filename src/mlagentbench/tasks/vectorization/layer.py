@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from mlagentbench.errors import MLAgentBenchError
 from mlagentbench.grading.frames import Array
-from mlagentbench.grading.talk import Answer, Talk
-from mlagentbench.grading.watch import Meter, look, served_by
+from mlagentbench.grading.timed import Rules, TimedProcess
 from mlagentbench.sandbox.process import SandboxProcess
-from mlagentbench.tasks.vectorization.serve import BUILD, FORWARD, HELLO, IMPORT, SHOW
+from mlagentbench.tasks.vectorization.serve import BUILD, FORWARD, SHOW
 
 TOLERANCE = 1e-5
 """Of the largest error over the largest number of the reference."""
-START_SECONDS = 60.0
-"""For starting, for importing train.py, and for whatever else is not forward."""
-REST = 0.1
-"""Seconds for which a layer is watched while it is asked nothing."""
-REST_ALLOWED = 0.003
-"""Seconds of processor time it may use meanwhile; one that rests uses some 0.00001."""
-REFUSALS = ("not permitted", "Permission denied", "failed to map segment", "No module named")
-"""What Python says where a layer reaches for what it has not."""
-RULES = "it has the standard library and numpy, and can start no process, load no native code and write no file"
+RULES = Rules(has="the standard library and numpy", work="forward", native="numpy")
 
 
 class Case(NamedTuple):
@@ -69,37 +57,13 @@ def reference(case: Case, inputs: Inputs) -> Array:
     return np.asarray(out.transpose(0, 3, 1, 2) + inputs.biases[:, None, None], dtype=np.float64)
 
 
-class Layer:
-    """A layer in its sandbox.
-
-    Args:
-        process: the sandbox's.
-        blame: what is raised for whatever it does wrong: `InvalidSubmission` for the agent's, `GradingError` for ours.
-    """
+class Layer(TimedProcess):
+    """A layer in its sandbox; what it does wrong raises `blame`."""
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError]) -> None:
-        self._talk = Talk(process, blame)
-        self._process = process
-        self._blame = blame
+        super().__init__(process, blame, RULES)
         self.worst_error = 0.0
         """The largest relative error so far."""
-        self.waited = 0.0
-        """Seconds that were taken off since other programs had the core."""
-
-    def open(self) -> tuple[str, ...]:
-        """Wait until it stands, then import its code.
-
-        Returns:
-            The guarantees that this machine could not give, in words.
-        """
-        hello = self._ask(HELLO, doing="starting", count=1)
-        self._before = look(self._process.pid)
-        self._server = served_by(self._process.pid)
-        # What is seen from outside is the process that has just told its own time, or else we are looking at something else.
-        self._visible = self._before.seconds >= 0.5 * float(hello.arrays[0][0])
-        self._ask(IMPORT, doing="importing train.py")
-        blind = () if self._visible else ("its processes cannot be watched from outside",)
-        return ((hello.text,) if hello.text else ()) + blind
 
     def forward(self, case: Case, inputs: Inputs, seconds: float) -> float:
         """Build the layer anew, run one forward pass, and check what it returns.
@@ -115,76 +79,33 @@ class Layer:
         self._build(case)
         expected = reference(case, inputs)
         doing = f"forward on an input of shape {inputs.x.shape}"
-        meter = Meter.start(self._server)
-        answer = self._ask(FORWARD, tuple(inputs), doing=doing, seconds=seconds, count=1, max_values=16 * expected.size)
-        taken = meter.stop(answer.seconds) if self._visible else answer.seconds
-        self.waited += answer.seconds - taken
-        self._check(doing, case, answer.arrays[0], expected)
+        out, taken = self.time(FORWARD, tuple(inputs), doing=doing, seconds=seconds, max_values=16 * expected.size)
+        self._check(doing, case, out, expected)
         return taken
 
     def untouched(self, inputs: Inputs) -> None:
         """Check that the pass before has left what it was given as it was."""
         values = sum(array.size for array in inputs)
-        shown = self._ask(SHOW, doing="looking at the layer after forward", count=3, max_values=values)
+        shown = self.ask(SHOW, doing="looking at the layer after forward", count=3, max_values=values)
         for name, given, left in zip(("weights", "biases", "its input"), inputs, shown.arrays, strict=True):
             if not np.array_equal(given, left):
-                raise self._blame(f"forward changes {name}; leave what it is given as it is")
-
-    def rest(self) -> None:
-        """Watch it while it is asked nothing: it must do nothing, have started nothing and have loaded nothing."""
-        self._process.thaw()
-        before = look(self._process.pid)
-        time.sleep(REST)
-        after = look(self._process.pid)
-        if not self._visible:
-            return
-        used = after.seconds - before.seconds
-        if used > REST_ALLOWED:
-            raise self._blame(
-                f"it works while it is asked nothing ({used:.3f} s of processor time in {REST} s); do all the work in forward"
-            )
-        if after.processes - self._before.processes:
-            raise self._blame("it has started other processes; do all the work in the process that imports train.py")
-        if after.code is not None and self._before.code is not None and after.code - self._before.code:
-            loaded = ", ".join(sorted(after.code - self._before.code))
-            raise self._blame(f"it has loaded native code from outside numpy: {loaded}")
-
-    @contextmanager
-    def awake(self) -> Iterator[None]:
-        """Let it run. Afterwards it is frozen, so that it cannot slow down what is timed next."""
-        self._process.thaw()
-        yield
-        self._process.freeze()
-
-    def freeze(self) -> None:
-        """Stop it until it is `awake`."""
-        self._process.freeze()
+                raise self.blame(f"forward changes {name}; leave what it is given as it is")
 
     def _build(self, case: Case) -> None:
         sizes = np.array([case.in_channels, case.out_channels, case.kernel_size, case.stride, case.padding], dtype=np.float64)
         shapes = ((case.out_channels, case.in_channels, case.kernel_size, case.kernel_size), (case.out_channels,))
-        made = self._ask(BUILD, (sizes,), doing="making a Conv2DLayer", count=2, max_values=2**20)
+        made = self.ask(BUILD, (sizes,), doing="making a Conv2DLayer", count=2, max_values=2**20)
         for name, array, shape in zip(("weights", "biases"), made.arrays, shapes, strict=True):
             if array.shape != shape:
-                raise self._blame(f"the {name} of a new Conv2DLayer have shape {array.shape} instead of {shape}")
+                raise self.blame(f"the {name} of a new Conv2DLayer have shape {array.shape} instead of {shape}")
 
     def _check(self, doing: str, case: Case, out: Array, expected: Array) -> None:
         if out.shape != expected.shape:
-            raise self._blame(f"{doing} returned shape {out.shape} instead of {expected.shape}")
+            raise self.blame(f"{doing} returned shape {out.shape} instead of {expected.shape}")
         if not np.isfinite(out).all():
-            raise self._blame(f"{doing} returned numbers that are not finite")
+            raise self.blame(f"{doing} returned numbers that are not finite")
         error = float(np.abs(out - expected).max() / np.abs(expected).max())
         self.worst_error = max(self.worst_error, error)
         if error > TOLERANCE:
             how = f"kernel size {case.kernel_size}, stride {case.stride}, padding {case.padding}"
-            raise self._blame(f"{doing} ({how}) returned wrong numbers: a relative error of {error:.2g}, more than {TOLERANCE:g}")
-
-    def _ask(
-        self, kind: int, arrays: tuple[Array, ...] = (), *, doing: str, seconds: float = START_SECONDS, count: int = 0, max_values: int = 1
-    ) -> Answer:
-        try:
-            return self._talk.ask(kind, arrays, doing=doing, seconds=seconds, count=count, max_values=max_values)
-        except self._blame as error:
-            if any(words in str(error) for words in REFUSALS):
-                raise self._blame(f"{error}; {RULES}") from None
-            raise
+            raise self.blame(f"{doing} ({how}) returned wrong numbers: a relative error of {error:.2g}, more than {TOLERANCE:g}")

@@ -16,9 +16,9 @@ import numpy as np
 
 from mlagentbench.grading.confine import confine, load_native_code
 from mlagentbench.grading.frames import Array, Frame
-from mlagentbench.grading.serving import Answer, plain, private_pipes, serve
+from mlagentbench.grading.serving import HELLO, IMPORT, Answer, plain, private_pipes, serve
 
-HELLO, IMPORT, BUILD, FORWARD, SHOW = range(1, 6)
+BUILD, FORWARD, SHOW = range(3, 6)
 MAX_VALUES = 2**27
 
 

@@ -1,0 +1,232 @@
+"""The agent's code timed beside the starter's: two processes in sandboxes, asked in turns, watched and frozen from outside.
+
+    with context.sandbox(...) as ours, context.sandbox(...) as theirs:
+        starter, submission = TimedProcess(ours, GradingError, rules), TimedProcess(theirs, InvalidSubmission, rules)
+        ...
+        seconds = in_turns(submission, starter, draw, measure, rounds=5, budget=10.0)
+
+Each is confined to one core, one process and the native code that it had at the start (`confine.py`). While one is timed the other is
+frozen, and what a busy machine adds is taken off (`watch.py`). Code that is left awake must rest: there is nobody to hand work to, and no
+time in which to do it unseen.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
+
+from pydantic import JsonValue
+
+from mlagentbench.errors import MLAgentBenchError
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.frames import Array
+from mlagentbench.grading.serving import HELLO, IMPORT
+from mlagentbench.grading.talk import Answer, Talk
+from mlagentbench.grading.watch import Meter, look, served_by
+from mlagentbench.records import Baseline, Score
+from mlagentbench.sandbox.process import SandboxProcess
+
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+START_SECONDS = 120.0
+"""For starting, for importing train.py, and for whatever else is not timed."""
+REST = 0.1
+"""Seconds for which code is watched while it is asked nothing."""
+REST_ALLOWED = 0.003
+"""Seconds of processor time it may use meanwhile; code that rests uses some 0.00001."""
+REFUSALS = ("not permitted", "Permission denied", "failed to map segment", "No module named", "could not create a primitive")
+"""What Python and torch say where code reaches for what it has not."""
+NO_SANDBOX = "nothing keeps the code from the host's files, its network and the grader's process"
+FEWEST_ROUNDS = 3
+MOST_ROUNDS = 4
+"""Times the planned rounds, on a machine so unsteady that the verdict is in doubt."""
+STEADY = 0.1
+"""Range over median of a process's seconds up to which its machine is steady."""
+NEAR = 1.3
+"""Ratio of the two processes' seconds up to which more rounds could turn the verdict."""
+
+Process = TypeVar("Process", bound="TimedProcess")
+Inputs = TypeVar("Inputs")
+
+
+class Rules(NamedTuple):
+    """What code may do, in the words of one that is told that it did not."""
+
+    has: str
+    """What there is for it, such as "the standard library and numpy"."""
+    work: str
+    """What all the work is to be done in, such as "forward"."""
+    native: str
+    """Whose native code is loaded at the start, such as "numpy"."""
+
+
+class TimedProcess:
+    """Code in its sandbox.
+
+    Args:
+        process: the sandbox's.
+        blame: what is raised for whatever it does wrong: `InvalidSubmission` for the agent's, `GradingError` for ours.
+        rules: what it may do.
+    """
+
+    def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError], rules: Rules) -> None:
+        self._talk = Talk(process, blame)
+        self._process = process
+        self._rules = rules
+        self.blame = blame
+        self.waited = 0.0
+        """Seconds that were taken off since other programs had the core."""
+
+    def open(self) -> tuple[str, ...]:
+        """Wait until it stands, then import its code.
+
+        Returns:
+            The guarantees that this machine could not give, in words.
+        """
+        hello = self.ask(HELLO, doing="starting", count=1)
+        self._before = look(self._process.pid)
+        self._server = served_by(self._process.pid)
+        # What is seen from outside is the process that has just told its own time, or else we are looking at something else.
+        self._visible = self._before.seconds >= 0.5 * float(hello.arrays[0][0])
+        self.ask(IMPORT, doing="importing train.py")
+        blind = () if self._visible else ("its processes cannot be watched from outside",)
+        return ((hello.text,) if hello.text else ()) + blind
+
+    def ask(
+        self, kind: int, arrays: tuple[Array, ...] = (), *, doing: str, seconds: float = START_SECONDS, count: int = 0, max_values: int = 1
+    ) -> Answer:
+        """Ask as `Talk.ask` does; a reason that comes of what the code has not says what it has."""
+        try:
+            return self._talk.ask(kind, arrays, doing=doing, seconds=seconds, count=count, max_values=max_values)
+        except self.blame as error:
+            if any(words in str(error) for words in REFUSALS):
+                rules = f"it has {self._rules.has}, and can start no process, load no native code and write no file"
+                raise self.blame(f"{error}; {rules}") from None
+            raise
+
+    def time(self, kind: int, arrays: tuple[Array, ...], *, doing: str, seconds: float, max_values: int) -> tuple[Array, float]:
+        """Ask for one array.
+
+        Returns:
+            The array, and the seconds from the first byte of the question to the last of the answer, without those in which other
+            programs had the core.
+        """
+        meter = Meter.start(self._server)
+        answer = self.ask(kind, arrays, doing=doing, seconds=seconds, count=1, max_values=max_values)
+        taken = meter.stop(answer.seconds) if self._visible else answer.seconds
+        self.waited += answer.seconds - taken
+        return answer.arrays[0], taken
+
+    def rest(self) -> None:
+        """Watch it while it is asked nothing: it must do nothing, have started nothing and have loaded nothing."""
+        self._process.thaw()
+        before = look(self._process.pid)
+        time.sleep(REST)
+        after = look(self._process.pid)
+        if not self._visible:
+            return
+        used = after.seconds - before.seconds
+        if used > REST_ALLOWED:
+            raise self.blame(
+                f"it works while it is asked nothing ({used:.3f} s of processor time in {REST} s); do all the work in {self._rules.work}"
+            )
+        if after.processes - self._before.processes:
+            raise self.blame("it has started other processes; do all the work in the process that imports train.py")
+        if after.code is not None and self._before.code is not None and after.code - self._before.code:
+            loaded = ", ".join(sorted(after.code - self._before.code))
+            raise self.blame(f"it has loaded native code from outside {self._rules.native}: {loaded}")
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Let it run. Afterwards it is frozen, so that it cannot slow down what is timed next."""
+        self._process.thaw()
+        yield
+        self._process.freeze()
+
+    def freeze(self) -> None:
+        """Stop it until it is `awake`."""
+        self._process.freeze()
+
+
+def timing_core() -> int:
+    """The processor core for what is timed; -1 for the machine's choice."""
+    return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else -1
+
+
+def in_turns(
+    submission: Process,
+    starter: Process,
+    draw: Callable[[], Inputs],
+    measure: Callable[[Process, Inputs], float],
+    *,
+    rounds: int,
+    budget: float,
+) -> tuple[list[float], list[float]]:
+    """Measure both in turns, which of them is first changing from round to round.
+
+    Args:
+        submission: the agent's process.
+        starter: the task's.
+        draw: makes what both are given in a round.
+        measure: has one of them work on it, and gives the seconds.
+        rounds: each is measured once a round; up to `MOST_ROUNDS` times as often while the verdict is in doubt.
+        budget: seconds measured after which no further round begins, once there are `FEWEST_ROUNDS`.
+
+    Returns:
+        The submission's seconds, and the starter's.
+    """
+    theirs: list[float] = []
+    ours: list[float] = []
+    submission.freeze()
+    starter.freeze()
+    for number in range(MOST_ROUNDS * rounds):
+        if number >= rounds and not _in_doubt(theirs, ours):
+            break
+        if number >= FEWEST_ROUNDS and sum(theirs) + sum(ours) > budget:
+            break
+        inputs = draw()
+        turns = ((submission, theirs), (starter, ours))
+        for process, seconds in turns if number % 2 else turns[::-1]:
+            with process.awake():
+                seconds.append(measure(process, inputs))
+    return theirs, ours
+
+
+def compare(
+    context: GradingContext,
+    submission: TimedProcess,
+    starter: TimedProcess,
+    seconds: tuple[list[float], list[float]],
+    lacking: tuple[str, ...],
+    **details: JsonValue,
+) -> Score:
+    """The median of the submission's seconds, and beside it that of the starter's, as `in_turns` gave them.
+
+    Medians on both sides: a trial that a busy machine held up counts for neither.
+    """
+    theirs, ours = seconds
+    value, baseline = statistics.median(theirs), statistics.median(ours)
+    return Score(
+        value=value,
+        baseline=Baseline(value=baseline, values=tuple(ours), source="side_by_side"),
+        details={
+            "trials": len(theirs),
+            "seconds": [*theirs],
+            "spread": (max(theirs) - min(theirs)) / 2,
+            "ratio": value / baseline,
+            "seconds_waited": {"submission": submission.waited, "starter": starter.waited},
+            **details,
+            "isolation": context.isolation.isolation,
+            "lacking": [*lacking, *((NO_SANDBOX,) if context.isolation.isolation == "none" else ())],
+        },
+    )
+
+
+def _in_doubt(theirs: Sequence[float], ours: Sequence[float]) -> bool:
+    """Whether the trials differ so much among themselves that more of them could turn the verdict."""
+    medians = [statistics.median(seconds) for seconds in (theirs, ours)]
+    near = 1 / NEAR < medians[0] / medians[1] < NEAR
+    return near and any(max(seconds) - min(seconds) > STEADY * median for seconds, median in zip((theirs, ours), medians, strict=True))
