@@ -1,0 +1,118 @@
+"""Times the agent's generation beside the starter's, from outside, and checks every token that either returns.
+
+Each lives in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of torch and its like. Every
+trial has a prompt that neither has seen, joined of two texts at a random place, so that no table could hold its continuation. Whether a
+token is right is asked of the library's own model, with the weights as they are, after the very tokens that the code itself returned before
+it: so a tie that rounding decides does not make all that follows wrong, and everything else does.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.frames import Array
+from mlagentbench.grading.reader import SubmissionFiles
+from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
+from mlagentbench.records import Score
+from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.sandbox.process import SandboxProcess
+from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, Generator
+from mlagentbench.tasks.spec import Variant
+
+SERVE = Path(__file__).with_name("serve.py")
+LIMITS = BoxLimits(seconds=1200, memory_mb=4096, processes=32, file_mb=16, workspace_mb=1024)
+"""Of one sandbox; its seconds, those frozen not counted, leave room in what the whole grading may take."""
+ENVIRONMENT = {**ONE_THREAD, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+class Plan(NamedTuple):
+    """What a variant times."""
+
+    rounds: int
+    """Each is timed once a round."""
+    seconds: float
+    """After which one call of generate is given up."""
+    budget: float
+    """Seconds of one token, of both together, after which no further round begins."""
+
+
+PLANS: dict[Variant, Plan] = {
+    "mini": Plan(rounds=5, seconds=60.0, budget=20.0 / NEW_TOKENS),
+    "full": Plan(rounds=5, seconds=240.0, budget=400.0 / NEW_TOKENS),
+}
+
+
+def grade(context: GradingContext) -> Score:
+    """The median seconds of a token, and beside it the median of the starter's, measured in turns with it.
+
+    Raises:
+        InvalidSubmission: the code cannot be run, returns other tokens than the model's, takes too long, or works outside of generate.
+        GradingError: the starter does one of these.
+    """
+    assert context.private is not None and context.public is not None, "llama-inference has data"
+    plan = PLANS[context.variant]
+    seed = secrets.randbits(48) if context.seed is None else context.seed
+    model = context.public / "model"
+    vocabulary = int(json.loads((model / "config.json").read_text())["vocab_size"])
+    prompts = np.load(context.private / "prompts.npy").astype(np.float64)
+    rng = np.random.default_rng(seed)
+    core = str(timing_core())
+
+    def serve(code: SubmissionFiles, *arguments: str) -> AbstractContextManager[SandboxProcess]:
+        return context.sandbox(code, SERVE, (core, *arguments), packages=None, data=(model,), environment=ENVIRONMENT, limits=LIMITS)
+
+    with serve(context.starter, "reference") as starter_process, serve(context.submission) as submission_process:
+        starter, submission = Generator(starter_process, GradingError), Generator(submission_process, InvalidSubmission)
+        starter.open()
+        starter.load()
+        lacking = submission.open()
+        submission.load()
+
+        generated: list[tuple[Generator, Array, Array]] = []
+
+        def measure(generator: Generator, prompt: Array) -> float:
+            tokens, seconds = generator.generate(prompt, vocabulary, plan.seconds)
+            generated.append((generator, prompt, tokens))
+            return seconds
+
+        def check() -> None:
+            """With both awake and nothing timed."""
+            while generated:
+                generator, prompt, tokens = generated.pop()
+                generator.check(prompt, tokens, starter.judge)
+
+        warm_up = joined(prompts, rng)
+        for generator in (submission, starter):
+            measure(generator, warm_up)
+        check()
+        submission.rest()
+        seconds = in_turns(submission, starter, lambda: joined(prompts, rng), measure, rounds=plan.rounds, budget=plan.budget)
+        with starter.awake():
+            check()
+        submission.rest()
+    return compare(
+        context,
+        submission,
+        starter,
+        seconds,
+        lacking,
+        new_tokens=NEW_TOKENS,
+        prompt_tokens=prompts.shape[1],
+        most_below_best=submission.worst,
+        seed=seed,
+    )
+
+
+def joined(prompts: Array, rng: np.random.Generator) -> Array:
+    """The beginning of one prompt and the end of another, as long as either."""
+    first, second = rng.choice(len(prompts), 2, replace=False)
+    place = int(rng.integers(1, prompts.shape[1]))
+    return np.concatenate((prompts[first, :place], prompts[second, place:]))

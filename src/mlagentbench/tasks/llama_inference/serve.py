@@ -1,0 +1,77 @@
+"""Runs inside the sandbox: imports the agent's `train.py`, has it continue the grader's prompts, and beside the starter judges tokens.
+
+Arguments: the processor core to stay on, or -1; and `reference` where the library's own model is to judge what others generated. Nothing
+the agent does to its process helps it: the grader asks, checks and holds the clock outside.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+
+from mlagentbench.grading.confine import confine, load_native_code
+from mlagentbench.grading.frames import Array, Frame
+from mlagentbench.grading.serving import HELLO, IMPORT, Answer, plain, private_pipes, serve
+
+LOAD, GENERATE, JUDGE = range(3, 6)
+MAX_VALUES = 2**20
+MODEL = "model"
+LOADED = (AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM)
+"""Named so that what they need is loaded before nothing more can be."""
+
+
+def main() -> None:
+    """Answer questions until there are no more."""
+    questions, answers = private_pipes()
+    load_native_code("numpy", "safetensors", "tokenizers")
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    reference = LlamaForCausalLM.from_pretrained("code/model", dtype=torch.float32).eval() if "reference" in sys.argv else None
+    os.chdir("code")
+    code = os.getcwd()
+    unconfined = confine(int(sys.argv[1]) if int(sys.argv[1]) >= 0 else None)
+    sys.path.insert(0, code)
+    serve(questions, answers, _Server(unconfined, reference).answer, max_values=MAX_VALUES, code=code)
+
+
+class _Server:
+    def __init__(self, unconfined: str, reference: Any) -> None:
+        self._unconfined = unconfined
+        self._reference = reference
+        self._train: Any = None
+        self._model: Any = None
+
+    def answer(self, question: Frame) -> Answer:
+        if question.kind == HELLO:
+            return self._unconfined, (np.array([time.process_time()]),)
+        if question.kind == IMPORT:
+            self._train = importlib.import_module("train")
+            return "", ()
+        if question.kind == LOAD:
+            self._model = self._train.load(MODEL)
+            return "", ()
+        if question.kind == GENERATE:
+            prompt, count = question.arrays
+            return "", (plain(self._train.generate(self._model, prompt.astype(np.int64), int(count[0])), "what generate returns"),)
+        return "", (self._judge(*question.arrays),)
+
+    def _judge(self, prompt: Array, tokens: Array) -> Array:
+        """How far each token's logit is below the highest, after all tokens before it, in standard deviations of the logits there."""
+        row = torch.from_numpy(np.concatenate((prompt, tokens)).astype(np.int64))
+        with torch.inference_mode():
+            logits = self._reference(input_ids=row[None, :-1], use_cache=False).logits[0, len(prompt) - 1 :].double()
+        chosen = logits.gather(1, row[len(prompt) :, None])[:, 0]
+        return np.asarray(((logits.max(dim=1).values - chosen) / logits.std(dim=1)).numpy(), dtype=np.float64)
+
+
+if __name__ == "__main__":
+    main()
