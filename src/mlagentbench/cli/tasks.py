@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
+from rich.text import Text
 
 from mlagentbench.cli.main import LazyGroup
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
 
+PAPERS = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
+"""The categories of the paper's Table 1, in its order."""
 ARROWS = {"maximize": "↑", "minimize": "↓"}
 
 
@@ -40,13 +43,21 @@ def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
         click.echo(json.dumps([_facts(task) for task in found.values()], indent=1))
         return
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("task", "category", "metric", "the paper's", "what"):
-        table.add_column(heading, no_wrap=heading in ("task", "category"))
-    for task in found.values():
-        spec = task.spec
-        baseline = f"{spec.paper.baseline:g} {spec.metric.unit}".strip() if spec.paper and spec.paper.baseline is not None else "-"
-        table.add_row(spec.id, spec.category, f"{ARROWS[spec.metric.direction]} {spec.metric.name}", baseline, spec.title)
+    table.add_column("task", no_wrap=True, min_width=max(map(len, found)) + 2)
+    table.add_column("metric", no_wrap=True, min_width=16, max_width=24)
+    table.add_column("what", no_wrap=True, overflow="ellipsis")
+    for category in _categories(found.values()):
+        table.add_row(Text(category, style="bold"))
+        for task in found.values():
+            spec = task.spec
+            if spec.category == category:
+                table.add_row(f"  {spec.id}", f"{ARROWS[spec.metric.direction]} {spec.metric.name}", spec.title)
     Console().print(table)
+
+
+def _categories(found: Iterable[Task]) -> list[str]:
+    """The categories there are: the paper's in its order, then the others."""
+    return sorted({task.spec.category for task in found}, key=lambda name: (PAPERS.index(name) if name in PAPERS else len(PAPERS), name))
 
 
 @tasks.command("show")
