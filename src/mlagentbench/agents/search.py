@@ -1,0 +1,170 @@
+"""The search agent: it searches among whole solutions, as a tree.
+
+A node of the tree is a complete script. Some are first drafts, some repair a node that failed, some improve the best one so far; which is
+best is told by the validation score that each script measures and prints itself. The idea is that of AIDE (arXiv 2502.13138); the prompts
+and the code are this project's own.
+
+Each node is two steps, which write the script and run it, so that it has a snapshot and a score of its own in the record. What one script
+does to the other files of the workspace, the next one finds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+from pydantic.dataclasses import dataclass
+
+from mlagentbench.agents._replies.whole_script import WrittenScript, read_script
+from mlagentbench.agents.base import render
+from mlagentbench.agents.search_tree import EXECUTE, WRITE, Growth, Node, Policy, Tree
+from mlagentbench.agents.summaries import shortened
+from mlagentbench.environment import Environment
+from mlagentbench.errors import ResponseFormatError
+from mlagentbench.model import GenerateOptions
+from mlagentbench.records import Action, Step
+
+NODE_STEPS = 2
+OUTPUT_SHOWN, PLAN_SHOWN = 6000, 400
+"""Characters of a script's output, and of an earlier plan, that a prompt holds."""
+SLOWER = 1.5
+"""How much longer than before a script may take when it is run again."""
+
+
+@dataclass(frozen=True)
+class SearchAgent:
+    """Drafts, debugs and improves whole scripts, and submits the one with the best validation score."""
+
+    script: str = "train.py"
+    """The file that every script is written to. What it holds at first is shown to the model."""
+    drafts: Annotated[int, Field(ge=1)] = 5
+    """How many first solutions are written."""
+    debug_depth: Annotated[int, Field(ge=0)] = 3
+    """How often in a row a script that fails is debugged before it is given up."""
+    debug_probability: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """How likely a script that fails is debugged rather than the best one improved."""
+    max_nodes: Annotated[int, Field(ge=1)] | None = None
+    """How many scripts are written in all; None for as many as the run's limits allow."""
+    seed: int = 0
+    """Of the choices that chance makes."""
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Of a reply. None leaves it to the provider."""
+
+    async def __call__(self, environment: Environment) -> None:
+        """Look around, grow the tree while the limits allow it, and submit its best node."""
+        policy = Policy(self.drafts, self.debug_depth, self.debug_probability, self.seed)
+        for action in self._looks()[len(environment.steps) :]:
+            await environment.execute(action)
+        while True:
+            tree = Tree(environment.steps, environment.direction)
+            if tree.pending is not None:
+                await self._run(environment, tree.pending)
+            elif self._may_grow(environment, tree):
+                await self._write(environment, tree, tree.next(policy))
+            elif self._may_submit_again(environment, tree):
+                await self._write_again(environment, tree)
+            else:
+                break
+        await environment.execute(Action(name="Final Answer", arguments={"final_answer": _answer(tree)}), memory={"tree": tree.memory()})
+
+    def _looks(self) -> tuple[Action, Action]:
+        """What is done before the first node."""
+        return (
+            Action(name="List Files", arguments={"dir_path": "."}),
+            Action(name="Read File", arguments={"file_name": self.script}),
+        )
+
+    async def _run(self, environment: Environment, written: Step) -> None:
+        memory = {key: value for key, value in written.memory.items() if key != "tree"}
+        entries = {"Node": written.entries["Node"]}
+        await environment.execute(Action(name=EXECUTE, arguments={"script_name": self.script}), entries=entries, memory=memory)
+
+    async def _write(self, environment: Environment, tree: Tree, growth: Growth) -> None:
+        """Have a node written."""
+        number = len(tree.nodes) + 1
+        written = await self._ask(environment, self._prompt(environment, tree, growth))
+        origin = f" of {growth.parent}" if growth.parent else ""
+        entries = {"Node": f"{number}: {growth.kind}{origin}", "Plan": written.plan}
+        memory: dict[str, JsonValue] = {"node": number, "kind": growth.kind, "parent": growth.parent, "tree": tree.memory()}
+        await environment.execute(self._writing(written.script), entries=entries, memory=memory)
+
+    async def _write_again(self, environment: Environment, tree: Tree) -> None:
+        """Write the best node again, to be run and submitted."""
+        best = tree.to_submit
+        assert best is not None
+        entries = {"Node": f"{best.number}: again, to be submitted"}
+        memory: dict[str, JsonValue] = {"node": best.number, "again": True, "tree": tree.memory()}
+        await environment.execute(self._writing(best.script), entries=entries, memory=memory)
+
+    def _writing(self, script: str) -> Action:
+        return Action(name=WRITE, arguments={"file_name": self.script, "content": script})
+
+    def _may_grow(self, environment: Environment, tree: Tree) -> bool:
+        """Whether there is room for another node, and for running the best one again after it."""
+        if tree.submitting or (self.max_nodes is not None and len(tree.nodes) >= self.max_nodes):
+            return False
+        best = tree.to_submit
+        spare = _steps_left(environment) - NODE_STEPS - (NODE_STEPS if best else 0)
+        slowest = max((node.seconds for node in tree.nodes), default=0.0)
+        return spare >= 1 and environment.seconds_left > SLOWER * (slowest + (best.seconds if best else 0.0))
+
+    def _may_submit_again(self, environment: Environment, tree: Tree) -> bool:
+        """Whether the workspace holds what another node left, and there is room to change that."""
+        best = tree.to_submit
+        if best is None or tree.standing == best.number:
+            return False
+        return _steps_left(environment) > NODE_STEPS and environment.seconds_left > best.seconds
+
+    async def _ask(self, environment: Environment, prompt: str) -> WrittenScript:
+        """Ask until a reply holds a script; the environment ends a run that never gets there."""
+        question, options = prompt, GenerateOptions(self.temperature, self.max_tokens)
+        while True:
+            try:
+                return await environment.ask_agent(question, read_script, options)
+            except ResponseFormatError as error:
+                question = f"{prompt}\nYour last reply could not be used. {error}\nReply again.\n"
+
+    def _prompt(self, environment: Environment, tree: Tree, growth: Growth) -> str:
+        parent = tree[growth.parent] if growth.parent else None
+        listed, starter = environment.steps[:2]
+        part = environment.can_read("agent") // 2
+        return render(
+            "search.md",
+            task=environment.description.strip(),
+            script=self.script,
+            files=listed.observation,
+            starter=shortened(starter.observation.rstrip(), part) if starter.status == "ok" else "",
+            metric=environment.metric,
+            better="more" if environment.direction == "maximize" else "less",
+            time_left=f"{max(1, int(environment.seconds_left // 60))} minutes",
+            earlier=[_told(node) for node in tree.nodes],
+            kind=growth.kind,
+            parent=parent,
+            fault=_fault(parent) if parent else "",
+            output=shortened(parent.output, min(OUTPUT_SHOWN, part)) if parent else "",
+        )
+
+
+def _steps_left(environment: Environment) -> int:
+    return environment.limits.steps - sum(step.counted for step in environment.steps)
+
+
+def _told(node: Node) -> str:
+    """A node in a line of a prompt."""
+    origin = f" of {node.parent}" if node.parent else ""
+    score = "does not work" if node.metric is None else f"validation score {node.metric:g}"
+    return f"- Script {node.number} ({node.kind}{origin}), {score}: {' '.join(shortened(node.plan, PLAN_SHOWN).split())}"
+
+
+def _fault(node: Node) -> str:
+    return "It failed." if node.failed else "It ran, and printed no line `validation score: NUMBER` with a finite number."
+
+
+def _answer(tree: Tree) -> str:
+    """The final answer: what was submitted, and how well it does by its own measure."""
+    found = f"Of {len(tree.nodes)} scripts {len(tree.ranking)} worked."
+    if tree.standing is None:
+        return f"{found} None of them is submitted."
+    node = tree[tree.standing]
+    return f"{found} Submitted is script {node.number}, whose own validation score is {node.metric:g}. {node.plan}".strip()
