@@ -5,6 +5,7 @@ It speaks the two wires that most providers speak, chat completions and messages
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import struct
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 Wire = Literal["openai", "anthropic"]
 
+_marks = itertools.count()
 READ, CACHED, WRITTEN = 120, 20, 7
 """The tokens that every good reply reports: read anew, read from the cache, written."""
 
@@ -35,7 +37,18 @@ class Fault(NamedTuple):
     """A reply in good form with this text, in place of the queue's."""
     finish: str | None = None
     """Why that reply ended, in place of `stop`."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """Tools that the reply calls: names, and arguments as JSON."""
+    thinking: str = ""
+    """What the reply shows of its thinking; only in messages."""
+    mark: int = 0
+    """What the ids of its calls begin with: they are unique, and the same whenever the reply is given."""
     transport: Literal["", "hang", "reset"] = ""
+
+
+def calling(*calls: tuple[str, str], text: str = "", thinking: str = "") -> Fault:
+    """A good reply that calls tools."""
+    return Fault(text=text, calls=calls, thinking=thinking, mark=next(_marks))
 
 
 def too_many(retry_after: str | None = None) -> Fault:
@@ -97,7 +110,7 @@ class Provider(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.behave()
 
-    def behave(self, *replies: str, faults: Sequence[Fault] = (), always: Fault | None = None) -> None:
+    def behave(self, *replies: str | Fault, faults: Sequence[Fault] = (), always: Fault | None = None) -> None:
         """Start anew.
 
         Args:
@@ -105,7 +118,7 @@ class Provider(ThreadingHTTPServer):
             faults: what to do wrong before that, one a request.
             always: what to do wrong when the faults are used up, for ever, in place of the replies.
         """
-        self.replies = list(replies) or ["Hello."]
+        self.replies: list[str | Fault] = list(replies) or ["Hello."]
         self.faults = list(faults)
         self.always = always
         self.requests: list[Request] = []
@@ -120,7 +133,8 @@ class Provider(ThreadingHTTPServer):
         with self.lock:
             if self.faults:
                 return self.faults.pop(0)
-            return self.always or Fault(text=self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+            reply = self.always or (self.replies.pop(0) if len(self.replies) > 1 else self.replies[0])
+            return Fault(text=reply) if isinstance(reply, str) else reply
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of clients that have gone."""
@@ -151,6 +165,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         wire: Wire = "anthropic" if self.path.split("?")[0].endswith("/messages") else "openai"
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "/count_tokens" in self.path:
+            # Asked for every reply with thinking in it.
+            self._send(200, b'{"input_tokens": 3}')
+            return
         fault = self.server.next()
         self.server.requests.append(Request(wire, body, time.monotonic()))
         if fault.transport == "hang":
@@ -185,8 +203,15 @@ def _error(wire: Wire, fault: Fault) -> dict[str, Any]:
 
 
 def _completion(reply: Fault, body: dict[str, Any]) -> dict[str, Any]:
-    message = {"role": "assistant", "content": reply.text}
-    choice = {"index": 0, "message": message, "finish_reason": reply.finish or "stop", "logprobs": None}
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        calls = enumerate(reply.calls)
+        message["tool_calls"] = [
+            {"id": f"call-{reply.mark}-{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+            for number, (name, arguments) in calls
+        ]
+    finish = reply.finish or ("tool_calls" if reply.calls else "stop")
+    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
     facts = {"id": "c-1", "object": "chat.completion", "created": 0, "model": body["model"]}
     return {**facts, "choices": [choice], "usage": _usage("openai")}
 
@@ -202,20 +227,43 @@ def _chunks(reply: Fault, body: dict[str, Any]) -> Iterator[str]:
 
 def _message(reply: Fault, body: dict[str, Any]) -> dict[str, Any]:
     facts = {"id": "m-1", "type": "message", "role": "assistant", "model": body["model"], "stop_sequence": None}
-    content = [{"type": "text", "text": reply.text}] if reply.text else []
-    return {**facts, "content": content, "stop_reason": FINISH[reply.finish or "stop"], "usage": _usage("anthropic")}
+    finish = FINISH[reply.finish] if reply.finish else "tool_use" if reply.calls else "end_turn"
+    return {**facts, "content": _blocks(reply), "stop_reason": finish, "usage": _usage("anthropic")}
+
+
+def _blocks(reply: Fault) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": reply.thinking, "signature": "signed"}] if reply.thinking else []
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
+    calls = enumerate(reply.calls)
+    return blocks + [
+        {"type": "tool_use", "id": f"toolu_{reply.mark}_{number}", "name": name, "input": json.loads(text)}
+        for number, (name, text) in calls
+    ]
 
 
 def _events(reply: Fault, body: dict[str, Any]) -> Iterator[str]:
     message = {**_message(reply, body), "content": [], "stop_reason": None}
     yield _sse({"type": "message_start", "message": message})
-    if reply.text:
-        yield _sse({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
-        yield _sse({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": reply.text}})
-        yield _sse({"type": "content_block_stop", "index": 0})
-    delta = {"stop_reason": FINISH[reply.finish or "stop"], "stop_sequence": None}
+    for index, block in enumerate(_blocks(reply)):
+        empty, deltas = _streamed(block)
+        yield _sse({"type": "content_block_start", "index": index, "content_block": empty})
+        for delta in deltas:
+            yield _sse({"type": "content_block_delta", "index": index, "delta": delta})
+        yield _sse({"type": "content_block_stop", "index": index})
+    delta = {"stop_reason": _message(reply, body)["stop_reason"], "stop_sequence": None}
     yield _sse({"type": "message_delta", "delta": delta, "usage": {"output_tokens": WRITTEN}})
     yield _sse({"type": "message_stop"})
+
+
+def _streamed(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A block as it begins, and what comes of it then."""
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
+    if block["type"] == "tool_use":
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+    deltas = [{"type": "thinking_delta", "thinking": block["thinking"]}, {"type": "signature_delta", "signature": block["signature"]}]
+    return {**block, "thinking": "", "signature": ""}, deltas
 
 
 def _sse(event: dict[str, Any]) -> str:

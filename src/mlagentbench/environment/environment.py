@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
 from mlagentbench.environment.limits import RunLimits
 from mlagentbench.environment.listener import Listener, Silent, Through, directly
+from mlagentbench.environment.reading import Reads
 from mlagentbench.environment.tally import Tally
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
@@ -56,6 +57,7 @@ class Environment:
         listener: who watches.
         through: what actions pass through.
         person: asks the person who watches an interactive run; None for a run that nobody watches.
+        reads: tells which files of a folder scripts open, to be noted in their steps.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Environment:
         through: Through = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
         keep: KeepLast | None = None,
+        reads: Reads | None = None,
     ) -> None:
         self.description = description
         self.workspace = workspace
@@ -98,6 +101,7 @@ class Environment:
         self._session: PythonSession | None = None
         self._tally = Tally()
         workspace.watch = lambda use, path: self._tally.did(use, path)
+        self._reads = reads or Reads(None, "")
         self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in self._steps)
 
     @property
@@ -257,11 +261,15 @@ class Environment:
         self._keep(role, purpose, prompt, reply, seconds)
         return reply
 
+    def context_tokens(self, role: Role) -> int | None:
+        """How many tokens a role's model can read and write in all; None where that is unknown."""
+        model: Model = getattr(self._models, role)
+        return model.context_tokens
+
     def can_read(self, role: Role) -> int:
         """About how many characters of a file fit into one question to a role's model."""
-        model: Model = getattr(self._models, role)
         # Half of the context, at three characters a token: the rest is for the question and the reply.
-        return max(LEAST_READ, (model.context_tokens or UNKNOWN_CONTEXT) * 3 // 2)
+        return max(LEAST_READ, (self.context_tokens(role) or UNKNOWN_CONTEXT) * 3 // 2)
 
     def research_log(self) -> str:
         """The research log so far; empty where nothing was written."""
@@ -270,8 +278,9 @@ class Environment:
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, at most until the run's time limit."""
         limits = replace(self._box.limits, seconds=max(0.1, min(self._box.limits.seconds, self.seconds_left)))
+        self._reads.opened()
         execution = await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self._streamed)
-        self._tally.did("run", " ".join(command), execution.seconds)
+        self._ran(" ".join(command), execution.seconds)
         return execution
 
     async def run_in_session(self, source: str) -> SessionAnswer:
@@ -279,15 +288,20 @@ class Environment:
         renewed = False
         if self._session is None or not self._session.alive:
             renewed = any(step.details.get("session") for step in self._steps)
-            self.close()
+            self._close_session()
             self._session = PythonSession(self._sandbox, self._box)
+        self._reads.opened()
         execution = await self._session.run(source, max(0.1, min(self._box.limits.seconds, self.seconds_left)))
         self._streamed(execution.output)
-        self._tally.did("run", "python session", execution.seconds)
+        self._ran("python session", execution.seconds)
         return SessionAnswer(execution, renewed, ended=not self._session.alive)
 
     def close(self) -> None:
         """End the agent's session, if there is one. Call it when the run is over."""
+        self._reads.close()
+        self._close_session()
+
+    def _close_session(self) -> None:
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -320,6 +334,12 @@ class Environment:
             raise ActionError(f"No change to {path} is left to undo.")
         before = Manifest.load(self._directory.manifest(changes[-1] - 1))
         return self._store.read_bytes(before, name) if name in before.entries else None
+
+    def _ran(self, what: str, seconds: float) -> None:
+        """Note a script, and what it has opened of what is watched."""
+        self._tally.did("run", what, seconds)
+        for path in self._reads.opened():
+            self._tally.did("read", path)
 
     def _streamed(self, text: str) -> None:
         """Show a script's output as it comes, and keep it beside the step in case this process does not see its end."""

@@ -1,0 +1,169 @@
+"""How agents of the engine speak to the agent's model: by messages and tool calls, through the environment, which records and limits it.
+
+In the record, a prompt is a JSON object: `messages` are the question's, but for the first `after` ones, which it shares with the question
+before; `tools` are the names of those offered, where they are others than before. A reply is its message, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ContentReasoning, GenerateConfig, ModelAPI, ModelOutput, get_model, modelapi
+from inspect_ai.model import Model as InspectModel
+from inspect_ai.tool import ToolChoice, ToolDef, ToolInfo
+from pydantic import JsonValue, TypeAdapter
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.engine.model import Answer, Question, RoleModel
+from mlagentbench.engine.tools import tool_parameters
+from mlagentbench.environment import Environment
+from mlagentbench.errors import AgentError
+from mlagentbench.model import Model, Reply
+
+T = TypeVar("T")
+FINAL_ANSWER = "Final Answer"
+
+_MESSAGES: TypeAdapter[list[ChatMessage]] = TypeAdapter(list[ChatMessage])
+
+
+class Conversation:
+    """An agent's questions to its model, one after the other.
+
+    Args:
+        environment: where the agent lives.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._before: list[JsonValue] = []
+        self._offered: list[str] = []
+
+    async def ask(self, question: Question, parse: Callable[[ModelOutput], T], *, purpose: str = "agent") -> T:
+        """Ask, and read the reply.
+
+        Args:
+            question: what is asked.
+            parse: reads the reply; it raises ResponseFormatError for one that holds no action.
+            purpose: who asks, for the record.
+
+        Raises:
+            AgentError: the model is none of Inspect's.
+            ResponseFormatError: what `parse` raised.
+            FormatFailure: it was the fifth such reply in a row.
+            LimitReached: a limit of the run, or what the model can read, was reached.
+            ModelFailed: the provider failed for good.
+        """
+        answers: list[Answer] = []
+
+        async def by_messages(model: Model) -> Reply:
+            if not isinstance(model, RoleModel):
+                raise AgentError(f"this agent calls tools, and the model {model.name} cannot; name one of Inspect's")
+            answer = await model.answer(question)
+            answers.append(answer)
+            return model.reply(answer, json.dumps(dumped([answer.output.message])[0], ensure_ascii=False))
+
+        return await self._environment.consult(by_messages, self._written(question), lambda _: parse(answers[0].output), purpose=purpose)
+
+    def _written(self, question: Question) -> str:
+        messages = dumped(question.messages)
+        same = (one == other for one, other in zip(messages, self._before, strict=False))
+        after = next((number for number, alike in enumerate(same) if not alike), min(len(messages), len(self._before)))
+        offered = [tool.name if isinstance(tool, ToolInfo) else ToolDef(tool).name for tool in question.tools]
+        written: dict[str, JsonValue] = {"after": after, "messages": messages[after:]}
+        if offered != self._offered:
+            written["tools"] = list[JsonValue](offered)
+        self._before, self._offered = messages, offered
+        return json.dumps(written, ensure_ascii=False, indent=1)
+
+
+class EnvironmentAPI(ModelAPI):
+    """The agent's model as one of Inspect's again, for code that asks those: each question goes through the environment."""
+
+    def __init__(
+        self, model_name: str, base_url: str | None, api_key: str | None, config: GenerateConfig, conversation: Conversation, purpose: str
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        self._conversation = conversation
+        self._purpose = purpose
+
+    async def generate(
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+    ) -> ModelOutput:
+        """Ask the agent's model."""
+        question = Question(input, tools, tool_choice if tools else None, config)
+        output = await self._conversation.ask(question, lambda output: output, purpose=self._purpose)
+        # Inspect has counted it where it was really asked.
+        return output.model_copy(update={"usage": None})
+
+    def max_connections(self) -> int:
+        """As many as are asked at once: the model below has its own limit."""
+        return 1000
+
+
+@modelapi(name="environment")
+def _environment_api() -> type[ModelAPI]:
+    return EnvironmentAPI
+
+
+def environment_model(conversation: Conversation, purpose: str = "agent") -> InspectModel:
+    """The agent's model as one of Inspect's, recorded and limited by the environment."""
+    return get_model("environment/agent", memoize=False, conversation=conversation, purpose=purpose)
+
+
+def dumped(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+    """Messages as JSON, whole enough to be sent again."""
+    whole: list[Any] = _MESSAGES.dump_python(list(messages), mode="json", exclude_none=True)
+    for message in whole:
+        for call in message.get("tool_calls", ()):
+            call.pop("view", None)
+    return whole
+
+
+def loaded(messages: JsonValue) -> list[ChatMessage]:
+    """Messages from JSON."""
+    return _MESSAGES.validate_python(messages)
+
+
+class Thoughts(NamedTuple):
+    """What a reply says beside its tool calls."""
+
+    reasoning: str
+    text: str
+
+    @property
+    def entries(self) -> Mapping[str, str]:
+        """As a step keeps them."""
+        found = {"Reasoning": self.reasoning, "Thought": self.text}
+        return {name: text for name, text in found.items() if text}
+
+
+def thoughts_of(message: ChatMessageAssistant) -> Thoughts:
+    """A reply's reasoning, where its provider shows it, and its text."""
+    parts = [] if isinstance(message.content, str) else message.content
+    reasoning = [(part.summary or "") if part.redacted else part.reasoning for part in parts if isinstance(part, ContentReasoning)]
+    return Thoughts("\n\n".join(text.strip() for text in reasoning if text.strip()), message.text.strip())
+
+
+def as_tool(definition: ActionDefinition) -> ToolInfo:
+    """An action as a tool that a model is offered."""
+    description = f"{definition.description}\n\n{definition.returns}"
+    return ToolInfo(name=definition.tool_name, description=description, parameters=tool_parameters(definition))
+
+
+def offered(names: Sequence[str] | None) -> list[ActionDefinition]:
+    """The actions that an agent is offered: those named, as the paper or as a tool has them; without names, those that prompts mention.
+
+    Raises:
+        ValueError: there is no such action.
+    """
+    if names is None:
+        return [definition for definition in ACTIONS.values() if not definition.hidden]
+    known = {alias: definition for definition in ACTIONS.values() for alias in (definition.name, definition.tool_name)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"there is no action {unknown[0]!r}; the actions are: {', '.join(ACTIONS)}")
+    wanted = {known[name].name for name in (*names, FINAL_ANSWER)}
+    return [definition for definition in ACTIONS.values() if definition.name in wanted]
