@@ -13,8 +13,6 @@ Array = NDArray[Any]
 
 SIZE = 32
 BYTES = 3 * SIZE * SIZE
-ROOM = 44
-"""Height and width of a class's layout, of which a picture shows a part."""
 KINDS = 2
 """Layouts a class."""
 CELLS, BLUR = 5, 11
@@ -36,11 +34,13 @@ class Pictures(NamedTuple):
 
 
 class Difficulty(NamedTuple):
-    """How far the drawn classes stand out, in units of 42 grey levels."""
+    """How far the drawn classes stand out, in units of 42 grey levels, and how much their pictures are moved."""
 
     layout: float
     wave: float
     noise: float
+    shift: int = 12
+    """Pixels by which a picture's part of its layout may be moved."""
 
 
 def read_records(path: Path, label_bytes: int) -> Pictures:
@@ -60,7 +60,7 @@ def draw(train: int, test: int, classes: int, difficulty: Difficulty, seed: int)
     contrast and every pixel vary. So convolution, mirroring and shifting help, and a plain average does not.
     """
     rng = np.random.default_rng(seed)
-    layouts = _layouts(classes, rng)
+    layouts = _layouts(classes, SIZE + difficulty.shift, rng)
     return _draw(train, layouts, difficulty, rng), _draw(test, layouts, difficulty, rng)
 
 
@@ -76,10 +76,10 @@ def write(train: Pictures, test: Pictures, names: list[str], public: Path, priva
     pl.DataFrame({"id": np.arange(len(order)), "label": test.labels[order]}).write_csv(private / "answers.csv")
 
 
-def _layouts(classes: int, rng: np.random.Generator) -> Array:
-    """(classes, KINDS, 3, ROOM, ROOM), of standard deviation 1."""
+def _layouts(classes: int, room: int, rng: np.random.Generator) -> Array:
+    """(classes, KINDS, 3, room, room), of standard deviation 1; a picture shows a part."""
     cells = rng.standard_normal((classes, KINDS, 3, CELLS, CELLS))
-    layouts = np.kron(cells, np.ones((9, 9)))[..., :ROOM, :ROOM]
+    layouts = np.kron(cells, np.ones((9, 9)))[..., :room, :room]
     for axis in (-1, -2):
         layouts = np.mean([np.roll(layouts, shift, axis) for shift in BLUR_SHIFTS], axis=0)
     return np.asarray(layouts / layouts.std(), dtype=np.float32)

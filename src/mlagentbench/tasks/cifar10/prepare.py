@@ -14,7 +14,7 @@ ARCHIVE = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 FOLDER = "cifar-10-batches-bin"
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 MINI_TRAIN, MINI_TEST = 2400, 800
-MINI = Difficulty(layout=0.53, wave=0.3, noise=0.9)
+MINI = Difficulty(layout=0.42, wave=0.25, noise=1.0)
 
 
 def full(public: Path, private: Path) -> None:

@@ -20,7 +20,7 @@ tulip turtle wardrobe whale willow_tree wolf woman worm
 """
 NAMES = _NAMES.split()
 MINI_TRAIN, MINI_TEST = 2400, 800
-MINI = Difficulty(layout=1.2, wave=0.6, noise=0.4)
+MINI = Difficulty(layout=1.0, wave=0.3, noise=0.6, shift=5)
 
 
 def full(public: Path, private: Path) -> None:

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 DATA = Path("data")
 SEED = int(os.environ.get("SEED", "0"))
 EPOCHS = 5
-BATCH_SIZE = 32
-LEARNING_RATE = 0.01
+BATCH_SIZE = 16
+LEARNING_RATE = 0.001
 VALIDATION_SHARE = 0.1
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -66,7 +66,7 @@ def main():
     train_size = len(images) - int(VALIDATION_SHARE * len(images))
 
     model = Net(classes).to(DEVICE)
-    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.9)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     for epoch in range(EPOCHS):
         train_epoch(model, optimizer, images[:train_size], labels[:train_size])
         predicted = predict(model, images[train_size:]).argmax(dim=1)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 DATA = Path("data")
 SEED = int(os.environ.get("SEED", "0"))
 EPOCHS = 5
-BATCH_SIZE = 32
+BATCH_SIZE = 8
 LEARNING_RATE = 0.001
 VALIDATION_SHARE = 0.1
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -14,19 +14,18 @@ SEED = int(os.environ.get("SEED", "0"))
 EPOCHS = 1
 BATCH_SIZE = 4
 LEARNING_RATE = 0.1
-POSITIVE_WEIGHT = 30.0
+POSITIVE_WEIGHT = 10.0
 FRAME = 4
 VALIDATION_SHARE = 0.1
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def load_image(record):
-    """A false-colour image of the labelled frame, float32 of shape (3, height, width), about 0 to 1: ice is dark red on green."""
+    """A false-colour image of the labelled frame, float32 of shape (3, height, width): temperatures between bands, and of one, standardized."""
     band11, band14, band15 = (np.load(record / f"band_{band}.npy", mmap_mode="r")[..., FRAME] for band in (11, 14, 15))
-    red = (band15 - band14 + 4) / 6
-    green = (band14 - band11 + 4) / 9
-    blue = (band14 - 243) / 60
-    return torch.from_numpy(np.stack([red, green, blue]).clip(0, 1).astype(np.float32))
+    image = np.stack([band15 - band14, band14 - band11, band14])
+    centred = image - image.mean(axis=(1, 2), keepdims=True)
+    return torch.from_numpy(centred / (centred.std(axis=(1, 2), keepdims=True) + 1e-6))
 
 
 def load_mask(record):
