@@ -1,0 +1,191 @@
+"""The classic AutoGPT loop over our actions: in every reply thoughts, with a plan and a criticism of themselves, and one command.
+
+Its short-term memory holds the last replies and their results within a budget; what no longer fits is summarised by the fast model, or
+dropped. It has no long-term memory but the files it writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pydantic import JsonValue
+
+from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.agents._replies import labels
+from mlagentbench.agents._replies.arguments import Misfit, Names, as_call, fit
+from mlagentbench.agents._replies.escapes import Unreadable
+from mlagentbench.agents._replies.loose_json import LooseObject, Value, read_object
+from mlagentbench.agents.base import render
+from mlagentbench.agents.response import Response
+from mlagentbench.agents.summaries import shortened
+from mlagentbench.environment import Environment
+from mlagentbench.errors import ActionError, ResponseFormatError
+from mlagentbench.model import GenerateOptions
+from mlagentbench.records import Action, Step
+
+THOUGHTS: Mapping[str, str] = {"text": "Thought", "reasoning": "Reasoning", "plan": "Plan", "criticism": "Criticism"}
+"""The entries of a step, by the keys of a reply's thoughts."""
+SUMMARY_WORDS = 400
+LARGEST_PART = 4
+"""A result takes at most a budget's fourth part; the middle of a longer one is left out."""
+REPLY_OPTIONS = GenerateOptions(temperature=0.5, max_tokens=2000)
+SUMMARY_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=1000)
+
+
+class AutoGPTAgent:
+    """The classic AutoGPT.
+
+    Args:
+        memory_characters: how long the last replies and results may be in the prompt, all together; by default half of what the model
+            can read.
+        summarise: whether what no longer fits is summarised; else it is dropped.
+    """
+
+    def __init__(self, memory_characters: int | None = None, summarise: bool = True) -> None:
+        if memory_characters is not None and memory_characters < 1:
+            raise ValueError("memory_characters must be at least 1")
+        self.memory_characters = memory_characters
+        self.summarise = summarise
+
+    async def __call__(self, environment: Environment) -> None:
+        """Ask, act and look, until the final answer or a limit."""
+        memory = _ShortTerm(self.memory_characters or environment.can_read("agent"), environment.steps)
+        while not environment.ended:
+            await memory.fit(environment, summarise=self.summarise)
+            response = await self._respond(environment, memory)
+            action = Action(name=response.action, arguments=response.arguments)
+            await environment.execute(action, entries=response.entries, memory=memory.memory())
+
+    async def _respond(self, environment: Environment, memory: _ShortTerm) -> Response:
+        """Ask until a reply holds a command; the environment ends a run that never gets there."""
+        prompt = render(
+            "autogpt.md",
+            task=environment.description.strip(),
+            actions=[action for action in environment.actions.values() if not action.hidden],
+            steps=environment.limits.steps,
+            hours=f"{environment.limits.time / 3600:g} hours",
+            summary=memory.summary,
+            messages=[memory.told(step) for step in environment.steps[memory.through :]],
+        )
+        question = prompt
+        while True:
+            try:
+                return await environment.ask_agent(question, partial(parse_command, actions=environment.actions), REPLY_OPTIONS)
+            except ResponseFormatError as error:
+                question = f"{prompt}\nYour last reply could not be used. {error}\nReply again, in the form given above.\n"
+
+
+class _ShortTerm:
+    """What the agent remembers: a summary of its first steps, and those after.
+
+    Args:
+        budget: characters for the steps.
+        steps: what was done already; the last one that tells of a summary counts.
+    """
+
+    def __init__(self, budget: int, steps: Sequence[Step]) -> None:
+        self.budget = budget
+        self._new = False
+        self.summary, self.through = "", 0
+        """`through` is the number of the last step that is not told any more."""
+        for step in steps:
+            summary, through = step.memory.get("summary"), step.memory.get("through")
+            if isinstance(summary, str) and isinstance(through, int):
+                self.summary, self.through = summary, through
+
+    def memory(self) -> dict[str, JsonValue]:
+        """What a run that goes on must know beside its steps: a new summary, once."""
+        new, self._new = self._new, False
+        return {"summary": self.summary, "through": self.through} if new else {}
+
+    def told(self, step: Step) -> str:
+        """A step as the agent wrote it, with its result."""
+        thoughts = {key: step.entries[entry] for key, entry in THOUGHTS.items() if entry in step.entries}
+        reply = {"thoughts": thoughts, "command": {"name": step.action.name, "args": dict(step.action.arguments)}}
+        most = max(1, self.budget // LARGEST_PART)
+        written = shortened(json.dumps(reply, indent=4, ensure_ascii=False), most)
+        return f"You replied:\n{written}\nThe command {step.action.name} returned:\n{shortened(step.observation, most)}"
+
+    async def fit(self, environment: Environment, *, summarise: bool) -> None:
+        """Forget steps, oldest first, where they do not fit: until half of the budget is free, so that it is not done at every step."""
+        steps = environment.steps[self.through :]
+        sizes = [len(self.told(step)) for step in steps]
+        if sum(sizes) <= self.budget:
+            return
+        leaving = 0
+        while leaving < len(steps) - 1 and sum(sizes[leaving:]) > self.budget // 2:
+            leaving += 1
+        if not leaving:
+            return
+        if summarise:
+            self.summary = await self._summarised(environment, steps[:leaving])
+        self.through += leaving
+        self._new = True
+
+    async def _summarised(self, environment: Environment, steps: Sequence[Step]) -> str:
+        """What is to be remembered of steps, and of what was remembered before; what it was where no model can read them."""
+        prompt = render("autogpt_summary.md", words=SUMMARY_WORDS, summary=self.summary, messages=[self.told(step) for step in steps])
+        try:
+            reply = await environment.ask(prompt, role="fast", purpose="short-term memory", options=SUMMARY_OPTIONS)
+        except ActionError:
+            return self.summary
+        return reply.text.strip()
+
+
+_BRACE = re.compile(r"\{(?!\s*\w[\w -]{0,80}\})")
+"""The beginning of an object, and not of a placeholder such as `{script_name}`."""
+
+
+def parse_command(text: str, actions: Mapping[str, ActionDefinition]) -> Response:
+    """Read a reply: its thoughts, and its command.
+
+    The object may stand in fences or behind prose or thinking; one that is nearly JSON is read as long as it can be read in one way.
+
+    Raises:
+        ResponseFormatError: it holds no such object, or its command is none. The message says what to mend.
+    """
+    found = _reply(text[labels.end_of_thinking(text).end :])
+    call = as_call({"command": found.pairs["command"]})
+    if call is None:
+        raise ResponseFormatError('"command" must be an object with "name", which is text, and "args", which is an object.')
+    name = Names(actions).exactly(call.phrase)
+    if name is None:
+        offered = ", ".join(known for known, definition in actions.items() if not definition.hidden)
+        raise ResponseFormatError(f"There is no command {json.dumps(call.phrase[:80], ensure_ascii=False)}. The commands are: {offered}.")
+    try:
+        arguments = fit(name, actions[name], call.pairs)
+    except Misfit as fault:
+        raise ResponseFormatError(f"The args of {name} do not fit: {fault}. They are: {actions[name].usage}") from None
+    return Response(_entries(found.pairs.get("thoughts")), name, arguments)
+
+
+def _reply(text: str) -> LooseObject:
+    """The first object of a text that has a command."""
+    start = _BRACE.search(text)
+    while start:
+        try:
+            found = read_object(text, start.start(), (), len(text))
+        except Unreadable as fault:
+            raise ResponseFormatError(f"The reply's JSON cannot be read: {fault}.") from None
+        if "command" in found.pairs:
+            return found
+        start = _BRACE.search(text, found.end)
+    raise ResponseFormatError('The reply holds no JSON object with the key "command".')
+
+
+def _entries(thoughts: Value) -> dict[str, str]:
+    if isinstance(thoughts, str):
+        return {"Thought": thoughts.strip()}
+    if not isinstance(thoughts, dict):
+        return {}
+    return {entry: said for key, entry in THOUGHTS.items() if (said := _said(thoughts.get(key)))}
+
+
+def _said(value: Value) -> str:
+    """A thought as text; a list, as plans often are, a line an item."""
+    if isinstance(value, list):
+        return "\n".join(f"- {_said(item)}" for item in value)
+    return "" if value is None else value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
