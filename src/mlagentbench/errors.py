@@ -11,6 +11,7 @@
     ├── ResponseFormatError        a reply holds no action; told to the agent's model, which may try again
     ├── InvalidSubmission          what the agent left cannot be scored; the reason is for a person to act on
     ├── LimitReached               a limit of the run; ends it, and its last snapshot is graded
+    ├── RunStopped                 the person who does or watches a run stopped it; it can go on
     ├── FormatFailure              too many replies in a row held no action; ends the run
     └── InfrastructureError        neither the agent's fault nor the user's; never counted against the agent
         ├── ModelFailed            a model's provider failed for good
@@ -78,6 +79,10 @@ class LimitReached(MLAgentBenchError):
     def __init__(self, ended: LimitName, message: str) -> None:
         super().__init__(message)
         self.ended = ended
+
+
+class RunStopped(MLAgentBenchError):
+    """The person who does or watches a run stopped it. It is graded as it stands, and can be gone on with."""
 
 
 class FormatFailure(MLAgentBenchError):

@@ -21,7 +21,7 @@ from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
 from mlagentbench.engine.model import check_model
-from mlagentbench.environment import RunLimits
+from mlagentbench.environment import Listener, RunLimits, Silent
 from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
 from mlagentbench.report.page import write_report
@@ -262,8 +262,10 @@ def carry_out(
     for plan in plans:
         prepare(plan.task, plan.variant, console=Console(stderr=True))
     over: dict[tuple[int, int], RunDirectory] = {}
+    # A person has one terminal: it shows no progress beside the talk, and is asked for one run after another.
+    person = any(getattr(make_agent(plan.agent, plan.agent_options), "interactive", False) for plan in plans)
     # A table that moves and lines that stay cannot share a terminal.
-    progress = Progress(console, runs * len(plans), moving=tell is None or not sys.stdout.isatty())
+    progress = Progress(console, runs * len(plans), moving=not person and (tell is None or not sys.stdout.isatty()))
 
     def done(plan: RunPlan, number: int, result: Result) -> None:
         progress.done(plan, number, result)
@@ -273,13 +275,19 @@ def carry_out(
             tell(directory)
 
     with progress:
-        watch = Watch(progress.listen, done, progress.stopping)
-        evaluation = evaluate(plans, watch, model=model, fast_model=fast_model, editor_model=editor_model, runs=runs, parallel=parallel)
+        watch = Watch(quiet if person else progress.listen, done, progress.stopping)
+        at_once = 1 if person else parallel
+        evaluation = evaluate(plans, watch, model=model, fast_model=fast_model, editor_model=editor_model, runs=runs, parallel=at_once)
     if evaluation.not_started:
         console.print(f"{plural(evaluation.not_started, 'run')} not started.", style="yellow")
     for failure in evaluation.failures:
         console.print(Text(f"A run could not be carried out: {' '.join(str(failure).split()) or type(failure).__name__}", style="red"))
     return evaluation, [over[place] for place in sorted(over)]
+
+
+def quiet(plan: RunPlan, number: int) -> Listener:
+    """The listener of a run that a person does, who sees it all."""
+    return Silent()
 
 
 def print_results(console: Console, directories: Sequence[RunDirectory], evaluation: Evaluation) -> None:
@@ -297,7 +305,7 @@ def print_results(console: Console, directories: Sequence[RunDirectory], evaluat
 
 def status(directories: Sequence[RunDirectory], evaluation: Evaluation) -> int:
     """The exit status that tells how runs ended."""
-    if evaluation.stopped:
-        return INTERRUPTED
     results = [directory.result for directory in directories]
+    if evaluation.stopped or any(result is not None and result.outcome.ended == "cancelled" for result in results):
+        return INTERRUPTED
     return FAILED if evaluation.failures or any(result is None or result.outcome.ended == "infrastructure" for result in results) else 0

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
-from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, UsageError
+from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.model import Models
 from mlagentbench.records import Baseline, BaselineChoice, Result, Role, RunInfo
 from mlagentbench.run.baseline import Place, data_box, kept, measure, public_data, script_limits
@@ -188,6 +188,8 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
             await agent(environment)
     except LimitReached as limit:
         return Ending(limit.ended, str(limit))
+    except RunStopped as stopped:
+        return Ending("cancelled", str(stopped))
     except FormatFailure as failure:
         return Ending("format_failure", str(failure))
     except InfrastructureError as failure:

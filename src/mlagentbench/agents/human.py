@@ -1,0 +1,245 @@
+"""The person as an agent: someone at the terminal does the task, with the limits, the record and the grading of every other agent."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+from pydantic.dataclasses import dataclass
+
+from mlagentbench.actions.base import ActionDefinition, Parameter
+from mlagentbench.agents._replies.arguments import squeezed
+from mlagentbench.agents.terminal import MARKER, Terminal, own_terminal
+from mlagentbench.environment import Environment, Listener
+from mlagentbench.errors import ActionError, LimitReached, RunStopped
+from mlagentbench.records import Action, Step
+
+ASKING_MODELS = ("Edit Script (AI)", "Edit Script Segment (AI)", "Understand File", "Reflection", "Retrieval from Research Log")
+NEVER = ("Request Help",)
+LONG = ("content", "command")
+"""Arguments that have several lines as a rule."""
+COMMANDS = f"""\
+  help      what can be done
+  task      the task once more
+  quit      stop; the run can be gone on with by mlab resume (Ctrl-D does the same)
+An action is named by its name, the beginning of it, or its number. In the place of an argument:
+  :c        give the action up
+  :e        write the argument in your editor ($EDITOR)
+  <<        write it in several lines, the last one {MARKER}"""
+YES, NO = ("yes", "y", "true"), ("no", "n", "false")
+
+
+class _GivenUp(Exception):
+    """The person has thought better of an action."""
+
+
+@dataclass(frozen=True)
+class HumanAgent:
+    """Asks the person at the terminal for every action."""
+
+    assisted: bool = False
+    """Whether the actions are offered too that ask a model; they need one."""
+
+    interactive = True
+    """It needs the terminal for itself."""
+
+    @property
+    def needs_model(self) -> bool:
+        """Only where a model assists."""
+        return self.assisted
+
+    async def __call__(self, environment: Environment) -> None:
+        """Show the task, then take actions until the final answer or a limit.
+
+        Raises:
+            RunStopped: the person stops.
+        """
+        await Session(environment, self.offered(environment), own_terminal()).act()
+
+    def offered(self, environment: Environment) -> Mapping[str, ActionDefinition]:
+        """The actions that the person can take."""
+        left_out = NEVER if self.assisted else (*NEVER, *ASKING_MODELS)
+        return {name: action for name, action in environment.actions.items() if name not in left_out}
+
+
+class Session:
+    """A person's work on one run.
+
+    Args:
+        environment: the run.
+        actions: what the person can do, by name.
+        terminal: where the person sits.
+    """
+
+    def __init__(self, environment: Environment, actions: Mapping[str, ActionDefinition], terminal: Terminal) -> None:
+        self._environment = environment
+        self._actions = actions
+        self._terminal = terminal
+        self._echo = _Echo(environment.listener, terminal)
+        environment.listener = self._echo
+
+    async def act(self) -> None:
+        """Take actions until the final answer.
+
+        Raises:
+            RunStopped: the person stops.
+            LimitReached: a limit of the run was reached.
+        """
+        self._say(f"\n{self._environment.description.strip()}\n")
+        self._help()
+        if self._environment.steps:
+            self._say(f"\n{len(self._environment.steps)} steps are done already. The last one:")
+            self._show(self._environment.steps[-1])
+        while not self._environment.ended:
+            try:
+                async with asyncio.timeout(max(0.0, self._environment.seconds_left)):
+                    action = await self._action()
+            except TimeoutError:
+                self._say("\nThe time is up.")
+                raise LimitReached("limit_time", f"the run's {self._environment.limits.time:g} seconds are used up") from None
+            if action is not None:
+                self._echo.streamed = False
+                self._show(await self._environment.execute(action))
+
+    async def _action(self) -> Action | None:
+        """An action that the person asks for; None where there is none yet."""
+        environment = self._environment
+        taken = sum(step.counted for step in environment.steps)
+        self._say(f"\nStep {taken + 1} of {environment.limits.steps}. {_time(environment.seconds_left)} left.")
+        words = (await self._terminal.line("action> ")).strip()
+        match words.casefold():
+            case "":
+                return None
+            case "help" | "?":
+                self._help()
+                return None
+            case "task":
+                self._say(environment.description.strip())
+                return None
+            case "quit" | "exit":
+                raise RunStopped("the person stopped the run")
+        definition = self._named(words)
+        if definition is None:
+            return None
+        try:
+            return Action(name=definition.name, arguments=await self._arguments(definition))
+        except _GivenUp:
+            self._say(f"{definition.name} is given up.")
+            return None
+
+    def _named(self, words: str) -> ActionDefinition | None:
+        """The action that some words mean."""
+        names = list(self._actions)
+        if words.isdecimal() and 1 <= int(words) <= len(names):
+            return self._actions[names[int(words) - 1]]
+        wanted = squeezed(words)
+        exact = [name for name in names if squeezed(name) == wanted]
+        found = exact or [name for name in names if wanted and squeezed(name).startswith(wanted)]
+        if len(found) == 1:
+            return self._actions[found[0]]
+        close = difflib.get_close_matches(words.casefold(), [name.casefold() for name in names], 1)
+        hint = next((f" Did you mean {name}?" for name in names if name.casefold() in close), "")
+        self._say(f"{words} may be: {', '.join(found)}." if found else f"There is no action {words}.{hint} Write help for what there is.")
+        return None
+
+    async def _arguments(self, definition: ActionDefinition) -> dict[str, JsonValue]:
+        given: dict[str, JsonValue] = {}
+        for name, parameter in definition.parameters.items():
+            while True:
+                value = await self._value(name, parameter, given)
+                if value is None:
+                    break
+                try:
+                    given[name] = definition.check(_others(definition, name) | {name: value})[name]
+                    break
+                except ActionError as error:
+                    self._say(str(error).split(" Its arguments are:")[0])
+        return given
+
+    async def _value(self, name: str, parameter: Parameter, given: Mapping[str, JsonValue]) -> JsonValue:
+        """What the person gives for an argument; None for its default."""
+        default = "" if parameter.required else f", by default {parameter.default}"
+        long = name in LONG
+        prompt = f"  {name} ({parameter.description}{default})"
+        if long and self._terminal.editor is None:
+            return await self._terminal.text(prompt)
+        words = await self._terminal.line(f"{prompt} [Enter for your editor]> " if long else f"{prompt}> ")
+        match words.strip():
+            case ":c":
+                raise _GivenUp
+            case "<<":
+                return await self._terminal.text(f"  {name}")
+            case ":e":
+                return await self._in_editor(name, given)
+            case "" if long:
+                return await self._in_editor(name, given)
+            case "" if not parameter.required:
+                return None
+        if parameter.type is bool:
+            return words.strip().casefold() in YES if words.strip().casefold() in YES + NO else words
+        return words
+
+    async def _in_editor(self, name: str, given: Mapping[str, JsonValue]) -> str:
+        """A text from the editor. It begins with what the file holds that is to be written."""
+        file = given.get("file_name")
+        before = ""
+        if name == "content" and isinstance(file, str) and (await self._holds(file)):
+            step = await self._environment.execute(Action(name="Read File", arguments={"file_name": file}), counted=False)
+            before = step.observation if step.status == "ok" else ""
+        text = await self._terminal.edited(before, file if isinstance(file, str) else "text.py")
+        return await self._terminal.text(f"  {name}") if text is None else text
+
+    async def _holds(self, file: str) -> bool:
+        try:
+            return self._environment.workspace.kind(file) == "file"
+        except ActionError:
+            return False
+
+    def _show(self, step: Step) -> None:
+        """What came of a step; what a script printed has been shown as it came."""
+        text = step.observation
+        self._say(text.split("\n", 1)[0] if self._echo.streamed else text)
+
+    def _help(self) -> None:
+        for number, (name, action) in enumerate(self._actions.items(), start=1):
+            self._say(f"{number:>3}  {name:<32} {action.description.splitlines()[0]}")
+        self._say(COMMANDS)
+
+    def _say(self, text: str) -> None:
+        self._terminal.say(text)
+
+
+class _Echo:
+    """A listener that shows a script's output as it comes, beside whoever listens already."""
+
+    def __init__(self, listener: Listener, terminal: Terminal) -> None:
+        self._listener = listener
+        self._terminal = terminal
+        self.streamed = False
+
+    def activity(self, text: str) -> None:
+        """Pass it on."""
+        self._listener.activity(text)
+
+    def output(self, text: str) -> None:
+        """Show it."""
+        self.streamed = True
+        self._terminal.say(text, end="")
+        self._listener.output(text)
+
+    def step(self, step: Step) -> None:
+        """Pass it on."""
+        self._listener.step(step)
+
+
+def _others(definition: ActionDefinition, name: str) -> dict[str, JsonValue]:
+    """Values that let one argument be checked by itself."""
+    plain: dict[type, JsonValue] = {str: "", int: 0, float: 0.0, bool: False}
+    return {other: plain[parameter.type] for other, parameter in definition.parameters.items() if parameter.required and other != name}
+
+
+def _time(seconds: float) -> str:
+    minutes = max(0, int(seconds // 60))
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min" if minutes else f"{max(0, int(seconds))} s"
