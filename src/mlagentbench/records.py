@@ -33,7 +33,7 @@ Ended = Literal[
 Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
 """What its submission was worth."""
 
-Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "near_zero_baseline", "paper_baseline"]
+Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "experience", "near_zero_baseline", "paper_baseline"]
 
 BaselineSource = Literal["side_by_side", "measured", "predictor", "paper"]
 """Where a baseline comes from: the starter timed beside the submission, its own runs, a naive predictor in the place of a starter that does
@@ -188,6 +188,17 @@ class Outcome(Record):
     """What went wrong, in one line, where something did."""
 
 
+class Experience(Record):
+    """What a run was given of earlier work, as it was when the run was made."""
+
+    folder: str
+    """Where it was taken from."""
+    files: int
+    bytes: int
+    digest: str
+    """SHA-256 over the files' paths and contents."""
+
+
 class RunInfo(Record):
     """What a run was asked to do, and where: everything known before its first step."""
 
@@ -226,6 +237,8 @@ class RunInfo(Record):
     """What its score is compared with."""
     keep: Mapping[str, JsonValue] | None = None
     """How many versions of large files its snapshots keep, and from which size on; None for all."""
+    experience: Experience | None = None
+    """What it was given of earlier work. Which files of it were opened stands in the steps (`Step.inside`)."""
 
 
 class Result(Record):

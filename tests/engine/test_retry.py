@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -180,3 +181,33 @@ def test_a_retry_of_a_resumed_run_goes_on_with_that_run(tmp_path: Path, task: Pa
     inspect("eval-retry", second, "--log-dir", tmp_path / "retried", folder=tmp_path)
     assert actions(run) == ["List Files", "List Files", "Final Answer"]
     assert len(find_runs(logs)) == 1
+
+
+def test_a_retry_has_the_agents_options_and_the_experience_of_the_run(tmp_path: Path, task: Path) -> None:
+    """One run was killed and goes on with its copy; the folder that it was made of is gone by then."""
+    logs, known = tmp_path / "runs", tmp_path / "known"
+    known.mkdir()
+    (known / "notes.md").write_text("A low rate works.")
+    read = reply("Read File", '{"file_name": "experience/notes.md"}')
+    model = script(tmp_path / "s.yaml", read, sleeper(3), SLEEP, read, END)
+    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    kill_in_its_script([*start, "--experience", str(known), "--context-steps", "1"], logs)
+    (run,) = find_runs(logs)
+    shutil.rmtree(known)
+    inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path)
+    assert actions(run) == ["Read File", "Write File", "Execute Script", "Read File", "Final Answer"]
+    assert [step.observation for step in run.steps() if step.action.name == "Read File"] == ["A low rate works."] * 2
+    assert run.calls(5)[0].prompt.count("Observation:") == 1
+    assert run.result is not None and "experience" in run.result.outcome.flags
+
+
+def test_inspects_own_command_takes_them_too(tmp_path: Path) -> None:
+    logs, known = tmp_path / "logs", tmp_path / "known"
+    known.mkdir()
+    (known / "notes.md").write_text("A low rate works.")
+    model = script(tmp_path / "s.yaml", reply("Read File", '{"file_name": "experience/notes.md"}'), END)
+    task = ("mlagentbench/vectorization", "--model", model, "-T", "variant=mini", "-T", "experience=known")
+    inspect("eval", *task, "-T", 'agent_options={"entries": "thought"}', folder=tmp_path, logs=logs)
+    (run,) = find_runs(logs)
+    assert run.steps()[0].observation == "A low rate works."
+    assert list(run.steps()[0].entries) == ["Thought"]

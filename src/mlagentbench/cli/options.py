@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from pydantic import JsonValue
+
+from mlagentbench.errors import UsageError
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MEGABYTES = {"m": 1, "g": 1 << 10, "t": 1 << 20}
@@ -34,6 +38,36 @@ cache_option = click.option(
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
     help="Where data is kept; by default $MLAB_CACHE, or the platform's place for caches.",
 )
+
+
+AGENT_SHORTCUTS = (
+    click.option("--research-log/--no-research-log", default=None, help="Keep a research log, and ask it before a step."),
+    click.option("--context-steps", metavar="K|all", help="How many of the last steps stand in the prompt."),
+    click.option("--entries", metavar="A,B", help="What each reply begins with, such as thought,fact-check; or none."),
+    click.option("--actions-add", metavar="A,B", help="Hidden actions that the prompt offers, such as read-file."),
+    click.option("--actions-remove", metavar="A,B", help="Actions that the prompt does not offer."),
+)
+"""Options of the paper's agent by names of their own: `--context-steps 5` is `-A context_steps=5`."""
+
+
+def agent_shortcuts(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the `AGENT_SHORTCUTS`."""
+    for option in reversed(AGENT_SHORTCUTS):
+        command = option(command)
+    return command
+
+
+def agent_options(pairs: Sequence[tuple[str, JsonValue]], shortcuts: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """An agent's options, from `-A` and from shortcuts; a shortcut that is None was not given.
+
+    Raises:
+        UsageError: one is given twice.
+    """
+    given = [*pairs, *((name, value) for name, value in shortcuts.items() if value is not None)]
+    for name, count in Counter(name for name, _ in given).items():
+        if count > 1:
+            raise UsageError(f"the agent's option {name} is given twice; give it once")
+    return dict(given)
 
 
 class GroupedCommand(click.Command):

@@ -16,7 +16,17 @@ from rich.text import Text
 
 from mlagentbench.agents.base import make_agent
 from mlagentbench.cli.main import FAILED, INTERRUPTED
-from mlagentbench.cli.options import Duration, GroupedCommand, Indices, KeyValue, Size, log_directory_option, task_path_option
+from mlagentbench.cli.options import (
+    Duration,
+    GroupedCommand,
+    Indices,
+    KeyValue,
+    Size,
+    agent_options,
+    agent_shortcuts,
+    log_directory_option,
+    task_path_option,
+)
 from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
@@ -27,6 +37,7 @@ from mlagentbench.records import BaselineChoice, Result
 from mlagentbench.report.page import write_report
 from mlagentbench.report.text import plural
 from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.experience import look
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
@@ -53,7 +64,14 @@ GROUPS = {
 @click.command(cls=GroupedCommand, groups=GROUPS)
 @click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
 @click.option("--agent", default="research", show_default=True, help="Who does the task.")
-@click.option("-A", "--agent-option", "agent_options", multiple=True, type=KeyValue(), metavar="KEY=VALUE", help="An option of the agent.")
+@click.option("-A", "--agent-option", "agent_pairs", multiple=True, type=KeyValue(), metavar="KEY=VALUE", help="An option of the agent.")
+@agent_shortcuts
+@click.option(
+    "--experience",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Notes, examples or logs of other runs, for any agent to read in the folder experience.",
+)
 @click.option("--model", help="Any model of Inspect, such as openai/gpt-4o, or scripted/<file>.")
 @click.option("--fast-model", help="The model that reads long texts; by default the main one.")
 @click.option("--editor-model", help="The model that edits scripts; by default the main one.")
@@ -110,7 +128,8 @@ GROUPS = {
 def run(
     task_ids: Sequence[str],
     agent: str,
-    agent_options: Sequence[tuple[str, JsonValue]],
+    agent_pairs: Sequence[tuple[str, JsonValue]],
+    experience: Path | None,
     model: str | None,
     fast_model: str | None,
     editor_model: str | None,
@@ -138,6 +157,7 @@ def run(
     log_directory: Path,
     task_paths: Sequence[Path],
     as_lines: bool,
+    **shortcuts: JsonValue,
 ) -> int:
     """Run an agent on tasks, and grade what it leaves.
 
@@ -145,7 +165,7 @@ def run(
     ended by a failure that was not the agent's, such as a provider's, 130 after an interrupt, and 0 otherwise.
     """
     tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
-    options = dict(agent_options)
+    options = agent_options(agent_pairs, shortcuts)
     if getattr(make_agent(agent, options), "needs_model", True) and model is None:
         raise UsageError(f"the agent {agent!r} needs a model; name one with --model, such as --model openai/gpt-4o")
     script_limits = {
@@ -173,7 +193,10 @@ def run(
             score_steps=score_steps,
             baseline=baseline,
             keep=KeepLast(keep_versions, keep_over) if keep_versions else None,
+            experience=experience,
         )
+        if experience is not None:
+            look(experience, task, plan.log_directory)
         own = plan.run_limits
         limits = RunLimits(steps=steps or own.steps, time=seconds or own.time, working_time=working_time, tokens=tokens, cost=cost)
         given = {name: value for name, value in script_limits.items() if value is not None}

@@ -81,6 +81,7 @@ def planned(
     baseline: BaselineChoice = "auto",
     keep: dict[str, Any] | None = None,
     continues: str | None = None,
+    experience: str | None = None,
 ) -> InspectTask:
     """A plan as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
     return _task(
@@ -99,6 +100,7 @@ def planned(
             baseline=baseline,
             keep=KeepLast(**keep) if keep else None,
             continues=RunDirectory(Path(continues)) if continues else None,
+            experience=Path(experience) if experience else None,
         )
     )
 
@@ -120,6 +122,7 @@ def _arguments(plan: RunPlan) -> dict[str, Any]:
         "baseline": plan.baseline,
         "keep": plan.keep._asdict() if plan.keep else None,
         "continues": str(plan.continues.path) if plan.continues else None,
+        "experience": str(plan.experience.resolve()) if plan.experience else None,
     }
 
 
@@ -215,6 +218,8 @@ def registered_tasks() -> dict[str, Callable[..., InspectTask]]:
 def _registered(task: Task) -> Callable[..., InspectTask]:
     def make(
         agent: str = "research",
+        agent_options: dict[str, Any] | None = None,
+        experience: str | None = None,
         variant: Variant = "full",
         steps: int | None = None,
         time: float | None = None,
@@ -223,7 +228,15 @@ def _registered(task: Task) -> Callable[..., InspectTask]:
     ) -> InspectTask:
         # Inspect tells a task nothing of its log directory but through the environment.
         logs = Path(log_directory or os.environ.get("INSPECT_LOG_DIR", "./logs")).resolve()
-        plan = RunPlan(task=task, agent=agent, log_directory=logs, variant=variant, sandbox=sandbox)
+        plan = RunPlan(
+            task=task,
+            agent=agent,
+            agent_options=agent_options or {},
+            log_directory=logs,
+            variant=variant,
+            sandbox=sandbox,
+            experience=Path(experience).resolve() if experience else None,
+        )
         limits = plan.run_limits
         return _task(replace(plan, limits=replace(limits, steps=steps or limits.steps, time=time or limits.time)))
 

@@ -64,6 +64,10 @@ FLAGS: Mapping[Flag, FlagWords] = {
         "scripted model",
         "The model's replies were written beforehand: this run says nothing about any model. The scripts it ran and the score are real.",
     ),
+    "experience": FlagWords(
+        "given experience",
+        "The agent was given files of earlier work beside the task: do not compare this run with runs that had none.",
+    ),
     "near_zero_baseline": FlagWords(
         "baseline near zero",
         "Relative to a baseline this close to zero any change looks huge: read the scores themselves, not the percentage.",

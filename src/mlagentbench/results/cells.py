@@ -6,11 +6,13 @@ denominator. Runs on other isolation or other hardware are another cell, never m
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mlagentbench.records import RunInfo
 from mlagentbench.results import statistics
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
@@ -40,6 +42,7 @@ class Conditions(NamedTuple):
     task: str
     variant: str
     agent: str
+    """With its options, and whether it was given experience."""
     model: str
     isolation: str
     hardware: str
@@ -100,6 +103,14 @@ def trial(run: Run) -> Trial:
     return Trial(outcome.ended, outcome.verdict, run.result.success, run.result.improvement)
 
 
+def agent_words(info: RunInfo) -> str:
+    """An agent with what sets it apart from others of its name: `research (research_log true, with experience 3f9a41c0)`."""
+    apart = [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(info.agent_options.items())]
+    if info.experience is not None:
+        apart.append(f"with experience {info.experience.digest[:8]}")
+    return f"{info.agent} ({', '.join(apart)})" if apart else info.agent
+
+
 def cells(runs: Iterable[Run]) -> list[Cell]:
     """Runs by their conditions, in the order of the first run of each."""
     found: dict[Conditions, list[Trial]] = {}
@@ -108,7 +119,7 @@ def cells(runs: Iterable[Run]) -> list[Cell]:
         hardware = (
             f"{info.hardware.get('cpu', '')}, {', '.join(map(str, gpus)) if isinstance(gpus := info.hardware.get('gpus'), list) else ''}"
         )
-        conditions = Conditions(info.task, info.variant, info.agent, info.models["agent"], info.isolation, hardware.strip(", "))
+        conditions = Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware.strip(", "))
         found.setdefault(conditions, []).append(trial(run))
     return [Cell(conditions, tuple(trials)) for conditions, trials in found.items()]
 

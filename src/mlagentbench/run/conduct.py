@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -20,14 +20,16 @@ from pydantic import JsonValue
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
+from mlagentbench.environment.reading import Reads
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.model import Models
 from mlagentbench.records import Baseline, BaselineChoice, Result, Role, RunInfo
 from mlagentbench.run.baseline import Place, data_box, kept, measure, public_data, script_limits
+from mlagentbench.run.experience import EXPERIENCE, bring, look, told
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.run.score import Ending, Scoring, paper_baseline, score_run
 from mlagentbench.sandbox import isolation
-from mlagentbench.sandbox.base import OWN_FILES, BoxLimits, Sandbox
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, BoxLimits, Mount, Sandbox
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
@@ -63,6 +65,8 @@ class RunPlan:
     """What the score is compared with; see `compared_with`."""
     keep: KeepLast | None = None
     """How many versions of large files the snapshots keep; None for all."""
+    experience: Path | None = None
+    """A folder with what is known from earlier work, which the agent is given read-only; see run/experience.py."""
     continues: RunDirectory | None = None
     """A run to go on with, from its last step; None for a new one."""
     sample: str | None = None
@@ -216,20 +220,30 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
 def _environment(
     plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
 ) -> Environment:
-    workspace = _workspace(plan, directory, public_data(data), links=sandbox.isolation not in OWN_FILES)
+    info = directory.info
+    public = public_data(data)
+    given: dict[str, Path] = {}
+    if info.experience is not None:
+        if EXPERIENCE in public:
+            raise UsageError(f"{plan.task.id} has data of the name {EXPERIENCE}, so that no experience can be given")
+        bring(directory, info.experience)
+        given = {EXPERIENCE: directory.experience}
+    workspace = _workspace(plan, directory, {**public, **given}, links=sandbox.isolation not in OWN_FILES)
     box = data_box(plan.task, data, workspace.root, network=plan.task.spec.network, place=plan.place)
+    mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in given.items())
     return Environment(
-        description=directory.info.description,
+        description=info.description,
         workspace=workspace,
         directory=directory,
         sandbox=sandbox,
-        box=box,
+        box=replace(box, read_only=(*box.read_only, *mounts)),
         models=models,
         actions=ACTIONS,
         limits=plan.run_limits,
         listener=listener,
         through=through,
         keep=plan.keep,
+        reads=Reads(given.get(EXPERIENCE), EXPERIENCE),
     )
 
 
@@ -247,8 +261,13 @@ def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path
 
 
 def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunInfo:
-    """What is known of a run before its first step."""
+    """What is known of a run before its first step.
+
+    Raises:
+        UsageError: the plan's experience cannot be given.
+    """
     spec = plan.task.spec
+    experience = look(plan.experience, plan.task, plan.log_directory) if plan.experience else None
     return RunInfo(
         run=new_name(spec.id, plan.agent, plan.sample),
         task=spec.id,
@@ -256,7 +275,7 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
         agent=plan.agent,
         agent_options=plan.agent_options,
         models=models,
-        description=plan.task.problem,
+        description=told(plan.task.problem, experience),
         metric=spec.metric.name,
         unit=spec.metric.unit,
         direction=spec.metric.direction,
@@ -274,4 +293,5 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
         score_steps=plan.score_steps,
         baseline=plan.baseline,
         keep=plan.keep._asdict() if plan.keep else None,
+        experience=experience,
     )

@@ -46,6 +46,7 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         score_steps=info.score_steps,
         baseline=info.baseline,
         keep=KeepLast(**info.keep) if info.keep else None,  # type: ignore[arg-type]
+        experience=Path(info.experience.folder) if info.experience else None,
     )
 
 
@@ -150,5 +151,7 @@ def _fork(directory: RunDirectory, plan: RunPlan, step: int, model: str | None) 
     Manifest.load(directory.manifest(step))
     info = directory.info
     models = {role: model or name for role, name in info.models.items()}
-    child = run_info(plan, models, isolation.choose(plan.sandbox).isolation)
-    return directory.fork(child.model_copy(update={"parent": f"{directory.name}/{step}", "description": info.description}), step)
+    # Its experience is the run's own copy, whatever the folder holds by now.
+    child = run_info(replace(plan, experience=None), models, isolation.choose(plan.sandbox).isolation)
+    same = {"description": info.description, "experience": info.experience}
+    return directory.fork(child.model_copy(update={"parent": f"{directory.name}/{step}", **same}), step)

@@ -199,6 +199,7 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
     found: dict[Flag, bool] = {
         "unsandboxed": info.isolation == "none",
         "scripted_model": any(name.startswith("scripted/") for name in info.models.values()),
+        "experience": info.experience is not None,
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),
         "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),
         "paper_baseline": bool(baseline and baseline.source == "paper"),

@@ -10,6 +10,7 @@
         steps/0007.calls.jsonl every question to a model since the step before, and its reply (`ModelCall`), as they happen
         steps/0007.output.txt  what scripts of that step print, as it comes; a flood of it is thinned
         snapshots/0007         the workspace after that step (a manifest); 0000 is the start
+        experience/            what the run was given of earlier work, where it was; read-only data of its workspace
         steps/0007.lost1.*     the same of a step that was lost with its process, before the run went on: what it cost still counts
         result.json            how it came out (`Result`), written last; a step that is published after it takes it away
         lock                   held by the process that works on the run
@@ -148,6 +149,8 @@ class RunDirectory:
                     copy = new.path / file.relative_to(self.path)
                     shutil.copyfile(file, copy)
                     flush(copy)
+                if self.experience.exists():
+                    shutil.copytree(self.experience, new.experience)
                 for folder in (new.steps_folder, new.path / "snapshots"):
                     flush(folder)
                 new._appear(info)
@@ -175,6 +178,11 @@ class RunDirectory:
     def workspace(self) -> Path:
         """What the agent works in."""
         return self.path / "workspace"
+
+    @property
+    def experience(self) -> Path:
+        """What the run was given of earlier work; absent where that was nothing."""
+        return self.path / "experience"
 
     @property
     def objects(self) -> Path:

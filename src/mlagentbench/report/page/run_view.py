@@ -194,6 +194,8 @@ def _facts(run: Run) -> tuple[Figure, ...]:
     facts.append(Figure("Hardware", _pairs(info.hardware)))
     if info.parent:
         facts.append(Figure("Continued from", info.parent))
+    if info.experience:
+        facts.append(Figure("Experience", f"{text.plural(info.experience.files, 'file')} of {info.experience.folder}"))
     return tuple(facts)
 
 
