@@ -106,6 +106,7 @@ def data_box(task: Task, data: Prepared, workspace: Path, *, network: bool, plac
         workspace=workspace,
         read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public_data(data).items()),
         python=place.python,
+        hidden=task.spec.hidden,
         network=network,
         gpus=place.gpus,
         limits=place.limits or script_limits(task.spec),

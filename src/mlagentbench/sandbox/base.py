@@ -56,6 +56,8 @@ class Box:
     """The interpreter whose installation is visible; the command's `python` is this one."""
     packages: tuple[str, ...] | None = None
     """Top-level packages of the interpreter's site-packages that are visible; None for all but `mlagentbench`."""
+    hidden: tuple[str, ...] = ()
+    """Globs, relative to the interpreter's standard library and its folders of packages, of files that are empty, or cannot be opened."""
     network: bool = False
     gpus: tuple[str, ...] = ()
     """Indices as in CUDA_VISIBLE_DEVICES."""

@@ -60,7 +60,7 @@ class BubblewrapSandbox:
             *_privileges(),
             *_mounts(programs(box.network)),
             *_kernel(box.limits.memory_mb),
-            *_mounts([*installation(interpreter, box.packages), *links, *workspace(box)]),
+            *_mounts([*installation(interpreter, box.packages, box.hidden), *links, *workspace(box)]),
             *(word for node in gpus.nodes for word in ("--dev-bind", str(node), str(node))),
             *(("--ro-bind", "/sys", "/sys") if gpus.nodes else ()),
             *("--remount-ro", "/dev", "--remount-ro", "/"),

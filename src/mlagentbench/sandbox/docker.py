@@ -2,7 +2,7 @@
 
 On Linux a container shows the host's own programs and Python installation, read-only, as bubblewrap would, on an empty image that is made
 on first use; nothing is downloaded. Elsewhere, or when `MLAGENTBENCH_DOCKER_IMAGE` names an image, its commands run with what that image
-holds: `Box.python` and `Box.packages` do not count, and `python` is the image's.
+holds: `Box.python`, `Box.packages` and `Box.hidden` do not count, and `python` is the image's.
 
 A container starts in about half a second. Its processes are the engine's, so that their number is limited but not watched: a command that
 starts too many is refused them, and not ended. Its output and its errors come as two streams, whose order can differ by a moment.
@@ -124,7 +124,7 @@ def _host_view(box: Box, command: tuple[str, ...]) -> tuple[list[str], tuple[str
     interpreter = describe(box.python)
     check_workspace(box, interpreter)
     gpus = gpu_nodes(box.gpus)
-    pieces = [*programs(False), *installation(interpreter, box.packages), *workspace(box)]
+    pieces = [*programs(False), *installation(interpreter, box.packages, box.hidden), *workspace(box)]
     words = _mounts(piece for piece in pieces if not isinstance(piece, Link))  # the links are the image's
     words += [word for node in gpus.nodes for word in ("--device", str(node))]
     words += ["--env", f"CUDA_VISIBLE_DEVICES={gpus.visible}"]

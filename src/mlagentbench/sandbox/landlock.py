@@ -17,7 +17,7 @@ from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import Box, Isolation, Launch
 from mlagentbench.sandbox.standalone import confine
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
-from mlagentbench.sandbox.view.interpreter import SYSTEM, Interpreter, check_workspace, describe, package_files
+from mlagentbench.sandbox.view.interpreter import SYSTEM, Interpreter, check_workspace, describe, library_files, package_files
 from mlagentbench.sandbox.view.layout import ETC, ETC_NETWORK
 
 LIMITATIONS = (
@@ -80,12 +80,14 @@ def _installation(interpreter: Interpreter, box: Box) -> Iterator[tuple[str, str
 
     Landlock allows whole folders and takes nothing back, so that the way down to what is hidden is allowed piece by piece.
     """
-    hidden = {place.resolve() for place in interpreter.hidden}
+    files = {file.resolve() for file in library_files(interpreter, box.hidden)}
+    hidden = {place.resolve() for place in interpreter.hidden} | files
     if box.packages is not None:
         hidden |= {site.resolve() for site in interpreter.sites}
         for site in interpreter.sites:
             yield "list", str(site)
-            yield from (("read", str(path)) for path in package_files(site, box.packages))
+            shown = (part for entry in package_files(site, box.packages) for part in _around(entry.resolve(), files))
+            yield from (("read", str(path)) for path in shown)
     roots = {root.resolve() for root in (*SYSTEM, *interpreter.roots) if root.exists()}
     for root in sorted(roots):
         yield "list", str(root)

@@ -18,6 +18,8 @@ from mlagentbench.records import Direction, Record
 
 Variant = Literal["mini", "full"]
 Glob = Annotated[str, StringConstraints(min_length=1)]
+LibraryGlob = Annotated[str, StringConstraints(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
+"""Without a leading `/`, and without a part such as `..`."""
 
 
 class Metric(Record):
@@ -123,6 +125,10 @@ class TaskSpec(Record):
     data: DataSource | None = None
     paper: PaperFacts | None = None
     answers_public: bool = False
+    """Whether the answers are in the world's hands, as are those of data that comes with a package."""
+    hidden: tuple[LibraryGlob, ...] = ()
+    """Globs, relative to the installed packages or the standard library, of files that are empty to the agent's scripts: answers that come
+    with a package. Preparing and grading see them. A sandbox of its own image, and none at all, hide nothing."""
 
 
 def read_spec(path: Path) -> TaskSpec:

@@ -6,3 +6,8 @@ from pathlib import Path
 def absent_file() -> Path:
     """A module that fails to import as if it were not installed."""
     return Path(__file__).parent / "absent.py"
+
+
+def empty_file() -> Path:
+    """A file with nothing in it, to lie over another."""
+    return Path(__file__).parent / "empty"

@@ -30,6 +30,7 @@ sites = [sysconfig.get_path(name, vars=vars) for name in ("purelib", "platlib") 
 print(json.dumps({{
     "prefixes": [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix],
     "sites": sites + site.getsitepackages(),
+    "libraries": [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")],
     "package": list(spec.submodule_search_locations or ()) if spec else [],
 }}))
 """
@@ -44,6 +45,8 @@ class Interpreter(NamedTuple):
     """Folders that must be visible for it to run, those in `/usr` left out."""
     sites: tuple[Path, ...]
     """Its folders of installed packages that exist."""
+    libraries: tuple[Path, ...]
+    """The folders of its standard library."""
     links: tuple[Path, ...]
     """Symbolic links outside these folders through which the executable is reached: they must exist for it to run."""
     hidden: tuple[Path, ...]
@@ -80,7 +83,8 @@ def describe(python: Path) -> Interpreter:
     places = [*map(Path, answer["package"]), Path(__file__).parents[2], *(site / PACKAGE for site in sites)]
     links = tuple(link for link in chain if not _lies_in(link, roots))
     hidden = dict.fromkeys(spelling for place in places if place.is_dir() for spelling in spellings(place, (*roots, *SYSTEM)))
-    return Interpreter(executable, roots, sites, links, tuple(hidden))
+    libraries = tuple(dict.fromkeys(map(Path, answer["libraries"])))
+    return Interpreter(executable, roots, sites, libraries, links, tuple(hidden))
 
 
 def check_workspace(box: Box, interpreter: Interpreter) -> None:
@@ -103,9 +107,16 @@ def check_workspace(box: Box, interpreter: Interpreter) -> None:
 
 
 def spellings(path: Path, roots: tuple[Path, ...]) -> list[Path]:
-    """The paths below some roots under which a folder is reached; none where it lies below no root."""
+    """The paths below some roots under which a file or folder is reached; none where it lies below no root."""
     real = path.resolve()
     return [root / real.relative_to(root.resolve()) for root in roots if real.is_relative_to(root.resolve())]
+
+
+def library_files(interpreter: Interpreter, globs: tuple[str, ...]) -> list[Path]:
+    """The files that globs match in an installation's standard library and packages, in every spelling in which a box shows them."""
+    folders = (*interpreter.libraries, *interpreter.sites)
+    found = {path for folder in folders for glob in globs for path in folder.glob(glob) if path.is_file()}
+    return sorted({spelling for path in found for spelling in spellings(path, (*interpreter.roots, *SYSTEM))})
 
 
 def package_files(site: Path, names: tuple[str, ...]) -> list[Path]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.sandbox.base import WORKSPACE, Box
-from mlagentbench.sandbox.standalone import absent_file
-from mlagentbench.sandbox.view.interpreter import Interpreter, package_files
+from mlagentbench.sandbox.standalone import absent_file, empty_file
+from mlagentbench.sandbox.view.interpreter import Interpreter, library_files, package_files
 
 SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Beside /usr; on most systems links into it."""
@@ -55,19 +55,28 @@ def programs(network: bool) -> Iterator[Piece]:
             yield Bind(file, str(file))
 
 
-def installation(interpreter: Interpreter, packages: tuple[str, ...] | None) -> Iterator[Piece]:
-    """One Python installation, without this package, and with no other packages than those named, unless that is None."""
+def installation(interpreter: Interpreter, packages: tuple[str, ...] | None, hidden: tuple[str, ...]) -> Iterator[Piece]:
+    """One Python installation, without this package, and with no other packages than those named, unless that is None.
+
+    The files that the globs `hidden` match are empty.
+    """
     for root in interpreter.roots:
         yield Bind(root, str(root))
+    shown: list[Path] = []
     if packages is not None:
         for site in interpreter.sites:
             yield Hollow(str(site))
             for entry in package_files(site, packages):
+                shown.append(entry)
                 yield Bind(entry, str(entry))
     for place in interpreter.hidden:
         if packages is None or not any(place.is_relative_to(site) for site in interpreter.sites):
             yield Hollow(str(place))
             yield Bind(absent_file(), str(place / "__init__.py"))
+    for file in library_files(interpreter, hidden):
+        in_site = any(file.is_relative_to(site) for site in interpreter.sites)
+        if packages is None or not in_site or any(file.is_relative_to(entry) for entry in shown):
+            yield Bind(empty_file(), str(file))
 
 
 def workspace(box: Box) -> Iterator[Piece]:

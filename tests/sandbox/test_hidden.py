@@ -1,0 +1,146 @@
+"""Files of the interpreter's own installation that a box hides, since they hold answers: what a command tries, and does not read."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.sandbox.base import Box, Sandbox
+from mlagentbench.sandbox.view.interpreter import describe, library_files
+from tests.sandbox.processes import Run
+
+MODULE = Path(sysconfig.get_path("stdlib"), "this.py")
+PACKAGE = "click"
+PACKAGE_FILE = f"{PACKAGE}/utils.py"
+
+READ = """
+import ctypes, json, os, shutil, subprocess, sys
+from pathlib import Path
+paths = [Path(path) for path in json.load(open("paths.json"))]
+found = []
+def tried(name, read):
+    try:
+        content = read()
+    except (OSError, subprocess.SubprocessError):
+        content = b""
+    if content:
+        found.append(name)
+def parts(path):
+    here = os.open("/", os.O_RDONLY)
+    for part in path.parts[1:]:
+        here = os.open(part, os.O_RDONLY, dir_fd=here)
+    return os.read(here, 100)
+def after(action, path):
+    action()
+    return path.read_bytes()
+for path in paths:
+    tried("read", path.read_bytes)
+    tried("resolved", path.resolve().read_bytes)
+    tried("by parts", lambda: parts(path))
+    tried("by its folder", lambda: Path(path.parent, "..", path.parent.name, path.name).read_bytes())
+    tried("of the process", lambda: Path(f"/proc/self/root{path}").read_bytes())
+    tried("of the first process", lambda: Path(f"/proc/1/root{path}").read_bytes())
+    tried("program", lambda: subprocess.run(["cat", str(path)], capture_output=True, check=True).stdout)
+    tried("copy", lambda: after(lambda: shutil.copy(path, "copy"), Path("copy")))
+    tried("hard link", lambda: after(lambda: os.link(path, "hard"), Path("hard")))
+    tried("unmounted", lambda: after(lambda: ctypes.CDLL(None).umount2(str(path).encode(), 2), path))
+    tried("renamed", lambda: after(lambda: path.rename(path.with_name("other")), path.with_name("other")))
+    tried("removed", lambda: after(path.unlink, path))
+    tried("mode", lambda: after(lambda: path.chmod(0o777), path))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def isolated(sandbox: Sandbox) -> Sandbox:
+    if sandbox.isolation == "none":
+        pytest.skip("without a sandbox nothing is hidden")
+    return sandbox
+
+
+def test_hidden_files_are_found_in_the_library_and_the_packages() -> None:
+    interpreter = describe(Box(Path()).python)
+    assert MODULE.resolve() in {path.resolve() for path in library_files(interpreter, ("this.py",))}
+    spec = importlib.util.find_spec(PACKAGE)
+    assert spec is not None and spec.origin is not None
+    expected = (Path(spec.origin).parent / "utils.py").resolve()
+    assert expected in {path.resolve() for path in library_files(interpreter, (PACKAGE_FILE,))}
+    assert library_files(interpreter, ("no-such-package/*",)) == []
+    assert library_files(interpreter, ()) == []
+
+
+def test_what_is_hidden_is_not_read_by_any_path(isolated: Sandbox, execute: Run, workspace: Path) -> None:
+    globs = ("this.py", PACKAGE_FILE)
+    files = library_files(describe(Box(workspace).python), globs)
+    lengths = {path: len(path.read_bytes()) for path in files}
+    assert files and min(lengths.values()) > 0
+    (workspace / "paths.json").write_text(json.dumps([str(path) for path in files]))
+    (workspace / "attack.py").write_text(READ)
+
+    done = execute(isolated, "python", "attack.py", box=Box(workspace, hidden=globs))
+    assert done.output.strip().splitlines()[-1] == "[]", done.output
+    assert {path: len(path.read_bytes()) for path in files} == lengths  # and the host's are as they were
+
+    without = execute(isolated, "python", "attack.py", box=Box(workspace))
+    assert "read" in without.output and "program" in without.output  # the attack does find what is not hidden
+
+
+def test_what_lies_beside_it_is_as_it_was(isolated: Sandbox, execute: Run, workspace: Path) -> None:
+    code = f"import {PACKAGE}.termui, zipfile, json; from pathlib import Path; print(len(Path({PACKAGE}.termui.__file__).read_text()) > 0)"
+    done = execute(isolated, "python", "-c", code, box=Box(workspace, hidden=(f"{PACKAGE}/py.typed", "this.py")))
+    assert done.output == "True\n"
+
+
+def test_it_is_hidden_too_where_only_some_packages_are_shown(isolated: Sandbox, execute: Run, workspace: Path) -> None:
+    files = library_files(describe(Box(workspace).python), (PACKAGE_FILE,))
+    code = f"""
+for path in {[str(path) for path in files]}:
+    try:
+        print(len(open(path).read()))
+    except OSError:
+        print(0)
+"""
+    shown = execute(isolated, "python", "-c", code, box=Box(workspace, packages=(PACKAGE,)))
+    assert shown.output.splitlines() and all(int(line) > 0 for line in shown.output.split())
+    for packages in ((PACKAGE,), ("rich",), ()):
+        hidden = execute(isolated, "python", "-c", code, box=Box(workspace, packages=packages, hidden=(PACKAGE_FILE,)))
+        assert set(hidden.output.split()) == {"0"}, (packages, hidden.output)
+
+
+def test_scikit_learns_digits_are_not_to_be_had(isolated: Sandbox, execute: Run, workspace: Path) -> None:
+    pytest.importorskip("sklearn")
+    code = """
+from sklearn.datasets import load_digits, load_iris
+print(len(load_iris().target))
+try:
+    print(len(load_digits().target))
+except Exception:
+    print("nothing")
+"""
+    box = Box(workspace, hidden=("sklearn/datasets/data/digits.csv.gz",))
+    assert execute(isolated, "python", "-W", "ignore", "-c", code, box=box).output.split() in (["150", "0"], ["150", "nothing"])
+    assert execute(isolated, "python", "-W", "ignore", "-c", code, box=Box(workspace)).output.split() == ["150", "1797"]
+
+
+def test_a_task_that_hides_files_says_so_relative_to_the_packages(tmp_path: Path) -> None:
+    from mlagentbench.errors import TaskError
+    from mlagentbench.run.baseline import Place, data_box
+    from mlagentbench.tasks.catalogue import find_task
+    from mlagentbench.tasks.prepare import Prepared
+    from mlagentbench.tasks.spec import read_spec
+
+    task = find_task("digits-lowlabel")
+    box = data_box(task, Prepared(None, None), tmp_path, network=False, place=Place())
+    assert box.hidden == task.spec.hidden == ("sklearn/datasets/data/digits.csv.gz",)
+    for wrong in ("/etc/passwd", "../../secret", "a//b", "./a", ""):
+        text = (task.folder / "task.toml").read_text().replace(task.spec.hidden[0], wrong)
+        shutil.rmtree(tmp_path / "task", ignore_errors=True)
+        (tmp_path / "task").mkdir()
+        (tmp_path / "task" / "task.toml").write_text(text)
+        with pytest.raises(TaskError, match="hidden"):
+            read_spec(tmp_path / "task" / "task.toml")
