@@ -93,12 +93,12 @@ def junk_tables(labels: Array, classes: int) -> dict[str, Junk]:
     """Submissions that must be refused."""
     right = table(labels, classes)
     worded = pl.DataFrame({"id": right["id"], "label": labels})
-    logits = right.with_columns(20 * pl.col("3") - 5)
+    logits = right.with_columns(pl.col("3") * 20 - 5)
     return {
         **table_junk(table_text(right), id_column="id", number_column="3"),
         "classes for probabilities": Junk({TABLE: table_text(worded)}, "has no column '0'"),
         "logits": Junk({TABLE: table_text(logits)}, "from 0 to 1"),
-        "percent": Junk({TABLE: table_text(right.with_columns(100 * pl.col("3")))}, "from 0 to 1"),
+        "percent": Junk({TABLE: table_text(right.with_columns(pl.col("3") * 100))}, "from 0 to 1"),
         "ids from 1": Junk({TABLE: table_text(right.with_columns(pl.col("id") + 1))}, "there is no id '0'"),
     }
 

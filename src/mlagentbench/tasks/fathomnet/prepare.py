@@ -13,6 +13,7 @@ import shutil
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
@@ -30,6 +31,8 @@ DEPTH = 800.0
 """Metres down to which the training pictures were taken."""
 FOUND_SHARE = 0.9
 """Of the test pictures that must be in the database for the answers to be those of the competition."""
+DOWNLOADS = 8
+"""At once."""
 MINI_TRAIN, MINI_TEST = 240, 80
 CATEGORIES = 290
 SUPERCATEGORIES = (
@@ -56,8 +59,11 @@ def full(public: Path, private: Path) -> None:
     test["images"] = [image for image in test["images"] if _id(image) in answered]
     data = public / "data"
     (data / "images").mkdir(parents=True)
-    for image in (*train["images"], *test["images"]):
-        _link(fetch.download(quote(unquote(image["coco_url"]), safe=":/")), data / "images" / image["file_name"])
+    images = [*train["images"], *test["images"]]
+    with ThreadPoolExecutor(DOWNLOADS) as pool:
+        files = pool.map(fetch.download, (quote(unquote(image["coco_url"]), safe=":/") for image in images))
+        for image, file in zip(images, files, strict=True):
+            _link(file, data / "images" / image["file_name"])
     labels = pl.read_csv(source / "multilabel_classification" / "train.csv")
     key = pl.read_csv(source / "category_key.csv")
     _write(train, test["images"], labels, key, answers, data, private)

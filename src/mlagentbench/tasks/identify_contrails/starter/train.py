@@ -21,7 +21,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def load_image(record):
-    """A false-colour image of the labelled frame, float32 of shape (3, height, width): temperatures between bands, and of one, standardized."""
+    """A false-colour image of the labelled frame, float32 of shape (3, height, width): differences of bands, and a band, standardized."""
     band11, band14, band15 = (np.load(record / f"band_{band}.npy", mmap_mode="r")[..., FRAME] for band in (11, 14, 15))
     image = np.stack([band15 - band14, band14 - band11, band14])
     centred = image - image.mean(axis=(1, 2), keepdims=True)
