@@ -77,13 +77,13 @@ def check_tasks(
 async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: isolation.Choice, parallel: int) -> list[Check]:
     """Check tasks, a few at a time; those that need heavy packages begin first, since they take longest."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
-    threads = max(1, cores() // parallel)
+    timed, threads = asyncio.Lock(), max(1, cores() // parallel)
     with console.status("") as status:
         display = _Display(console, status, len(tasks))
 
         async def one(task: Task) -> Check:
             async with places:
-                found = await check(task, Work(variant, sandbox, slot, threads, lambda doing: display.doing(task, doing)))
+                found = await check(task, Work(variant, sandbox, slot, timed, threads, lambda doing: display.doing(task, doing)))
             display.done(task, found)
             return found
 

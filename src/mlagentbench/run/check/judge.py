@@ -143,10 +143,8 @@ def _gold(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]
         yield failed("gold", f"beaten: {some(beaten)}; no submission may score better than the right answers")
     elif better:
         yield failed("gold", f"beaten by {some(better)}; gold must hold the best that is known")
-    elif numbers.baseline is not None and not is_success(metric, numbers.gold, numbers.baseline):
-        yield failed(
-            "gold", f"gold ({numbers.gold:.4g}) is no success over the baseline ({numbers.baseline:.4g}), so that nobody can have one"
-        )
+    elif lost := [name for name, graded in evidence.gold.items() if _success(metric, graded.score, numbers.baseline) is False]:
+        yield failed("gold", f"no success over the baseline: {some([repr(name) for name in lost])}; so nobody can have one")
     else:
         yield ok("gold")
     yield ok("direction")
@@ -161,10 +159,14 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
         for name, graded in evidence.naive.items()
         if graded.score and numbers.gold is not None and not _beats(metric, numbers.gold, graded.score.value)
     ]
+    # Where the starter is measured beside it, and so in the same minute, nothing that is no better may look so.
+    won = [repr(name) for name, graded in evidence.naive.items() if _success(metric, graded.score, None)]
     if refused:
         yield failed("naive", f"not graded: {some(refused)}; a poor submission is one all the same")
     elif predictor is not None and predictor not in evidence.naive:
         yield failed("naive", f"proof.py has no naive submission {predictor!r}, which starter.predictor names")
+    elif won:
+        yield failed("naive", f"a success over the starter beside it: {some(won)}; what is no better must not be one")
     elif as_good:
         yield failed("naive", f"as good as gold: {some(as_good)}; the grader does not tell them apart")
     else:

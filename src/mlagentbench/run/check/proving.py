@@ -13,8 +13,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -48,6 +48,8 @@ class Work:
     sandbox: Choice = "auto"
     slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
     """Is held by each piece of work; a semaphore bounds how many go on at once."""
+    timed: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
+    """Is held before it by each that may time something. A lock saves the slots of those that would wait for the machine's own."""
     threads: int | None = None
     """Of each script's libraries; None for what they take by themselves, which is one a core, and slow where scripts share the cores."""
     tell: Callable[[str], None] = lambda doing: None
@@ -224,10 +226,17 @@ async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proof
     return Proofs.model_validate_json((out / PROOFS).read_bytes())
 
 
+@asynccontextmanager
+async def _place(task: Task, work: Work) -> AsyncIterator[None]:
+    """A place among what goes on at once, for a piece of work that ends with grading."""
+    async with work.timed if task.spec.submission.mode == "code" else nullcontext(), work.slot:
+        yield
+
+
 async def _run_starter(
     task: Task, work: Work, data: Prepared, *, seed: int = 0, files: Files = MappingProxyType({})
 ) -> StarterRun | GradingError:
-    async with work.slot:
+    async with _place(task, work):
         try:
             return await run_starter(task, work.variant, data, place=work.place, files=files, seed=seed)
         except GradingError as error:
@@ -243,7 +252,7 @@ async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | No
 
 
 async def _grade(task: Task, work: Work, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
-    async with work.slot, Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0) as grader:
+    async with _place(task, work), Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0) as grader:
         return await grade_all(grader, submissions)
 
 
