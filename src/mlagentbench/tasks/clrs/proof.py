@@ -94,7 +94,7 @@ from torch import nn
 class GatedTriplets(nn.Module):
     """Nodes take in messages from all nodes, and edges from the two other sides of every triangle that they lie in."""
 
-    def __init__(self, hidden_dim, triplet_dim=8):
+    def __init__(self, hidden_dim, triplet_dim=16):
         super().__init__()
         self.sender, self.receiver, self.skip, self.gate_skip = (nn.Linear(2 * hidden_dim, hidden_dim) for _ in range(4))
         self.edge, self.update, self.gate_update, self.gate = (nn.Linear(hidden_dim, hidden_dim) for _ in range(4))

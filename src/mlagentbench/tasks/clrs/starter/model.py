@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from processors import build_processor
 from torch import nn
-from torch.nn.functional import one_hot
+from torch.nn.functional import linear, one_hot
 
 
 class Hints(NamedTuple):
@@ -52,8 +52,8 @@ class EdgePointer(nn.Module):
     def forward(self, h, e):
         pairs = self.source(h)[:, :, None] + self.target(h)[:, None] + self.edge(e)
         pointed = self.pointed(h)[:, None, None]
-        # The elementwise maximum of both, in the form whose gradient is cheaper.
-        return self.out(torch.relu(pairs[:, :, :, None] - pointed) + pointed).squeeze(-1)
+        # out(max(pairs, pointed)), with max(a, b) = relu(a - b) + b and the second part taken out of the large sum.
+        return (self.out(torch.relu(pairs[:, :, :, None] - pointed)) + linear(pointed, self.out.weight)).squeeze(-1)
 
 
 class EdgeScalar(nn.Module):
