@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
@@ -20,8 +21,11 @@ from mlagentbench.run.resume import resume as resumed
 @click.option("--model", help="For a fork: another model than the run had, in all roles.")
 @click.option("--steps", type=click.IntRange(1), help="The most steps in all, those before included.")
 @click.option("--time", "seconds", type=Duration(), help="The most time in all, that before included.")
+@click.option("--interactive", is_flag=True, help="Work with the agent: it asks you for help, and a session's changes are offered to you.")
 @click.option("--json", "as_line", is_flag=True, help="Print one JSON object, and nothing else, on standard output.")
-def resume(run: Path, step: int | None, model: str | None, steps: int | None, seconds: float | None, as_line: bool) -> int:
+def resume(
+    run: Path, step: int | None, model: str | None, steps: int | None, seconds: float | None, interactive: bool, as_line: bool
+) -> int:
     """Go on with a run, or fork a new one from a step.
 
     RUN is a run's directory. Whatever ended it, it goes on from its last finished step with its files, its agent's memory and what it has
@@ -34,11 +38,18 @@ def resume(run: Path, step: int | None, model: str | None, steps: int | None, se
         assert plan.continues is not None
         models = plan.continues.info.models
         evaluation, directories = carry_out(
-            [plan], console, model=models["agent"], fast_model=models["fast"], editor_model=models["editor"]
+            [plan],
+            console,
+            model=models["agent"],
+            fast_model=models["fast"],
+            editor_model=models["editor"],
+            ask=ask_person if interactive else None,
         )
     if as_line:
         for directory in directories:
             click.echo(as_json(directory))
     else:
         print_results(console, directories, evaluation)
+    if interactive and directories:
+        end(directories[0], plan.task)
     return status(directories, evaluation)

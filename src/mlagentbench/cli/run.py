@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.agents.base import make_agent
+from mlagentbench.cli.interactive import ask_person, begin, end
 from mlagentbench.cli.main import FAILED, INTERRUPTED
 from mlagentbench.cli.options import (
     Duration,
@@ -36,8 +37,9 @@ from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
 from mlagentbench.report.page import write_report
 from mlagentbench.report.text import plural
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.conduct import Person, RunPlan
 from mlagentbench.run.experience import look
+from mlagentbench.run.session import UNGRADED, session_of
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
@@ -57,12 +59,14 @@ GROUPS = {
     "Limits of a run": "--steps",
     "Limits of each script (by default the task's own)": "--script-time",
     "Where scripts run": "--sandbox",
-    "Files and output": "--keep-versions",
+    "With a person": "--interactive",
+    "Files and output": "--log-dir",
+    "Snapshots": "--keep-versions",
 }
 
 
 @click.command(cls=GroupedCommand, groups=GROUPS)
-@click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
+@click.argument("task_ids", metavar="TASK...", nargs=-1)
 @click.option("--agent", default="research", show_default=True, help="Who does the task.")
 @click.option("-A", "--agent-option", "agent_pairs", multiple=True, type=KeyValue(), metavar="KEY=VALUE", help="An option of the agent.")
 @agent_shortcuts
@@ -122,6 +126,11 @@ GROUPS = {
 )
 @click.option("--keep-versions", type=click.IntRange(1), metavar="K", help="Keep only the last K versions of large files in snapshots.")
 @click.option("--keep-over", type=Size(), default="100m", show_default=True, help="From which size on a file is large; at least 16m.")
+@click.option("--interactive", is_flag=True, help="Work with the agent: TASK may be a folder of yours, and the agent asks you for help.")
+@click.option("--say", metavar="SENTENCE", help="What is to be done in the folder; asked for otherwise.")
+@click.option(
+    "--allow", multiple=True, metavar="NAME", help="A file or folder in it that the agent may change, or all; else it only reads."
+)
 @log_directory_option
 @task_path_option
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, as it ends, and nothing else, on standard output.")
@@ -154,6 +163,9 @@ def run(
     baseline: BaselineChoice,
     keep_versions: int | None,
     keep_over: int,
+    interactive: bool,
+    say: str | None,
+    allow: Sequence[str],
     log_directory: Path,
     task_paths: Sequence[Path],
     as_lines: bool,
@@ -164,10 +176,24 @@ def run(
     The first interrupt (Ctrl-C) ends all runs, and each is graded as it stands; the second stops at once. The exit status is 3 when a run
     ended by a failure that was not the agent's, such as a provider's, 130 after an interrupt, and 0 otherwise.
     """
-    tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
+    if not interactive:
+        if say is not None or allow:
+            raise UsageError("--say and --allow are for a session; add --interactive")
+        if not task_ids:
+            raise click.MissingParameter(ctx=click.get_current_context(), param_hint="TASK...", param_type="argument")
+    elif runs > 1:
+        raise UsageError("an interactive session is one run; leave --runs out")
     options = agent_options(agent_pairs, shortcuts)
     if getattr(make_agent(agent, options), "needs_model", True) and model is None:
         raise UsageError(f"the agent {agent!r} needs a model; name one with --model, such as --model openai/gpt-4o")
+    if interactive:
+        if model:
+            check_model(model)  # before anything is asked or copied
+        tasks = [begin(task_ids, say, allow, prepare_log_directory(log_directory), task_paths).task]
+        if session_of(tasks[0]).folder is not None or tasks[0].spec.metric.name == UNGRADED:
+            score_steps, baseline = False, "none"
+    else:
+        tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
     script_limits = {
         "seconds": script_time,
         "memory_mb": memory,
@@ -211,9 +237,12 @@ def run(
         runs=runs,
         parallel=parallel,
         tell=JsonLines() if as_lines else None,
+        ask=ask_person if interactive else None,
     )
     if not as_lines:
         print_results(console, directories, evaluation)
+    if interactive and directories:
+        end(directories[0], tasks[0])
     return status(directories, evaluation)
 
 
@@ -252,6 +281,7 @@ def carry_out(
     runs: int = 1,
     parallel: int | None = None,
     tell: Callable[[RunDirectory], None] | None = None,
+    ask: Person | None = None,
 ) -> tuple[Evaluation, list[RunDirectory]]:
     """Carry out plans under a progress display.
 
@@ -264,6 +294,7 @@ def carry_out(
         runs: how often.
         parallel: how many runs go on at once; None for what the machine carries.
         tell: is given each run as soon as it is over.
+        ask: puts an agent's question to the person who watches; None where nobody does.
 
     Returns:
         What came of it, and the runs that are over, those of each plan together.
@@ -288,7 +319,7 @@ def carry_out(
     # A person has one terminal: it shows no progress beside the talk, and is asked for one run after another.
     person = any(getattr(make_agent(plan.agent, plan.agent_options), "interactive", False) for plan in plans)
     # A table that moves and lines that stay cannot share a terminal.
-    progress = Progress(console, runs * len(plans), moving=not person and (tell is None or not sys.stdout.isatty()))
+    progress = Progress(console, runs * len(plans), moving=not person and ask is None and (tell is None or not sys.stdout.isatty()))
 
     def done(plan: RunPlan, number: int, result: Result) -> None:
         progress.done(plan, number, result)
@@ -298,7 +329,7 @@ def carry_out(
             tell(directory)
 
     with progress:
-        watch = Watch(quiet if person else progress.listen, done, progress.stopping)
+        watch = Watch(quiet if person else progress.listen, done, progress.stopping, ask)
         at_once = 1 if person else parallel
         evaluation = evaluate(plans, watch, model=model, fast_model=fast_model, editor_model=editor_model, runs=runs, parallel=at_once)
     if evaluation.not_started:

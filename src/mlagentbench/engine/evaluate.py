@@ -22,7 +22,7 @@ from mlagentbench.environment import Listener
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result
 from mlagentbench.run.capacity import carried
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.conduct import Person, RunPlan
 from mlagentbench.run.slots import Slots
 
 NO_MODEL = "none/none"
@@ -36,6 +36,8 @@ class Watch(NamedTuple):
     done: Callable[[RunPlan, int, Result], None]
     stopping: Callable[[], None]
     """The first interrupt has come: runs end, and are graded as they stand."""
+    person: Person | None = None
+    """Puts an agent's question to the person who watches; None where nobody does."""
 
 
 class Evaluation(NamedTuple):
@@ -106,7 +108,16 @@ async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: d
         clients.enter_context(_interrupts(first_interrupt))
         logs: list[EvalLog] = await eval_async(
             [
-                inspect_task(plan, runs=runs, listen=watch.listen, stop=stop, done=done, failed=failures.append, slots=slots)
+                inspect_task(
+                    plan,
+                    runs=runs,
+                    listen=watch.listen,
+                    stop=stop,
+                    done=done,
+                    failed=failures.append,
+                    slots=slots,
+                    person=watch.person,
+                )
                 for plan in plans
             ],
             model=main,

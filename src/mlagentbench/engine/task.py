@@ -30,7 +30,7 @@ from mlagentbench.engine.tools import as_tool_call
 from mlagentbench.environment import Listener, RunLimits
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import BaselineChoice, Result, Step
-from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.run.conduct import Person, RunPlan, conduct
 from mlagentbench.run.resume import is_over
 from mlagentbench.run.slots import Slots
 from mlagentbench.sandbox.base import BoxLimits
@@ -50,6 +50,7 @@ def inspect_task(
     done: Callable[[RunPlan, int, Result], None] | None = None,
     failed: Callable[[Exception], None] | None = None,
     slots: Slots | None = None,
+    person: Person | None = None,
 ) -> InspectTask:
     """A plan as an Inspect task.
 
@@ -61,8 +62,9 @@ def inspect_task(
         done: is told each run's result.
         failed: is told why a run could not be carried out, and has no result.
         slots: which runs go on at once; None leaves that to Inspect, but for the GPUs.
+        person: asks the person who watches; None where nobody does.
     """
-    return task_with(planned(**_arguments(plan)), solver=_conduct(plan, listen, stop, done, failed, slots), epochs=runs)
+    return task_with(planned(**_arguments(plan)), solver=_conduct(plan, listen, stop, done, failed, slots, person), epochs=runs)
 
 
 @inspect_registered(name="run")
@@ -146,6 +148,7 @@ def _conduct(
     done: Callable[[RunPlan, int, Result], None] | None = None,
     failed: Callable[[Exception], None] | None = None,
     slots: Slots | None = None,
+    person: Person | None = None,
 ) -> Solver:
     places = slots or Slots()
 
@@ -157,7 +160,7 @@ def _conduct(
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")
             try:
                 begun = _continued(replace(plan, gpus=slot.gpus), sample_name(state))
-                result = await _result(begun, listen(plan, number) if listen else None, stop, places.gradings)
+                result = await _result(begun, listen(plan, number) if listen else None, stop, places.gradings, person)
             except Exception as error:
                 # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.
                 if failed:
@@ -185,17 +188,21 @@ def _continued(plan: RunPlan, sample: str | None) -> RunPlan:
 
 
 async def _result(
-    plan: RunPlan, listener: Listener | None, stop: asyncio.Event | None, gradings: AbstractAsyncContextManager[object]
+    plan: RunPlan,
+    listener: Listener | None,
+    stop: asyncio.Event | None,
+    gradings: AbstractAsyncContextManager[object],
+    person: Person | None,
 ) -> Result:
     """Carry a plan out, unless that has been done and only the evaluation does not know."""
     if plan.continues is None:
-        return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call, gradings=gradings)
+        return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call, gradings=gradings, person=person)
     with plan.continues.lock():
         result = plan.continues.result
         if result is not None and is_over(plan.continues, plan.run_limits):
             return result
         models = current_models(plan.continues.replies())
-        return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call, gradings=gradings)
+        return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call, gradings=gradings, person=person)
 
 
 def _conversation(task: Task, steps: list[Step]) -> list[ChatMessage]:

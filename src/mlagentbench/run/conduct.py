@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -41,6 +41,12 @@ from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
+
+
+Person = Callable[[str], Awaitable[str]]
+"""Puts a question to the person who watches a run."""
+WATCHED = {**ACTIONS, "Request Help": replace(ACTIONS["Request Help"], hidden=False)}
+"""The actions of a run that a person watches: prompts mention that there is help."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,7 @@ async def conduct(
     stop: asyncio.Event | None = None,
     through: Through = directly,
     gradings: AbstractAsyncContextManager[object] = nullcontext(),
+    person: Person | None = None,
 ) -> Result:
     """Do one run.
 
@@ -136,6 +143,7 @@ async def conduct(
         stop: set it to end the run early; it is then graded as it stands, and its result says `cancelled`.
         through: what every action passes through.
         gradings: is held during each grading, by which a caller bounds how many go on at once.
+        person: asks the person who watches; None where nobody does.
 
     Raises:
         UsageError: the plan cannot be carried out as it stands; nothing was run.
@@ -155,7 +163,7 @@ async def conduct(
     listener = listener or Silent()
     with directory.lock():
         directory.reopen()
-        environment = await asyncio.to_thread(_environment, plan, models, directory, sandbox, data, listener, through)
+        environment = await asyncio.to_thread(_environment, plan, models, directory, sandbox, data, listener, through, person)
         try:
             ending = await _settled(environment, await _act(agent, environment, stop))
         finally:
@@ -218,7 +226,14 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
 
 
 def _environment(
-    plan: RunPlan, models: Models, directory: RunDirectory, sandbox: Sandbox, data: Prepared, listener: Listener, through: Through
+    plan: RunPlan,
+    models: Models,
+    directory: RunDirectory,
+    sandbox: Sandbox,
+    data: Prepared,
+    listener: Listener,
+    through: Through,
+    person: Person | None,
 ) -> Environment:
     info = directory.info
     public = public_data(data)
@@ -238,10 +253,11 @@ def _environment(
         sandbox=sandbox,
         box=replace(box, read_only=(*box.read_only, *mounts)),
         models=models,
-        actions=ACTIONS,
+        actions=ACTIONS if person is None else WATCHED,
         limits=plan.run_limits,
         listener=listener,
         through=through,
+        person=person,
         keep=plan.keep,
         reads=Reads(given.get(EXPERIENCE), EXPERIENCE),
     )

@@ -1,0 +1,115 @@
+"""What `mlab run --interactive` asks and shows: the task, what may be changed, the agent's questions, and the changes at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from mlagentbench.agents.terminal import own_terminal
+from mlagentbench.errors import RunStopped, UsageError
+from mlagentbench.report.text import plural
+from mlagentbench.run.session import Session, allowed_names, changes, make_session, session_of, top_level, write_back
+from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.tasks.catalogue import Task, find_tasks
+
+SEVERAL_LINES = "<<"
+
+
+async def ask_person(request: str) -> str:
+    """Put an agent's question to the person at the terminal.
+
+    Raises:
+        RunStopped: the person has ended the input.
+    """
+    terminal = own_terminal()
+    terminal.say(f"\nThe agent asks:\n{request.strip()}")
+    answer = await terminal.line(f"your answer ({SEVERAL_LINES} for several lines)> ")
+    return await terminal.text("Your answer.") if answer.strip() == SEVERAL_LINES else answer
+
+
+def begin(named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]) -> Session:
+    """The session that a command line asks for; what it leaves open is asked at the terminal.
+
+    Args:
+        named: nothing, a folder, or a task of the catalogue.
+        say: what is to be done in the folder.
+        allow: what may be changed there.
+        log_directory: where runs and sessions are kept.
+        task_paths: folders of more tasks.
+
+    Raises:
+        UsageError: it cannot be made.
+        click.Abort: the person has ended the input.
+    """
+    try:
+        return _begun(named, say, allow, log_directory, task_paths)
+    except RunStopped:
+        raise click.Abort from None
+
+
+def _begun(named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]) -> Session:
+    if len(named) > 1:
+        raise UsageError(f"an interactive session has one folder or task, not {len(named)}")
+    folder = Path(named[0]) if named else None
+    task = _task(named[0], task_paths) if named and not Path(named[0]).is_dir() else None
+    if task is not None:
+        if say is not None or allow:
+            raise UsageError(f"{named[0]} is a task and says itself what is to be done; --say and --allow are for a folder")
+        return session_of(task)
+    if folder is not None and (folder / "task.toml").exists():
+        raise UsageError(f"{folder} is a task's folder; run it by its id with --task-path {folder}")
+    asked = allowed_names(folder, allow, log_directory)
+    sentence = say if say is not None else _ask("What is to be done? ")
+    if folder is not None and not allow and say is None:
+        there = top_level(folder, log_directory)
+        if there:
+            own_terminal().say(f"In {folder}: {', '.join(there)}")
+            names = _ask("Which of them may be changed? (names apart by spaces, all, or Enter for none) ").split()
+            asked = allowed_names(folder, names, log_directory)
+    return make_session(sentence, folder, asked, log_directory)
+
+
+def end(directory: RunDirectory, task: Task) -> None:
+    """Show what a session's run changed, and write it back if the person says so.
+
+    Raises:
+        StorageFailed: the disk is full or read-only.
+    """
+    session, terminal = session_of(task), own_terminal()
+    if session.folder is None:
+        return
+    offered = changes(session, directory)
+    if not offered:
+        what = "Nothing that may be changed has changed" if session.allowed else "Nothing may be changed"
+        terminal.say(f"{what} in {session.folder}. What the agent made is in {directory.workspace}.")
+        return
+    for change in offered:
+        terminal.say(change.text if change.text is not None else f"{change.change}: {change.path} (no text to be shown)")
+    try:
+        answer = _ask(f"Write {plural(len(offered), 'change')} into {session.folder}? [y/N] ")
+    except RunStopped:
+        answer = ""
+    if answer.strip().casefold() not in ("y", "yes"):
+        terminal.say(f"Nothing is written. What the agent made is in {directory.workspace}.")
+        return
+    done = write_back(session, directory, offered)
+    for line in done.refused:
+        terminal.say(f"Not written: {line}.")
+    terminal.say(f"{plural(len(done.written), 'file')} written into {session.folder}.")
+
+
+def _task(name: str, task_paths: Sequence[Path]) -> Task:
+    tasks = find_tasks(task_paths)
+    if name not in tasks:
+        what = "is a file" if Path(name).is_file() else "is neither a folder nor a task"
+        raise UsageError(f"{name} {what}; name a folder to work on, or a task of mlab tasks list")
+    return tasks[name]
+
+
+def _ask(question: str) -> str:
+    sys.stdout.flush()
+    return asyncio.run(own_terminal().line(question))

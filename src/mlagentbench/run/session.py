@@ -1,0 +1,286 @@
+"""An interactive session: a person's own files and a sentence, made into a task's folder, and its changes written back if they may be.
+
+Nothing in the person's folder is touched while the agent works. Its files are copied into the task: those that the agent may change as the
+starter, all others as data, which no agent and no script of it can write to. Hidden files stay behind, since keys and histories lie there;
+so do caches, links and the log directory.
+
+What is written back is only ever what the session may change or has added, in files that nobody has changed meanwhile, and never through a
+link or under a hidden name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from mlagentbench.errors import ActionError, UsageError
+from mlagentbench.records import Record
+from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.tasks.catalogue import Task, load_task
+from mlagentbench.workspace.paths import CACHES, Workspace
+from mlagentbench.workspace.snapshots import FileChange, Manifest, SnapshotStore
+
+SESSIONS, RECORD, UNGRADED = "sessions", "session.json", "not graded"
+EVERYTHING = "all"
+WORDS, LONGEST = 5, 40
+"""Words and characters of the sentence that a session is named by."""
+
+TASK = """\
+id = "{id}"
+title = {title}
+category = "interactive session"
+modality = "files"
+published = {date}
+
+# Nothing is submitted and nothing is graded. To change that, name the files here and the score in grade.py: see docs/adding-a-task.md.
+[metric]
+name = "{metric}"
+direction = "maximize"
+
+[submission]
+mode = "file"
+files = []
+required = []
+"""
+GRADE = '''\
+"""A session is not graded."""
+
+from mlagentbench.errors import GradingError
+
+
+def grade(context):
+    raise GradingError("a session is not graded; its folder's grade.py can be written")
+'''
+PREPARE = '''\
+"""What the agent may read and not change."""
+
+import shutil
+from pathlib import Path
+
+FILES = Path(__file__).parent / "files"
+
+
+def full(public, private):
+    shutil.copytree(FILES, public, dirs_exist_ok=True)
+
+
+def mini(public, private, seed):
+    full(public, private)
+'''
+
+
+class SessionRecord(Record):
+    """`session.json`: whose files a session was made of."""
+
+    folder: str | None
+    """None for a session that began with no files."""
+    allowed: tuple[str, ...]
+    """The top-level names that the agent may change."""
+
+
+class Session(NamedTuple):
+    """A session, as its task's folder keeps it."""
+
+    task: Task
+    folder: Path | None
+    allowed: tuple[str, ...]
+
+
+class WrittenBack(NamedTuple):
+    """What came of writing changes back."""
+
+    written: tuple[str, ...]
+    refused: tuple[str, ...]
+    """A line each: what was not written, and why."""
+
+
+def top_level(folder: Path, besides: Path | None = None) -> list[str]:
+    """The names in a folder that a session takes along.
+
+    Args:
+        folder: the person's.
+        besides: a folder that is left out wherever it lies, such as the log directory.
+
+    Raises:
+        UsageError: it is no folder, or cannot be read.
+    """
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if not _stays(Path(entry.path), besides))
+    except OSError as error:
+        raise UsageError(f"the folder {folder} cannot be read: {error.strerror}") from None
+    return names
+
+
+def allowed_names(folder: Path | None, asked: Sequence[str], besides: Path | None = None) -> tuple[str, ...]:
+    """The top-level names that may be changed, of those that a person wrote: names in the folder, or `all`.
+
+    Raises:
+        UsageError: there is no such name, or it is no top-level one.
+    """
+    there = top_level(folder, besides) if folder else []
+    wanted = [name.rstrip("/").removeprefix("./") for name in asked]
+    if EVERYTHING in wanted and EVERYTHING not in there:
+        return tuple(there)
+    for name in wanted:
+        first = name.split("/")[0]
+        if first != name and first in there:
+            raise UsageError(f"{name} lies in {first}, which is changed as a whole or not at all; allow {first}")
+        if name not in there:
+            raise UsageError(f"there is no {name!r} in {folder or 'a session without a folder'} that could be allowed")
+    return tuple(name for name in there if name in wanted)
+
+
+def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log_directory: Path) -> Session:
+    """Make a task's folder of a sentence and a person's files.
+
+    Args:
+        sentence: what is to be done.
+        folder: the files; None for none.
+        allowed: the top-level names that the agent may change, as `allowed_names` gives them.
+        log_directory: where runs are kept; the session lies in its folder `sessions`.
+
+    Raises:
+        UsageError: the sentence is empty, or a file cannot be read.
+    """
+    sentence = sentence.strip()
+    if not sentence:
+        raise UsageError("a session needs a task: say in a sentence what is to be done, with --say or when asked")
+    place = _new_place(sentence, log_directory / SESSIONS)
+    try:
+        _copy(folder, place, allowed, log_directory)
+        title = re.sub(r"[^\x20-\x7e]", "?", sentence.splitlines()[0])[:100].replace("\\", "\\\\").replace('"', '\\"')
+        text = TASK.format(id=place.name, title=f'"{title}"', date=time.strftime("%Y-%m-%d"), metric=UNGRADED)
+        (place / "task.toml").write_text(text, encoding="utf-8")
+        (place / "problem.md").write_text(f"{sentence}\n", encoding="utf-8", errors="replace")
+        (place / "grade.py").write_text(GRADE, encoding="utf-8")
+        if (place / "files").exists():
+            (place / "prepare.py").write_text(PREPARE, encoding="utf-8")
+        record = SessionRecord(folder=str(folder.resolve()) if folder else None, allowed=tuple(allowed))
+        (place / RECORD).write_text(record.model_dump_json(), encoding="utf-8")
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(place, ignore_errors=True)
+        fault = error.args[0][0][2] if isinstance(error, shutil.Error) else error
+        raise UsageError(f"the session cannot be made: {fault}") from None
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    return session_of(load_task(place))
+
+
+def session_of(task: Task) -> Session:
+    """The session that a task was made in; for any other task one without a folder, of which nothing is written back."""
+    try:
+        record = SessionRecord.model_validate_json((task.folder / RECORD).read_bytes())
+    except (OSError, ValidationError):
+        record = SessionRecord(folder=None, allowed=())
+    return Session(task, Path(record.folder) if record.folder else None, record.allowed)
+
+
+def changes(session: Session, directory: RunDirectory) -> list[FileChange]:
+    """What a session's run would have written back: changed and removed files that are allowed, and files that it added."""
+    if session.folder is None or not session.allowed:
+        return []
+    before, after = _ends(directory)
+    found = SnapshotStore(directory.objects).diff(before, after)
+    return [change for change in found if _is_offered(session, change.path, before, after)]
+
+
+def write_back(session: Session, directory: RunDirectory, offered: Sequence[FileChange]) -> WrittenBack:
+    """Write changes into the person's folder, each unless its file is another one by now.
+
+    Raises:
+        StorageFailed: the disk is full or read-only.
+    """
+    assert session.folder is not None
+    before, after = _ends(directory)
+    store, own = SnapshotStore(directory.objects), Workspace(session.folder)
+    written, refused = [], []
+    for change in offered:
+        path = change.path
+        try:
+            kind = own.kind(path)
+            expected = store.read_bytes(before, path) if path in before.entries else None
+            if (own.read_bytes(path) if kind == "file" else None) != expected or kind not in ("file", None):
+                refused.append(f"{path} has been changed in {session.folder} meanwhile")
+                continue
+            if change.change == "removed":
+                own.remove(path)
+            else:
+                own.write_bytes(path, store.read_bytes(after, path))
+            written.append(path)
+        except (ActionError, UsageError) as error:
+            refused.append(str(error))
+    return WrittenBack(tuple(written), tuple(refused))
+
+
+def _ends(directory: RunDirectory) -> tuple[Manifest, Manifest]:
+    last = len(directory.steps())
+    return Manifest.load(directory.manifest(0)), Manifest.load(directory.manifest(last))
+
+
+def _is_offered(session: Session, path: str, before: Manifest, after: Manifest) -> bool:
+    assert session.folder is not None
+    parts = path.split("/")
+    if any(_is_left_behind(part) for part in parts):
+        return False
+    entries = [manifest.entries[path] for manifest in (before, after) if path in manifest.entries]
+    if any(entry.kind != "file" or entry.digest is None for entry in entries):
+        return False
+    # A name that was there and not taken along, such as a link, is none of the session's.
+    return parts[0] in session.allowed or not os.path.lexists(session.folder / parts[0])
+
+
+def _is_left_behind(name: str) -> bool:
+    return name.startswith(".") or any(fnmatch(name, pattern) for pattern in CACHES)
+
+
+def _stays(path: Path, besides: Path | None) -> bool:
+    """Whether something stays behind when a folder is copied."""
+    return (
+        _is_left_behind(path.name)
+        or path.is_symlink()
+        or not (path.is_dir() or path.is_file())
+        or (besides is not None and path.resolve() == besides.resolve())
+    )
+
+
+def _copy(folder: Path | None, place: Path, allowed: Sequence[str], besides: Path) -> None:
+    """Copy what may be changed into the starter, and all else into the files."""
+    (place / "starter").mkdir()
+    if folder is None:
+        return
+
+    def ignored(parent: str, names: list[str]) -> list[str]:
+        return [name for name in names if _stays(Path(parent, name), besides)]
+
+    for name in top_level(folder, besides):
+        target = place / ("starter" if name in allowed else "files") / name
+        target.parent.mkdir(exist_ok=True)
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, target, ignore=ignored)
+        else:
+            shutil.copy2(folder / name, target)
+
+
+def _new_place(sentence: str, sessions: Path) -> Path:
+    """A new folder, named by what is to be done."""
+    words = re.findall(r"[a-z0-9]+", sentence.casefold())[:WORDS]
+    name = "-".join(["session", *words])[:LONGEST].rstrip("-")
+    number = 1
+    while True:
+        place = sessions / (name if number == 1 else f"{name}-{number}")
+        try:
+            place.mkdir(parents=True)
+            return place
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise UsageError(f"no session can be kept in {sessions}: {error.strerror}") from None
