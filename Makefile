@@ -20,7 +20,7 @@ dev:  ## install, and the tools of the targets below
 test:  ## the tests (ARGS="tests/sandbox -k kill" chooses some)
 	@sh tools/environment.sh dev tasks $(EXTRAS)
 	@sh tools/system.sh bubblewrap chromium
-	$(VENV)/pytest $(ARGS)
+	$(VENV)/pytest --numprocesses auto --dist loadfile $(ARGS)
 
 check: dev  ## formatting, lint, types, and which room may import which
 	$(VENV)/ruff format --check .
