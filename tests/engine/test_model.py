@@ -138,6 +138,35 @@ def test_a_prompt_that_is_too_long_is_a_limit(server: Provider, wire: Wire) -> N
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "status, words",
+    [
+        (400, "This model's maximum context length is 4096 tokens. However, you requested 6000 tokens (4000 in the messages, 2000 more)."),
+        (400, "the request exceeds the available context size, try increasing it"),
+        (400, "Input token count 5000 exceeds the maximum number of tokens allowed (4096)."),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens"),
+        (400, "Context window exceeded"),
+        (400, "string_above_max_length: expected a string with maximum length 1048576"),
+        (413, "Request Entity Too Large"),
+    ],
+)
+def test_a_prompt_that_a_server_of_ones_own_calls_too_long_is_a_limit(server: Provider, status: int, words: str) -> None:
+    server.behave(always=Fault(status, "400", words))
+    with pytest.raises(LimitReached, match="longer than") as limit:
+        ask("openai")
+    assert limit.value.ended == "limit_context"
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "words", ["Unsupported value: 'max_tokens' is too large: 9000.", "Invalid token in the request.", "The input is empty."]
+)
+def test_other_refusals_that_speak_of_tokens_are_no_limit(server: Provider, words: str) -> None:
+    server.behave(always=Fault(400, "invalid_value", words))
+    with pytest.raises(ModelFailed):
+        ask("openai")
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("how", ["request", "reply"])
 def test_a_prompt_that_is_always_refused_is_a_limit(server: Provider, wire: Wire, how: str) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from mlagentbench.run.conduct import RunPlan
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import load_task
 from tests.engine import server as bad
-from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider
+from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
 from tests.support import reply
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
@@ -57,6 +58,7 @@ def grade(context):
 SUBMIT = reply("Write File", '{"file_name": "submission.txt", "content": "12"}')
 LIST = reply("List Files", '{"dir_path": "."}')
 ASK = reply("Understand File", '{"file_name": "train.py", "things_to_look_for": "what it prints"}')
+EDIT = reply("Edit Script (AI)", '{"script_name": "train.py", "edit_instruction": "Print more.", "save_name": "train.py"}')
 END = reply("Final Answer", '{"final_answer": "It is done."}')
 
 
@@ -101,10 +103,16 @@ def carry_out(plan: RunPlan, model: str = OPENAI, patience: Patience = QUICK) ->
     return Ended(result, directory)
 
 
+def unread(model: str, how: str) -> Fault:
+    """How a model's provider says that it does not read a prompt."""
+    wire: Wire = "openai" if model == OPENAI else "anthropic"
+    return {"too long": bad.TOO_LONG[wire], "refused": bad.REFUSED[wire], "withheld": bad.FILTERED}[how]
+
+
 def mlab(plan: RunPlan, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`mlab run` as a user calls it, with its own patience."""
     command = [Path(sys.executable).with_name("mlab"), "run", plan.task.id, "--task-path", plan.task.folder, "--sandbox", "none", "--json"]
-    command += ["--agent", "research", "--variant", "mini", "--log-dir", plan.log_directory, *arguments]
+    command += ["--agent", "research", "--variant", "mini", "--baseline", "paper", "--log-dir", plan.log_directory, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "400"})
 
 
@@ -142,20 +150,43 @@ def test_the_longest_reply_that_a_model_could_write_is_read(server: Provider, pl
     assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
 
 
-def test_a_prompt_that_is_too_long_ends_the_run_as_a_limit(server: Provider, plan: RunPlan) -> None:
-    server.behave(faults=[Fault(text=SUBMIT)], always=bad.TOO_LONG["openai"])
-    result, _ = carry_out(plan)
+@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize("how", ["too long", "refused", "withheld"])
+def test_a_prompt_of_the_agent_that_is_not_read_ends_the_run_as_a_limit(server: Provider, plan: RunPlan, model: str, how: str) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=unread(model, how))
+    result, _ = carry_out(plan, model)
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_context", "success")
+    assert ("longer than" if how == "too long" else "refused the prompt") in (result.outcome.reason or "")
 
 
-@pytest.mark.parametrize("fault, why", [(bad.TOO_LONG["openai"], "longer than"), (bad.REFUSED["openai"], "refused the prompt")])
-def test_an_actions_prompt_that_is_not_read_is_an_observation(server: Provider, plan: RunPlan, fault: Fault, why: str) -> None:
-    server.behave(END, faults=[Fault(text=ASK), *[fault] * (3 if fault.kind.startswith("content_policy") else 1)])
-    result, directory = carry_out(plan)
+@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
+@pytest.mark.parametrize("how", ["too long", "refused", "withheld"])
+@pytest.mark.parametrize("action, words", [(ASK, "Understand File"), (EDIT, "Edit Script (AI)")])
+def test_an_actions_prompt_that_is_not_read_is_an_observation(
+    server: Provider, plan: RunPlan, model: str, how: str, action: str, words: str
+) -> None:
+    requests = 1 if how == "too long" else QUICK.spoiled
+    server.behave(END, faults=[Fault(text=action), *[unread(model, how)] * requests])
+    result, directory = carry_out(plan, model)
     assert result.outcome.ended == "final_answer"
-    assert directory.steps()[0].status == "error"
-    assert "Understand File could not be done" in directory.steps()[0].observation
-    assert why in directory.steps()[0].observation
+    step = directory.steps()[0]
+    assert step.status == "error"
+    assert f"{words} could not be done" in step.observation
+    assert ("longer than" if how == "too long" else "refused the prompt") in step.observation
+    assert (directory.workspace / "train.py").read_text() == "print('hello')\n"
+
+
+@pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
+def test_an_agents_own_bookkeeping_that_is_not_read_ends_nothing(server: Provider, plan: RunPlan, model: str) -> None:
+    """A long observation that the fast model cannot read, and a log that it cannot write: both are done without it."""
+    (plan.task.starter / "train.py").write_text("print('x' * 9000)\n")
+    run = reply("Execute Script", '{"script_name": "train.py"}')
+    # The summary, the entry of the log, and the retrieval.
+    server.behave(END, faults=[Fault(text=run), *[unread(model, "too long")] * 3])
+    result, directory = carry_out(replace(plan, agent_options={"research_log": True, "retrieve_from": 2}), model)
+    assert result.outcome.ended == "final_answer"
+    assert [step.status for step in directory.steps()] == ["ok", "ok", "error", "ok"]
+    assert "characters are left out" in directory.calls(4)[0].prompt
 
 
 def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provider(server: Provider, plan: RunPlan) -> None:

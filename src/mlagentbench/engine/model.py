@@ -153,6 +153,8 @@ class RoleModel:
         return output
 
     def _given_up(self, trouble: Trouble, requests: int, seconds: float) -> MLAgentBenchError:
+        if trouble.too_long:
+            return LimitReached("limit_context", f"the prompt is longer than {self.name} can read: {trouble}")
         if trouble.withheld:
             return LimitReached("limit_context", f"{self.name} refused the prompt: {trouble}")
         if trouble.lasting:

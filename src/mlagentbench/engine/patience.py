@@ -9,6 +9,7 @@ and Anthropic each ask up to twice more, after half a second to eight; that is p
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,6 +27,21 @@ LEAST_WAIT = 0.1
 """Seconds; what is less is this process's own work, not waiting for a provider."""
 REMEDIES = {401: "check its key", 403: "check what its key may do", 404: "check its name", 429: "check its quota"}
 """What to do about an answer that will stay the same, by its HTTP status."""
+TOO_LONG = re.compile(
+    "|".join(
+        (
+            "maximum context length",
+            r"context[_ ](?:length|window|size|limit)[_ ](?:(?:is|was) )?exceeded",
+            r"exceeds? (?:the )?(?:available |maximum |model'?s? )*context",
+            r"(?:prompt|input|request) (?:is|was) too (?:long|large)",
+            r"token count\b.{0,40}\bexceeds",
+            r"tokens`?\s*\+.{1,40}must be <=",
+            "string_above_max_length",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""How servers say, each in words of its own, that a prompt is longer than their model can read."""
 
 
 class Patience(NamedTuple):
@@ -75,16 +91,25 @@ class Trouble(Exception):
         lasting: whether asking again is of no use.
         spoiled: whether the provider did answer, with something of no use.
         withheld: whether it says that it will not show what the model wrote, or have it read the prompt.
+        too_long: whether it says that the prompt is longer than the model can read.
         retry_after: seconds that the provider asks to wait.
     """
 
     def __init__(
-        self, reason: str, *, lasting: bool = False, spoiled: bool = False, withheld: bool = False, retry_after: float | None = None
+        self,
+        reason: str,
+        *,
+        lasting: bool = False,
+        spoiled: bool = False,
+        withheld: bool = False,
+        too_long: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(reason)
         self.lasting = lasting
         self.spoiled = spoiled
         self.withheld = withheld
+        self.too_long = too_long
         self.retry_after = retry_after
 
 
@@ -113,6 +138,8 @@ def trouble_with(error: Exception, api: ModelAPI) -> Trouble:
     if status is None:
         # No answer of the provider's that says no: it sent something that could not be read.
         return Trouble(f"a malformed reply ({words})", spoiled=True)
+    if status == 413 or (status in (400, 422) and TOO_LONG.search(str(cause))):
+        return Trouble(words, lasting=True, too_long=True)
     remedy = REMEDIES.get(status)
     return Trouble(words + (f" ({remedy})" if remedy else ""), lasting=True)
 
