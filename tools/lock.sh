@@ -14,7 +14,7 @@ compile() {
 
 compile "$@" pyproject.toml --group build --output-file requirements.lock
 compile "$@" --group dev --constraints requirements.lock --output-file requirements-dev.lock
-for extra in openai anthropic tasks; do
+for extra in openai anthropic langchain tasks; do
     .venv/bin/python tools/extra.py "$extra" |
         compile "$@" - --constraints requirements.lock --constraints requirements-dev.lock --output-file "requirements-$extra.lock"
 done

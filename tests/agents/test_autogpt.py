@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_replies_are_read_as_models_write_them(text: str) -> None:
     ],
 )
 def test_a_reply_that_cannot_be_used_is_refused_with_what_to_mend(text: str, words: str) -> None:
-    with pytest.raises(ResponseFormatError, match=words.replace('"', '"').replace("(", r"\(")):
+    with pytest.raises(ResponseFormatError, match=re.escape(words)):
         parse_command(text, ACTIONS)
 
 

@@ -7,7 +7,8 @@ An agent is an object that is called with an environment and acts in it until th
             await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
 
 Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent
-by its file. Packages add agents by the entry point group `mlagentbench.agents`; this package's own are found the same way.
+by its file; an `@agent` of Inspect's is one too (see `engine/inspect_agent.py`). Packages add agents by the entry point group
+`mlagentbench.agents`; this package's own are found the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import difflib
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
@@ -101,7 +102,14 @@ def _from_file(name: str) -> Callable[..., Agent]:
     if not callable(factory := getattr(module, attribute, None)):
         raise AgentError(f"{file} has no class or function {attribute!r}")
     made: Callable[..., Agent] = factory
-    return made
+    return _adopted(made) if getattr(getattr(made, "__registry_info__", None), "type", None) == "agent" else made
+
+
+def _adopted(factory: Callable[..., object]) -> Callable[..., Agent]:
+    """An agent of Inspect's, which marks its own, as the engine lets it act here; its options stay its own."""
+    adopted = partial(_from_entry_points("inspect"), factory)
+    adopted.__signature__ = inspect.signature(factory)  # type: ignore[attr-defined]
+    return adopted
 
 
 def render(prompt: str, **values: object) -> str:

@@ -7,7 +7,7 @@ before; `tools` are the names of those offered, where they are others than befor
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ContentReasoning, GenerateConfig, ModelAPI, ModelOutput, get_model, modelapi
@@ -79,22 +79,21 @@ class Conversation:
         return json.dumps(written, ensure_ascii=False, indent=1)
 
 
+Ask = Callable[[Question], Awaitable[ModelOutput]]
+
+
 class EnvironmentAPI(ModelAPI):
     """The agent's model as one of Inspect's again, for code that asks those: each question goes through the environment."""
 
-    def __init__(
-        self, model_name: str, base_url: str | None, api_key: str | None, config: GenerateConfig, conversation: Conversation, purpose: str
-    ) -> None:
+    def __init__(self, model_name: str, base_url: str | None, api_key: str | None, config: GenerateConfig, ask: Ask) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
-        self._conversation = conversation
-        self._purpose = purpose
+        self._ask = ask
 
     async def generate(
         self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
     ) -> ModelOutput:
         """Ask the agent's model."""
-        question = Question(input, tools, tool_choice if tools else None, config)
-        output = await self._conversation.ask(question, lambda output: output, purpose=self._purpose)
+        output = await self._ask(Question(input, tools, tool_choice if tools else None, config))
         # Inspect has counted it where it was really asked.
         return output.model_copy(update={"usage": None})
 
@@ -108,9 +107,14 @@ def _environment_api() -> type[ModelAPI]:
     return EnvironmentAPI
 
 
-def environment_model(conversation: Conversation, purpose: str = "agent") -> InspectModel:
+def model_asking(ask: Ask) -> InspectModel:
+    """A model of Inspect's whose questions are asked in another way."""
+    return get_model("environment/agent", memoize=False, ask=ask)
+
+
+def environment_model(conversation: Conversation, purpose: str) -> InspectModel:
     """The agent's model as one of Inspect's, recorded and limited by the environment."""
-    return get_model("environment/agent", memoize=False, conversation=conversation, purpose=purpose)
+    return model_asking(lambda question: conversation.ask(question, lambda output: output, purpose=purpose))
 
 
 def dumped(messages: Sequence[ChatMessage]) -> list[JsonValue]:

@@ -1,0 +1,98 @@
+"""Inspect's own agents, as they are: `--agent path/to/file.py:name`, where the name is an `@agent`, or what one gives.
+
+    from inspect_ai.agent import agent, react
+    from mlagentbench.engine.inspect_agent import action_tools
+
+    @agent
+    def mine():
+        return react(prompt="You do research.", tools=action_tools())
+
+An `@agent` with a parameter `tools` that is not among the options is given the actions there: `from inspect_ai.agent import react` makes a
+file whose `react` is an agent here. What it asks of `get_model()`, whatever the role, is asked of the agent's model; a model that it names
+itself is neither recorded nor limited. Its answer, if it does not call `final_answer`, is the output that it ends with.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, cast
+
+from inspect_ai.agent import Agent as AnAgent
+from inspect_ai.agent import AgentState
+from inspect_ai.model import ChatMessageUser
+from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.model._model import init_active_model, init_model_roles
+from inspect_ai.tool import Tool, ToolDef
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.agents.base import render
+from mlagentbench.engine.conversation import FINAL_ANSWER, as_tool, model_asking, offered
+from mlagentbench.engine.guest import Guest
+from mlagentbench.environment import Environment
+from mlagentbench.records import Action
+
+_guest: ContextVar[Guest] = ContextVar("guest")
+
+
+def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
+    """The actions as tools of Inspect's, for agents that are carried out here.
+
+    Args:
+        actions: their names; by default those that the research agent's prompt mentions.
+
+    Raises:
+        ValueError: there is no such action.
+    """
+    return [_tool(definition) for definition in offered(actions)]
+
+
+def _tool(definition: ActionDefinition) -> Tool:
+    async def execute(**arguments: Any) -> str:
+        step = await _guest.get().act(Action(name=definition.name, arguments=arguments))
+        return step.observation
+
+    shown = as_tool(definition)
+    return ToolDef(execute, name=shown.name, description=shown.description, parameters=shown.parameters, max_output=0).as_tool()
+
+
+class InspectAgent:
+    """An agent of Inspect's.
+
+    Args:
+        made_by: the `@agent`, or what one gives.
+        options: its own.
+    """
+
+    def __init__(self, made_by: Callable[..., Any], **options: Any) -> None:
+        if inspect.iscoroutinefunction(made_by) or "state" in inspect.signature(made_by).parameters:
+            if options:
+                raise TypeError("it is made already, and takes no options")
+            self._agent = cast(AnAgent, made_by)
+            return
+        if "tools" in inspect.signature(made_by).parameters and "tools" not in options:
+            options["tools"] = action_tools()
+        self._agent = made_by(**options)
+
+    async def __call__(self, environment: Environment) -> None:
+        """Let it act until it ends, and submit."""
+        guest = Guest(environment)
+        await guest.stay(self._lives(environment, guest))
+
+    async def _lives(self, environment: Environment, guest: Guest) -> str:
+        # In a task of its own, whose context is its own too.
+        _guest.set(guest)
+        init_active_model(model_asking(guest.ask), active_generate_config())
+        init_model_roles({})
+        limits = environment.limits
+        task = render(
+            "guest.md",
+            task=environment.description.strip(),
+            steps=limits.steps,
+            hours=f"{limits.time / 3600:g} hours",
+            final=ACTIONS[FINAL_ANSWER].tool_name,
+        )
+        state = await self._agent(AgentState(messages=[ChatMessageUser(content=task, source="input")]))
+        return state.output.completion

@@ -1,0 +1,172 @@
+"""LangChain's agents over our actions, through Inspect's agent bridge: its client asks a server that is none.
+
+`kind` chooses between LangChain's agent of today, whose model calls tools natively, and the one that the paper's zero-shot ReAct was: text
+with `Action` and `Action Input`, the tools described in the prompt and no example given. Needs the extra `langchain`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from inspect_ai.agent import agent_bridge
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.agents.base import PROMPTS, render
+from mlagentbench.agents.response import parse_response
+from mlagentbench.engine.conversation import FINAL_ANSWER, as_tool, offered
+from mlagentbench.engine.guest import Guest
+from mlagentbench.engine.model import Question
+from mlagentbench.environment import Environment
+from mlagentbench.errors import AgentError, ResponseFormatError
+from mlagentbench.records import Action
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+Kind = Literal["agent", "zero-shot"]
+PACKAGES = ("langchain", "langchain_classic", "langchain_openai")
+LEFT_OUT = {"extra_headers", "system_message"}
+"""What of a request's settings is the client's own affair: it speaks to the bridge, and not to the provider."""
+ENDLESS = 1_000_000
+"""Steps that LangChain may take; the environment has the limits."""
+
+
+class LangChainAgent:
+    """One of LangChain's agents.
+
+    Args:
+        kind: `agent`, which calls tools, or `zero-shot`, which writes text in the manner of ReAct.
+        actions: the names of the actions that are offered; by default those that the research agent's prompt mentions.
+    """
+
+    def __init__(self, kind: str = "agent", actions: list[str] | None = None) -> None:
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind is one of {', '.join(get_args(Kind))}, not {kind!r}")
+        missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
+        if missing:
+            raise AgentError(f'the agent langchain needs {missing[0]}; install it with: pip install "mlagentbench[langchain]"')
+        self.kind = kind
+        self.actions = offered(actions)
+
+    async def __call__(self, environment: Environment) -> None:
+        """Let it act until it ends, and submit what it says."""
+        zero_shot = self.kind == "zero-shot"
+        guest = Guest(environment, _check_text if zero_shot else lambda output: None)
+        await guest.stay(self._writes(environment, guest) if zero_shot else self._calls(environment, guest))
+
+    async def _calls(self, environment: Environment, guest: Guest) -> str:
+        from langchain.agents import create_agent
+        from langchain_core.tools import StructuredTool
+
+        tools = []
+        for definition in self.actions:
+            shown = as_tool(definition)
+            schema = shown.parameters.model_dump(exclude_none=True)
+            tools.append(
+                StructuredTool(name=shown.name, description=shown.description, args_schema=schema, coroutine=_doing(guest, definition))
+            )
+        async with agent_bridge(filter=partial(_asked, guest)):
+            agent = create_agent(_client(), tools)
+            question = {"messages": [{"role": "user", "content": self._task(environment, ACTIONS[FINAL_ANSWER].tool_name)}]}
+            state: dict[str, Any] = await agent.ainvoke(question, {"recursion_limit": ENDLESS})
+        return str(state["messages"][-1].text)
+
+    async def _writes(self, environment: Environment, guest: Guest) -> str:
+        from langchain_classic.agents import AgentExecutor, create_react_agent
+        from langchain_core.prompts import PromptTemplate
+        from langchain_core.tools import Tool
+
+        tools = [
+            Tool(
+                name=definition.name,
+                description=f"{definition.description} Input: {definition.usage} {definition.returns}",
+                func=None,
+                coroutine=_doing_by_text(guest, definition),
+            )
+            for definition in self.actions
+            if definition.name != FINAL_ANSWER
+        ]
+        prompt = PromptTemplate.from_template((PROMPTS / "langchain_zero_shot.md").read_text())
+        async with agent_bridge(filter=partial(_asked, guest)):
+            agent = create_react_agent(_client(), tools, prompt, stop_sequence=["\nObservation"])
+            executor = AgentExecutor(agent=agent, tools=tools, max_iterations=None, handle_parsing_errors=True, stream_runnable=False)
+            ended: dict[str, Any] = await executor.ainvoke({"input": self._task(environment, "Final Answer")})
+        return str(ended["output"])
+
+    def _task(self, environment: Environment, final: str) -> str:
+        limits = environment.limits
+        hours = f"{limits.time / 3600:g} hours"
+        return render("guest.md", task=environment.description.strip(), steps=limits.steps, hours=hours, final=final)
+
+
+def _client() -> BaseChatModel:
+    from langchain_openai import ChatOpenAI
+    from pydantic import SecretStr
+
+    # The bridge takes what goes to a model of this name.
+    return ChatOpenAI(model="inspect", api_key=SecretStr("none"), base_url="http://localhost", disable_streaming=True, max_retries=0)
+
+
+async def _asked(
+    guest: Guest, model: Model, messages: list[ChatMessage], tools: list[ToolInfo], choice: ToolChoice | None, config: GenerateConfig
+) -> ModelOutput:
+    settings = GenerateConfig.model_validate(config.model_dump(exclude=LEFT_OUT, exclude_none=True))
+    return await guest.ask(Question(messages, tools, choice, settings))
+
+
+# Functions made here, and no partial ones: LangChain looks at their signatures.
+
+
+def _doing(guest: Guest, definition: ActionDefinition) -> Callable[..., Awaitable[str]]:
+    """What does an action."""
+
+    async def do(**arguments: Any) -> str:
+        step = await guest.act(Action(name=definition.name, arguments=arguments))
+        return step.observation
+
+    return do
+
+
+def _doing_by_text(guest: Guest, definition: ActionDefinition) -> Callable[[str], Awaitable[str]]:
+    """What does an action whose arguments stand in a text."""
+    do = _doing(guest, definition)
+
+    async def do_by_text(text: str) -> str:
+        try:
+            response = parse_response(f"Action: {definition.name}\nAction Input: {text}", (), {definition.name: definition})
+        except ResponseFormatError:
+            # Not understood here, it is the action's to refuse, so that it counts.
+            return await do(**_loosely(text))
+        return await do(**response.arguments)
+
+    return do_by_text
+
+
+def _loosely(text: str) -> dict[str, Any]:
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _check_text(output: ModelOutput) -> None:
+    """See that LangChain will understand a reply.
+
+    Raises:
+        ResponseFormatError: it will not.
+    """
+    from langchain_classic.agents.output_parsers import ReActSingleInputOutputParser
+    from langchain_core.exceptions import OutputParserException
+
+    try:
+        ReActSingleInputOutputParser().parse(output.completion)
+    except OutputParserException as error:
+        raise ResponseFormatError(" ".join(str(error).split())[:300]) from None
