@@ -14,8 +14,11 @@ by its file; an `@agent` of Inspect's is one too (see `engine/inspect_agent.py`)
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib.util
 import inspect
+import sys
+import traceback
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
@@ -30,6 +33,8 @@ from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError
 
 ENTRY_POINT_GROUP = "mlagentbench.agents"
+CALL = "async def __call__(self, environment)"
+"""What a class needs so that its objects are agents."""
 PROMPTS = Path(__file__).parent / "prompts"
 
 
@@ -55,16 +60,47 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
         AgentError: there is no such agent, or it refuses an option.
     """
     factory = _from_file(name) if ".py:" in name else _from_entry_points(name)
+    if inspect.iscoroutinefunction(factory):
+        raise AgentError(f"{name} is an async function, and an agent is a class: put the function into one, as its {CALL}")
     known = inspect.signature(factory).parameters
-    unknown = [option for option in options if option not in known]
+    any_option = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+    unknown = [option for option in options if option not in known and not any_option]
     if unknown:
         raise AgentError(f"the agent {name!r} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
     try:
-        return factory(**options)
+        agent = factory(**options)
     except ValidationError as error:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {_said(error)}") from None
     except (TypeError, ValueError) as error:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
+    except Exception as error:
+        # What a class raises when its objects are made is its author's own fault, told as such.
+        raise AgentError(f"the agent {name!r} cannot be made: {type(error).__name__}: {error}{_line_in(factory, error)}") from error
+    _check(name, agent)
+    return agent
+
+
+def _check(name: str, agent: Agent) -> None:
+    """See that an agent can be called with an environment, as far as that shows before it is.
+
+    Raises:
+        AgentError: it cannot.
+    """
+    if not callable(agent):
+        raise AgentError(f"the agent {name!r} cannot be called: give its class a method {CALL}")
+    try:
+        inspect.signature(agent).bind(None)
+    except TypeError as error:
+        raise AgentError(f"the agent {name!r} cannot be called with an environment ({error}): write {CALL}") from None
+    except ValueError:
+        pass  # it does not say what it takes
+
+
+def _line_in(source: object, error: BaseException) -> str:
+    """Where in a file of its user's an error came from, in words; empty where it came from elsewhere."""
+    file = source if isinstance(source, str) else getattr(sys.modules.get(getattr(source, "__module__", "")), "__file__", None)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f" (line {lines[-1]})" if lines else ""
 
 
 def _said(error: ValidationError) -> str:
@@ -93,14 +129,20 @@ def _from_file(name: str) -> Callable[..., Agent]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise AgentError(f"there is no file {file} to take the agent {attribute!r} from")
+    # Under a name that can meet no other module's; dataclasses look theirs up by it.
+    spec.name = f"mlagentbench_agent_{hashlib.sha256(bytes(path)).hexdigest()[:12]}_{path.stem}"
+    spec.loader.name = spec.name  # type: ignore[attr-defined]
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # The file is its user's own: whatever it raises is told as its fault.
-        raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
+        del sys.modules[spec.name]
+        raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}{_line_in(str(path), error)}") from error
     if not callable(factory := getattr(module, attribute, None)):
-        raise AgentError(f"{file} has no class or function {attribute!r}")
+        own = [each for each, value in vars(module).items() if inspect.isclass(value) and value.__module__ == spec.name]
+        raise AgentError(f"{file} has no class or function {attribute!r}; its classes are: {', '.join(own) or 'none'}")
     made: Callable[..., Agent] = factory
     return _adopted(made) if getattr(getattr(made, "__registry_info__", None), "type", None) == "agent" else made
 

@@ -150,9 +150,12 @@ class Environment:
             counted: False for an agent's own bookkeeping, which the step limit does not count.
 
         Raises:
+            ActionError: a final answer was given before.
             LimitReached: a limit of the run was reached before this action.
             StorageFailed: this step or the one before could not be written.
         """
+        if self.ended:
+            raise ActionError("the run has ended by its final answer, and nothing can be done after it")
         await self.settle()
         self._check_limits()
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")

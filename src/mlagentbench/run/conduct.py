@@ -197,7 +197,10 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
     try:
         await environment.start()
         if not environment.ended:
-            await agent(environment)
+            acting = agent(environment)
+            if not isinstance(acting, Awaitable):
+                return Ending("agent_error", f"the agent gave {acting!r:.80} where it should act: write its __call__ with async def")
+            await acting
     except LimitReached as limit:
         return Ending(limit.ended, str(limit))
     except RunStopped as stopped:
@@ -209,6 +212,8 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
     except UsageError:
         raise
     except Exception as error:
+        if environment.ended:
+            return Ending("final_answer")  # it went on after its answer, which stands
         # An agent is somebody's own code: whatever it raises is the run's outcome, not a crash of the others beside it.
         return Ending("agent_error", f"{type(error).__name__}: {error}")
     if not environment.ended:
