@@ -72,6 +72,7 @@ def test_the_page_of_the_catalogue_is_the_same_each_time(tasks: Path, tmp_path: 
         (("vectorisation",), "there is no task 'vectorisation'"),
         (("vectorization", "--variant", "tiny"), "--variant"),
         (("vectorization", "--parallel", "0"), "--parallel"),
+        (("vectorization", "--markdown", "nowhere/tasks.md"), "there is no folder nowhere"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ...], expected: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -61,6 +62,8 @@ def check_tasks(
     if every == bool(task_ids):
         raise UsageError("name the tasks to check, or give --all")
     tasks = list(find_tasks(task_paths).values()) if every else [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
+    if markdown is not None and not markdown.parent.is_dir():
+        raise UsageError(f"there is no folder {markdown.parent} to write {markdown.name} into")
     isolation.choose(sandbox)
     console = Console(stderr=as_json)
     checks = asyncio.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
@@ -77,13 +80,13 @@ def check_tasks(
 async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: isolation.Choice, parallel: int) -> list[Check]:
     """Check tasks, a few at a time; those that need heavy packages begin first, since they take longest."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
-    timed, threads = asyncio.Lock(), max(1, cores() // parallel)
+    work = partial(Work, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
         display = _Display(console, status, len(tasks))
 
         async def one(task: Task) -> Check:
             async with places:
-                found = await check(task, Work(variant, sandbox, slot, timed, threads, lambda doing: display.doing(task, doing)))
+                found = await check(task, work(tell=partial(display.doing, task)))
             display.done(task, found)
             return found
 
