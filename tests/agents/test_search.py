@@ -77,8 +77,7 @@ def test_what_ran_last_is_not_run_again_when_it_is_the_best(make_environment: Ma
 
 def test_less_is_better_where_the_task_says_so(make_environment: MakeEnvironment) -> None:
     environment = make_environment([node(3), node(2), node(2.5)])
-    directory = environment._directory
-    directory.write_info(directory.info.model_copy(update={"direction": "minimize"}))
+    environment.direction = "minimize"
     tree = live(environment, SearchAgent(drafts=2, max_nodes=3))
     assert [each.number for each in tree.ranking] == [2, 3, 1]
     assert tree.nodes[2].parent == 2

@@ -22,7 +22,7 @@ from mlagentbench.environment.reading import Reads
 from mlagentbench.environment.tally import Tally
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
-from mlagentbench.records import Action, Direction, ModelCall, Role, Step, Usage
+from mlagentbench.records import Action, ModelCall, Role, Step, Usage
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
@@ -80,6 +80,7 @@ class Environment:
         self.description = description
         self.workspace = workspace
         self.actions = actions
+        self.metric, self.direction = directory.info.metric, directory.info.direction
         self.limits = limits
         self.listener: Listener = listener or Silent()
         self._steps = directory.steps()
@@ -108,16 +109,6 @@ class Environment:
     def steps(self) -> Sequence[Step]:
         """The steps so far, those of an earlier process included."""
         return self._steps
-
-    @property
-    def metric(self) -> str:
-        """What a submission's score is, as the task names it."""
-        return self._directory.info.metric
-
-    @property
-    def direction(self) -> Direction:
-        """Whether more or less of the metric is better."""
-        return self._directory.info.direction
 
     @property
     def seconds_left(self) -> float:
