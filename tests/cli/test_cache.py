@@ -50,7 +50,7 @@ def test_many_downloads_from_one_place_are_one_row(mirror: Mirror, tmp_path: Pat
     urls = [f"https://example.org/{number}.png" for number in range(30)]
     for url in urls:
         mirror.add(url, b"png")
-    body = f"from mlagentbench.tasks import fetch\n\ndef full(public, private):\n    for url in {urls}:\n        fetch.download(url)\n"
+    body = f"from mlagentbench.data import fetch\n\ndef full(public, private):\n    for url in {urls}:\n        fetch.download(url)\n"
     make_task(tmp_path / "tasks", body)
     assert mlab("prepare", "tiny", "--task-path", tmp_path / "tasks").returncode == 0
     shown = mlab("cache", "list", "--task-path", tmp_path / "tasks").stdout

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.run.check import proving
 from mlagentbench.run.check.findings import Check, Name
 from mlagentbench.run.check.proving import Work, check
 from mlagentbench.tasks.catalogue import Task, load_task
 from mlagentbench.tasks.new import new_task
-from mlagentbench.tasks.prepare import prepared
 
 Plant = Callable[[str, str, str], None]
 """Replace a text of a file of the task by another; the text is there once."""

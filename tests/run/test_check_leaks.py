@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.run.check.findings import Name
 from mlagentbench.run.check.leaks import lint
 from mlagentbench.run.check.tables import read_answers, read_tables
 from mlagentbench.tasks.catalogue import Task, load_task
 from mlagentbench.tasks.new import TEMPLATE
-from mlagentbench.tasks.prepare import Prepared
 
 ROWS = 240
 RNG = np.random.default_rng(5)

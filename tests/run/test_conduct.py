@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.data.prepare import prepared
 from mlagentbench.environment import RunLimits
 from mlagentbench.errors import AgentError, UsageError
 from mlagentbench.model import Models, Script, ScriptedReply
@@ -17,7 +18,6 @@ from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.sandbox import isolation
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task
-from mlagentbench.tasks.prepare import prepared
 from mlagentbench.workspace.snapshots import Manifest
 from tests.support import finish, reply
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import mlagentbench
+from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Step
 from mlagentbench.run import experience
@@ -20,7 +21,6 @@ from mlagentbench.run.resume import resume
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.workspace.snapshots import Manifest
 from tests.run.lives import content_of, make_task, models, scripted, write_file

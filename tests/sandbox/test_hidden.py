@@ -128,10 +128,10 @@ except Exception:
 
 
 def test_a_task_that_hides_files_says_so_relative_to_the_packages(tmp_path: Path) -> None:
+    from mlagentbench.data.prepare import Prepared
     from mlagentbench.errors import TaskError
     from mlagentbench.run.baseline import Place, data_box
     from mlagentbench.tasks.catalogue import find_task
-    from mlagentbench.tasks.prepare import Prepared
     from mlagentbench.tasks.spec import read_spec
 
     task = find_task("digits-lowlabel")

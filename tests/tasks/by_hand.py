@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.records import Score
 from mlagentbench.run.baseline import write_files
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, table_text
 
 

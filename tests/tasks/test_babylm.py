@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.grading.reader import SubmissionFiles
@@ -18,7 +19,6 @@ from mlagentbench.tasks.babylm import prepare, proof
 from mlagentbench.tasks.babylm.grade import MODEL_TYPES, _checked
 from mlagentbench.tasks.babylm.windows import Window, batches, padded, windows
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files
 from tests.mirror import Mirror
 

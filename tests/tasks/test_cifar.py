@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.tasks.catalogue import find_task
 from mlagentbench.tasks.cifar10 import pictures, prepare, proof
 from mlagentbench.tasks.cifar100 import prepare as prepare100
-from mlagentbench.tasks.prepare import Prepared
 from tests.mirror import Mirror
 
 TABLE = "submission.csv"
@@ -96,7 +96,7 @@ def test_the_published_archive_becomes_arrays_and_test_labels_stay_private(
 
 
 def test_another_archive_than_the_published_one_is_refused(tmp_path: Path, mirror: Mirror) -> None:
-    from mlagentbench.tasks import fetch
+    from mlagentbench.data import fetch
 
     mirror.add(prepare.ARCHIVE, archive({"cifar-10-batches-bin/test_batch.bin": b"other"}))
     with fetch.fetching(find_task("cifar10").spec, tmp_path / "cache"), pytest.raises(TaskError, match="not the file it should be"):

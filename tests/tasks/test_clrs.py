@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.sandbox.isolation import Choice, probe
 from mlagentbench.tasks.catalogue import Task, find_task
 from mlagentbench.tasks.clrs import prepare, proof
 from mlagentbench.tasks.clrs.sampler import run, sample
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files
 
 SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"

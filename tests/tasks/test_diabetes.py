@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.diabetes import prepare
-from mlagentbench.tasks.prepare import Prepared
 from tests.tasks.by_hand import folders, mini, score
 
 datasets = pytest.importorskip("sklearn.datasets")

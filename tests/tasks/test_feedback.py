@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.feedback import prepare
 from mlagentbench.tasks.feedback.essays import SCORES, essays
-from mlagentbench.tasks.prepare import Prepared
 from tests.tasks.by_hand import folders, mini, score
 
 KAGGLE_COLUMNS = ["text_id", "full_text", "cohesion", "syntax", "vocabulary", "phraseology", "grammar", "conventions"]

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.house_price import prepare
 from mlagentbench.tasks.house_price.houses import COLUMNS, houses
-from mlagentbench.tasks.prepare import Prepared
 from tests.tasks.by_hand import folders, mini, score
 
 KAGGLE_HEADER = (

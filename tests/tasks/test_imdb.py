@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.imdb import prepare
 from mlagentbench.tasks.imdb.reviews import BLAME, PRAISE
-from mlagentbench.tasks.prepare import Prepared
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini, score
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.literature_review_tool.papers import KINDS
 from mlagentbench.tasks.literature_review_tool.reading import match
-from mlagentbench.tasks.prepare import Prepared
 from tests.tasks.by_hand import folders, mini, score
 
 

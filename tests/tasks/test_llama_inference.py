@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.grading.success import is_success
@@ -21,7 +22,6 @@ from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.llama_inference import prepare, proof
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, TOLERANCE, Generator
 from mlagentbench.tasks.llama_inference.grade import joined
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini

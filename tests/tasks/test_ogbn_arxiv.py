@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.ogbn_arxiv import prepare
-from mlagentbench.tasks.prepare import Prepared
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini, score
 

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.parkinsons_disease import prepare
 from mlagentbench.tasks.parkinsons_disease.grade import smape_terms
 from mlagentbench.tasks.parkinsons_disease.visits import PATIENTS, tables
-from mlagentbench.tasks.prepare import Prepared
 from tests.tasks.by_hand import folders, mini, score
 
 CLINICAL_HEADER = "visit_id,patient_id,visit_month,updrs_1,updrs_2,updrs_3,updrs_4,upd23b_clinical_state_on_medication"

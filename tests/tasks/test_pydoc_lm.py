@@ -11,9 +11,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.pydoc_lm.docstrings import ALPHABET, SYMBOLS, docstrings, library_files, streams, symbols
 from mlagentbench.tasks.pydoc_lm.grade import STREAMS
 from tests.tasks.by_hand import mini, score

@@ -9,13 +9,13 @@ from typing import Literal
 
 import pytest
 
+from mlagentbench.data.extras import require_extras
 from mlagentbench.errors import TaskError
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
 from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.sandbox.isolation import Choice, probe
 from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.extras import require_extras
 from mlagentbench.tasks.proofs import Files
 from tests.support import reply
 

@@ -13,7 +13,7 @@ PREPARE = """
 import os, time
 from pathlib import Path
 
-from mlagentbench.tasks import fetch
+from mlagentbench.data import fetch
 
 
 def mini(public, private, seed):

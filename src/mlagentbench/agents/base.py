@@ -69,6 +69,8 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
         raise AgentError(f"the agent {name!r} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
     try:
         agent = factory(**options)
+    except AgentError:
+        raise
     except ValidationError as error:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {_said(error)}") from None
     except (TypeError, ValueError) as error:

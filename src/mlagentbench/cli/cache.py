@@ -15,12 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.cli.options import cache_option, task_path_option
+from mlagentbench.data.cache import cache_directory
+from mlagentbench.data.inventory import Entry, entries, remove
+from mlagentbench.data.prepare import place_of
 from mlagentbench.errors import UsageError
 from mlagentbench.report.text import plural, size
-from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import Task, find_tasks
-from mlagentbench.tasks.inventory import Entry, entries, remove
-from mlagentbench.tasks.prepare import place_of
 from mlagentbench.tasks.spec import Variant
 
 

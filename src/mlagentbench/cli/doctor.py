@@ -11,10 +11,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from mlagentbench.data.cache import cache_directory
 from mlagentbench.report.text import size
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.sandbox import isolation
-from mlagentbench.tasks.cache import cache_directory
 
 KEYS = (
     "OPENAI_API_KEY",

@@ -13,11 +13,11 @@ from rich.text import Text
 
 from mlagentbench.cli.main import USAGE
 from mlagentbench.cli.options import cache_option, task_path_option
+from mlagentbench.data.cache import cache_directory
+from mlagentbench.data.prepare import Preparation, prepare
 from mlagentbench.errors import TaskError, UsageError
 from mlagentbench.report.text import duration, size
-from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
-from mlagentbench.tasks.prepare import Preparation, prepare
 from mlagentbench.tasks.spec import Variant
 
 

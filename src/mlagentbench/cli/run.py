@@ -30,6 +30,8 @@ from mlagentbench.cli.options import (
 )
 from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.summary import as_json, show, show_all
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.prepare import prepare
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
 from mlagentbench.engine.model import check_model
 from mlagentbench.environment import Listener, RunLimits, Silent
@@ -44,8 +46,6 @@ from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.extras import require_extras
-from mlagentbench.tasks.prepare import prepare
 from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast
 

@@ -52,7 +52,7 @@ class GradingContext:
 
     @property
     def public(self) -> Path | None:
-        """The folder of the data that the agent had: it lies beside the answers (`tasks.prepare`)."""
+        """The folder of the data that the agent had: it lies beside the answers (`data.prepare`)."""
         return self.private.parent / "public" if self.private else None
 
     @contextmanager

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
+from mlagentbench.data.cache import cache_directory
+from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.lock import holding
@@ -34,9 +36,7 @@ from mlagentbench.run.gradings import task_digest
 from mlagentbench.sandbox import isolation, process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Execution, Mount
 from mlagentbench.sandbox.isolation import Choice
-from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.spec import TaskSpec, Variant
 from mlagentbench.workspace.paths import Workspace, lay
 from mlagentbench.workspace.snapshots import SnapshotStore

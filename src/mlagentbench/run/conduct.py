@@ -19,6 +19,8 @@ from pydantic import JsonValue
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, make_agent
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
 from mlagentbench.environment.reading import Reads
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
@@ -33,8 +35,6 @@ from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, BoxLimits, Mount, Sa
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.extras import require_extras
-from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
 from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import mlagentbench
+from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Experience
 from mlagentbench.store.run_directory import RunDirectory, storage
-from mlagentbench.tasks.cache import cache_directory
 from mlagentbench.tasks.catalogue import Task
 
 EXPERIENCE = "experience"

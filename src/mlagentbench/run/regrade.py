@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import MLAgentBenchError, UsageError
 from mlagentbench.records import Result
 from mlagentbench.run.capacity import cores
@@ -13,7 +14,6 @@ from mlagentbench.run.conduct import compared_with
 from mlagentbench.run.resume import plan_again
 from mlagentbench.run.score import Ending, Scoring, score_run
 from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.prepare import prepared
 
 
 class Regraded(NamedTuple):

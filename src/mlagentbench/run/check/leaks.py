@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.run.check.copies import find_copies
 from mlagentbench.run.check.findings import LEAKS, Finding, Name, failed, ok, skipped, some
 from mlagentbench.run.check.probes import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
 from mlagentbench.run.check.tables import Answers, Array, Column, Grid, Table, columns_of, features, place_of
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.prepare import Prepared
 
 ORACLE = 0.98
 """What a column must tell to be an oracle. A feature may predict well; it may not be the answer."""

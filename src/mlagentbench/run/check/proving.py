@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.grade import ONE_THREAD, Graded, Grader, grade_all
 from mlagentbench.run.baseline import Place, StarterRun, run_starter
@@ -27,8 +29,6 @@ from mlagentbench.run.check.judge import Evidence, judge
 from mlagentbench.run.check.worker import PROOFS, Proofs
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.extras import require_extras
-from mlagentbench.tasks.prepare import Prepared, prepared
 from mlagentbench.tasks.proofs import Files
 from mlagentbench.tasks.spec import Variant
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import polars as pl
 
+from mlagentbench.data.metadata import level
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.records import Record
 from mlagentbench.run.baseline import write_files
 from mlagentbench.run.check.findings import Finding
 from mlagentbench.run.check.leaks import lint
 from mlagentbench.run.check.tables import SEPARATORS, Answers, read_answers, read_tables
 from mlagentbench.tasks.catalogue import Task, load_task
-from mlagentbench.tasks.metadata import level
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files
 
 PROOFS = "proofs.json"

@@ -19,7 +19,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def full(public: Path, private: Path) -> None:
-    """Many batches. Real data would be fetched here: see mlagentbench.tasks.fetch."""
+    """Many batches. Real data would be fetched here: see mlagentbench.data.fetch."""
     write(batches(6000, np.random.default_rng(2026)), public, private)
 
 

@@ -45,7 +45,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 def full(public: Path, private: Path) -> None:
     """The challenge's own files."""
-    from mlagentbench.tasks.fetch import hugging_face
+    from mlagentbench.data.fetch import hugging_face
 
     parts = ("10M", "dev", "test")
     names = [f"original/{part}/{source}.txt" for part in parts for source in SOURCES]

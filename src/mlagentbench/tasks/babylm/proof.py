@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.babylm.prepare import GPT2
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")

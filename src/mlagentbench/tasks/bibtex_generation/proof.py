@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 
 TEXTS, REFERENCES = "cited.json", "references.bib"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench.tasks import fetch
+from mlagentbench.data import fetch
 from mlagentbench.tasks.cifar10.pictures import Difficulty, Pictures, draw, read_records, write
 
 ARCHIVE = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"

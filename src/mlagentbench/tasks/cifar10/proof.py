@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.cifar10.grade import CLASSES, TABLE
 from mlagentbench.tasks.cifar10.pictures import Array
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from mlagentbench.tasks import fetch
+from mlagentbench.data import fetch
 from mlagentbench.tasks.cifar10.pictures import Difficulty, draw, read_records, write
 
 ARCHIVE = "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"

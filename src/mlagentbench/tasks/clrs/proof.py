@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = Path(__file__).parent / "starter"

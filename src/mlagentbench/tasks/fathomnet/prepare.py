@@ -21,8 +21,8 @@ from urllib.parse import quote, unquote
 import numpy as np
 import polars as pl
 
+from mlagentbench.data import fetch
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks import fetch
 from mlagentbench.tasks.fathomnet.pictures import SIZE, Picture, colours, draw
 
 COMPETITION = "fathomnet-out-of-sample-detection"

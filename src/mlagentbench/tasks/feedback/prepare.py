@@ -11,8 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
+from mlagentbench.data.fetch import kaggle_competition
 from mlagentbench.tasks.feedback.essays import SCORES, essays
-from mlagentbench.tasks.fetch import kaggle_competition
 
 COMPETITION = "feedback-prize-english-language-learning"
 TEST_SHARE, MINI_TEST_SHARE = 0.02, 0.25

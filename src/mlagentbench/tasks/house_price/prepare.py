@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mlagentbench.tasks.fetch import kaggle_competition
+from mlagentbench.data.fetch import kaggle_competition
 from mlagentbench.tasks.house_price.houses import houses
 
 COMPETITION = "home-data-for-ml-course"

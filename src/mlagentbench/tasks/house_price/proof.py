@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.tasks import fetch
+from mlagentbench.data import fetch
 from mlagentbench.tasks.identify_contrails.runs import NOTHING, encode
 from mlagentbench.tasks.identify_contrails.scenes import BANDS, SIZE, Array, draw
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.tasks.fetch import hugging_face
+from mlagentbench.data.fetch import hugging_face
 from mlagentbench.tasks.imdb.reviews import make_reviews
 from mlagentbench.tasks.imdb.tiny_model import write_tiny_model
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 NAME = "submission.csv"

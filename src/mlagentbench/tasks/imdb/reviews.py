@@ -1,8 +1,8 @@
 """Made-up film reviews for the mini variant: their sentiment lies in how words stand together, not in which words they are.
 
-A review judges several sides of a film, most of them as its label says and some the other way. A judgement may be turned round ("not dull"),
-put against an expectation ("i expected a dull plot but it was gripping") or against what others say, so that words of praise and of blame
-are found in either class.
+A review judges several sides of a film, most of them as its label says and some the other way. A judgement may be turned round ("not
+dull"), put against an expectation ("i expected a dull plot but it was gripping") or against what others say, so that words of praise and of
+blame are found in either class.
 """
 
 from __future__ import annotations

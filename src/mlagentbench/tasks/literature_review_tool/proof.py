@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 
 NAME = "reviews.json"

@@ -41,7 +41,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 def full(public: Path, private: Path) -> None:
     """A small LLaMA model that is open to all, and prompts of an encyclopaedia."""
-    from mlagentbench.tasks.fetch import hugging_face
+    from mlagentbench.data.fetch import hugging_face
 
     folder = hugging_face(MODEL, MODEL_FILES, kind="model", revision=MODEL_REVISION)
     (public / "model").mkdir()

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")

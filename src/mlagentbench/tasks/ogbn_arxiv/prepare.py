@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.tasks.fetch import download, unpack
+from mlagentbench.data.fetch import download, unpack
 from mlagentbench.tasks.ogbn_arxiv.citations import make_graph
 
 URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"

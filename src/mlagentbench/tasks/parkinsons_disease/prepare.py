@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mlagentbench.tasks.fetch import kaggle_competition
+from mlagentbench.data.fetch import kaggle_competition
 from mlagentbench.tasks.parkinsons_disease.visits import Tables, tables
 
 COMPETITION = "amp-parkinsons-disease-progression-prediction"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.photo_denoise.grade import ARRAY, LARGEST
-from mlagentbench.tasks.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = Path(__file__).parent / "starter" / "train.py"

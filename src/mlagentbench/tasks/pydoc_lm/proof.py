@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench.tasks.prepare import Prepared
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
 from mlagentbench.tasks.pydoc_lm.docstrings import symbols
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mlagentbench.tasks.fetch import kaggle_competition
+from mlagentbench.data.fetch import kaggle_competition
 from mlagentbench.tasks.spaceship_titanic.passengers import passengers
 
 COMPETITION = "spaceship-titanic"

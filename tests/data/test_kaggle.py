@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.data import fetch, kaggle
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks import fetch, kaggle
 from tests.mirror import STORAGE, Cut, Mirror, Slow, Status
 
 pytest.importorskip("kagglehub")
@@ -75,7 +75,7 @@ def test_a_server_that_fails_for_a_moment_is_asked_again(mirror: Mirror) -> None
 def test_a_competition_that_was_killed_is_finished(mirror: Mirror, tmp_path: Path) -> None:
     mirror.competition(SLUG, FILES)
     mirror.fail(ARCHIVE, Slow(2_000_000, 3))
-    code = f"from mlagentbench.tasks import fetch; fetch.kaggle_competition({SLUG!r})"
+    code = f"from mlagentbench.data import fetch; fetch.kaggle_competition({SLUG!r})"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     while not mirror.asked(ARCHIVE):
         assert process.poll() is None

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.inventory import entries
+from mlagentbench.data.prepare import prepare, prepared
+from mlagentbench.data.sources import sources
 from mlagentbench.errors import TaskError
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
-from mlagentbench.tasks.extras import require_extras
-from mlagentbench.tasks.inventory import entries
-from mlagentbench.tasks.prepare import prepare, prepared
-from mlagentbench.tasks.sources import sources
 from tests.mirror import Cut, Mirror
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
 
@@ -110,7 +110,7 @@ def test_a_download_that_was_killed_while_it_was_prepared_is_gone_on_with(mirror
     mirror.add(URL, content)
     mirror.fail(URL, *[Cut(1000)] * 60)
     code = "import sys; from pathlib import Path; from mlagentbench.tasks.catalogue import load_task; "
-    code += "from mlagentbench.tasks.prepare import prepared; prepared(load_task(Path(sys.argv[1])), 'full', Path(sys.argv[2]))"
+    code += "from mlagentbench.data.prepare import prepared; prepared(load_task(Path(sys.argv[1])), 'full', Path(sys.argv[2]))"
     process = subprocess.Popen([sys.executable, "-c", code, str(task.folder), str(cache)])
     while len(mirror.requests) < 2:
         assert process.poll() is None
@@ -217,7 +217,7 @@ def test_links_to_downloads_stay_links(mirror: Mirror, tmp_path: Path, cache: Pa
     urls = [f"https://example.org/{number}.png" for number in (2, 0, 1)]
     for url in urls:
         mirror.add(url, url.encode())
-    body = f"import os\nfrom mlagentbench.tasks import fetch\n\ndef full(public, private):\n    for url in {urls}:\n"
+    body = f"import os\nfrom mlagentbench.data import fetch\n\ndef full(public, private):\n    for url in {urls}:\n"
     body += "        path = fetch.download(url)\n        os.link(path, public / path.name)\n"
     made = prepare(make_task(tmp_path, body), "full", cache)
     assert made.data.public is not None
@@ -296,7 +296,7 @@ def test_missing_packages_are_told_with_the_command_that_installs_them(
     task = make_task(tmp_path, body, extras=["tabular", "kaggle"])
     with pytest.raises(TaskError, match="tiny cannot be prepared: No module named 'nowhere_to_be_found'"):
         prepared(task, "mini", cache)
-    monkeypatch.setattr("mlagentbench.tasks.extras._installed", lambda name: name not in ("pandas", "kagglehub"))
+    monkeypatch.setattr("mlagentbench.data.extras._installed", lambda name: name not in ("pandas", "kagglehub"))
     with pytest.raises(TaskError, match=r'the task tiny needs pandas; install with: pip install "mlagentbench\[tabular\]"'):
         prepared(task, "mini", cache)
     with pytest.raises(TaskError, match=r'needs pandas and kagglehub; install with: pip install "mlagentbench\[tabular,kaggle\]"'):

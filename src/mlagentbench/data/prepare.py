@@ -23,17 +23,17 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.filesize import decimal
 
+from mlagentbench.data import sources
+from mlagentbench.data.cache import cache_directory, locked, read_record, unwritable, write_record
+from mlagentbench.data.checksums import digest
+from mlagentbench.data.display import Display
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.fetch import fetching
+from mlagentbench.data.inventory import downloaded
+from mlagentbench.data.metadata import level
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
-from mlagentbench.tasks import sources
-from mlagentbench.tasks.cache import cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.checksums import digest
-from mlagentbench.tasks.display import Display
-from mlagentbench.tasks.extras import require_extras
-from mlagentbench.tasks.fetch import fetching
-from mlagentbench.tasks.inventory import downloaded
-from mlagentbench.tasks.metadata import level
 from mlagentbench.tasks.spec import Variant
 
 MINI_SEED = 0

@@ -18,8 +18,8 @@ from typing import IO, NamedTuple, cast
 
 from rich.filesize import decimal
 
+from mlagentbench.data.transfer import Advance
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.transfer import Advance
 
 BLOCK = 1 << 20
 LARGEST_RATIO = 2000

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mlagentbench.data import display, fetch, transfer
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks import display, fetch, transfer
 from mlagentbench.tasks.spec import TaskSpec
 from tests.mirror import Cut, Mirror, Redirect, Slow, Status, Wrong, serve
 
@@ -331,7 +331,7 @@ def test_threads_share_a_terminal(mirror: Mirror, tmp_path: Path) -> None:
 
 FETCH = """
 import sys
-from mlagentbench.tasks import fetch
+from mlagentbench.data import fetch
 print(fetch.download(sys.argv[1]))
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from mlagentbench.tasks.cache import Source, is_record, locked_if_free, read_record, unwritable
+from mlagentbench.data.cache import Source, is_record, locked_if_free, read_record, unwritable
 from mlagentbench.tasks.spec import Variant
 
 

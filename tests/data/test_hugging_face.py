@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.data import fetch
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks import fetch
 from tests.mirror import Mirror, Redirect, Status
 from tests.tasks.tiny import DATA, make_task
 

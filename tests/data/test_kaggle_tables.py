@@ -9,12 +9,12 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
+from mlagentbench.data.prepare import prepare
 from mlagentbench.errors import TaskError
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.feedback.essays import essays
 from mlagentbench.tasks.house_price.houses import houses
 from mlagentbench.tasks.parkinsons_disease.visits import tables
-from mlagentbench.tasks.prepare import prepare
 from mlagentbench.tasks.spaceship_titanic.passengers import passengers
 from tests.mirror import Mirror
 from tests.tasks.by_hand import score

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from mlagentbench.data.transfer import FIRST_WAIT, LONGEST_WAIT
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.transfer import FIRST_WAIT, LONGEST_WAIT
 
 SETTINGS = "https://www.kaggle.com/settings"
 TRIES = 5

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.data import archives
+from mlagentbench.data.archives import unpack
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks import archives
-from mlagentbench.tasks.archives import unpack
 
 FILES = {"data/train/a.csv": b"a" * 5000, "data/train/b.csv": b"b", "data/test/c.csv": b"", "notes.txt": b"n"}
 

@@ -30,16 +30,16 @@ from typing import IO, Literal, NamedTuple
 
 from rich.console import Console
 
+from mlagentbench.data import archives, kaggle
+from mlagentbench.data.cache import RECORD_SUFFIX, Source, cache_directory, locked, read_record, unwritable, write_record
+from mlagentbench.data.checksums import Expected, digest
+from mlagentbench.data.display import Display
+from mlagentbench.data.extras import install_command
+from mlagentbench.data.kaggle import Competition
+from mlagentbench.data.transfer import Part, Refused, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
-from mlagentbench.tasks import archives, kaggle
-from mlagentbench.tasks.cache import RECORD_SUFFIX, Source, cache_directory, locked, read_record, unwritable, write_record
-from mlagentbench.tasks.checksums import Expected, digest
-from mlagentbench.tasks.display import Display
-from mlagentbench.tasks.extras import install_command
-from mlagentbench.tasks.kaggle import Competition
 from mlagentbench.tasks.spec import TaskSpec
-from mlagentbench.tasks.transfer import Part, Refused, transfer
 
 __all__ = ["download", "fetching", "hugging_face", "kaggle_competition", "unpack"]
 
