@@ -70,7 +70,7 @@ def check_tasks(
     if as_json:
         click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1, allow_nan=False))
     else:
-        console.print(_table(tasks, checks), width=max(console.width, TABLE_WIDTH), crop=False)
+        Console(width=max(console.width, TABLE_WIDTH)).print(_table(tasks, checks))
         _explain(console, checks)
     if markdown is not None:
         markdown.write_text(catalogue_page(map(Entry, tasks, checks)), encoding="utf-8")
