@@ -2,7 +2,7 @@
 
 VENV := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test check format bench lock clean
+.PHONY: help install demo dev test tasks check format bench lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,11 @@ test:  ## the tests (ARGS="tests/sandbox -k kill" chooses some)
 	@sh tools/environment.sh dev tasks $(EXTRAS)
 	@sh tools/system.sh bubblewrap chromium
 	$(VENV)/pytest --numprocesses auto --dist loadfile $(ARGS)
+
+tasks:  ## every task proves itself on its small data (ARGS="--markdown docs/tasks.md" writes the catalogue's page)
+	@sh tools/environment.sh dev tasks $(EXTRAS)
+	@sh tools/system.sh bubblewrap
+	$(VENV)/mlab tasks check --all --variant mini $(ARGS)
 
 check: dev  ## formatting, lint, types, and which room may import which
 	$(VENV)/ruff format --check .
