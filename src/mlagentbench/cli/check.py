@@ -78,7 +78,7 @@ def check_tasks(
 
 
 async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: isolation.Choice, parallel: int) -> list[Check]:
-    """Check tasks, a few at a time; those that need heavy packages begin first, since they take longest."""
+    """Check tasks, a few at a time; first those that take longest: timed ones, which wait for each other, and users of heavy packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
     work = partial(Work, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
@@ -92,7 +92,7 @@ async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Varian
 
         jobs = {}
         try:
-            for task in sorted(tasks, key=lambda task: not task.spec.extras):
+            for task in sorted(tasks, key=lambda task: (task.spec.submission.mode != "code", not task.spec.extras)):
                 jobs[task.id] = asyncio.create_task(one(task))
             return [await jobs[task.id] for task in tasks]
         finally:

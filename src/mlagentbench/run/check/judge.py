@@ -89,27 +89,23 @@ def _numbers(task: Task, evidence: Evidence) -> Numbers:
 
 def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
     state = task.spec.starter.state
-    first = evidence.starters[0]
     reasons = [why for run in evidence.starters if (why := _why_not(run)) is not None]
     if state != "runs":
         worked = len(reasons) < len(evidence.starters)
-        yield (
-            failed("starter", f'it is said to be {state}, but leaves a submission that is graded; say state = "runs"')
-            if worked
-            else ok("starter")
-        )
+        why = f'it is said to be {state}, but leaves a submission that is graded; say state = "runs"'
+        yield failed("starter", why) if worked else ok("starter")
         yield skipped("spread", "the starter does not run")
         return
     if reasons:
         yield failed("starter", f"it is said to run, but {reasons[0]}; mend it, or say that it is a stub or broken")
         yield skipped("spread", "there are no scores to compare")
         return
-    assert isinstance(first, StarterRun)
     yield ok("starter")
-    values = numbers.starter
-    best, worst = _best(task.spec.metric, values), _worst(task.spec.metric, values)
-    timed = task.spec.submission.mode == "code"
-    if not timed and is_success(task.spec.metric, best, worst):
+    if len(numbers.starter) < 2:
+        yield skipped("spread", "it is timed beside each submission")
+        return
+    best, worst = _best(task.spec.metric, numbers.starter), _worst(task.spec.metric, numbers.starter)
+    if is_success(task.spec.metric, best, worst):
         yield failed(
             "spread", f"untouched it scores {worst:.4g} and {best:.4g} with two seeds, so that luck alone is a success; make it steadier"
         )

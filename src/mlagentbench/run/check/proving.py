@@ -95,7 +95,8 @@ async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, .
         return tuple(findings), Numbers()
     work.tell("its proofs")
     # Reading proofs in one process while the starter runs in another: neither needs the other.
-    runs = RUNS if task.spec.starter.state == "runs" else 1
+    # A timed one's spread is in its score: it is measured beside each submission, many times.
+    runs = RUNS if task.spec.starter.state == "runs" and task.spec.submission.mode != "code" else 1
     starting = asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in range(runs)))
     try:
         proofs = await _proofs(task, work, data, folder)
