@@ -28,7 +28,8 @@ PROGRAMS = {"standalone"}
 
 WATCH = """
 import importlib, json, logging, os, signal, sys, threading
-for name in ("numpy", "polars", "scipy.stats", "torch"):  # set variables and write files while they are imported
+# These set variables and write files while they are imported.
+for name in ("numpy", "polars", "scipy.stats", "torch", "transformers.models.llama.modeling_llama"):
     try:
         importlib.import_module(name)
     except ImportError:

@@ -225,13 +225,13 @@ def test_the_second_interrupt_stops_at_once(place: Place) -> None:
     assert not _alive(place), "no script is left"
 
 
-def test_one_run_that_fails_is_the_exit_status_and_not_the_end_of_the_others(place: Place) -> None:
+def test_data_that_cannot_be_prepared_is_told_before_anything_runs(place: Place) -> None:
     place.task("count", seconds=0)
     place.task("broken", prepare="def full(public, private):\n    raise OSError('the data is gone')\n")
     finished = place.run("broken", "count", "--runs", "2", "--no-score-steps", "--json")
-    assert finished.returncode == 3, finished.stderr
-    assert [json.loads(line)["task"] for line in finished.stdout.splitlines()] == ["count"] * 2
-    assert finished.stderr.count("could not be carried out: the data is gone") == 2
+    assert finished.returncode == 2, finished.stderr
+    assert finished.stdout == "" and not place.runs()
+    assert "mlab: broken cannot be prepared: prepare.py raised OSError: the data is gone" in finished.stderr
 
 
 def test_without_a_terminal_there_are_plain_lines(place: Place) -> None:
@@ -315,6 +315,8 @@ def test_the_help_has_its_options_in_groups() -> None:
         "Limits of a run",
         "Limits of each script (by default the task's own)",
         "Where scripts run",
+        "Snapshots",
+        "With a person",
         "Files and output",
     ]
     limits = shown.partition("Limits of each script")[2].partition("Where scripts run")[0]
