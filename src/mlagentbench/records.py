@@ -6,6 +6,7 @@ clock. A reader meets `schema_version` in a run's `run.json` and `result.json`; 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -206,6 +207,10 @@ class RunInfo(Record):
     run: str
     """The run's name, unique in its log directory."""
     task: str
+    category: str = ""
+    """The task's; empty where it is not known, as for `published`."""
+    published: datetime.date | None = None
+    """When the task appeared: a model that was trained later may have read of it."""
     variant: Literal["mini", "full"]
     agent: str
     agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
@@ -227,6 +232,8 @@ class RunInfo(Record):
     """The interpreter of the agent's scripts."""
     gpus: tuple[str, ...] = ()
     task_folder: str = ""
+    data: str | None = None
+    """The key of the prepared data (`PreparedRecord.key`); None for a task without."""
     parent: str | None = None
     """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
     sample: str | None = None

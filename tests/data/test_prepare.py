@@ -7,6 +7,7 @@ import io
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -140,6 +141,18 @@ def test_data_is_made_anew_when_what_it_is_made_of_changes(tmp_path: Path, cache
     assert after.made
     assert before.place and before.place.exists(), "runs that go on keep theirs"
     assert after.place != before.place
+
+
+def test_a_run_goes_on_with_the_data_it_began_on_or_not_at_all(task: Task, cache: Path) -> None:
+    began = prepare(task, "mini", cache)
+    assert began.record and began.place
+    assert prepare(task, "mini", cache, key=began.record.key).data == began.data
+    with (task.folder / "prepare.py").open("a") as changed:
+        changed.write("\n# changed\n")
+    assert prepare(task, "mini", cache, key=began.record.key).data == began.data
+    shutil.rmtree(began.place)
+    with pytest.raises(TaskError, match=rf"the data of {task.id} has changed since the run began.*: bring back either, or begin a new run"):
+        prepare(task, "mini", cache, key=began.record.key)
 
 
 @pytest.mark.parametrize("file", ["problem.md", "grade.py", "proof.py", "starter/train.py", "task.toml", "__pycache__/x.pyc", ".hidden"])

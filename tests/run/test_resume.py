@@ -246,6 +246,17 @@ def test_a_task_that_changed_since_does_not_change_the_run(plan: RunPlan) -> Non
         assert "other" not in (directory.workspace / "train.py").read_text()
 
 
+def test_a_run_keeps_the_data_it_began_on(plan: RunPlan) -> None:
+    prepare = plan.task.folder / "prepare.py"
+    prepare.write_text("def mini(public, private, seed):\n    (public / 'numbers.txt').write_text('first')\n")
+    run = begin(plan, REPLIES[:3])
+    prepare.write_text(prepare.read_text().replace("first", "second"))
+    for directory in (go_on(run), go_on(run, step=2)):
+        assert (directory.workspace / "numbers.txt").read_text() == "first"
+        assert directory.info.data == run.info.data
+    assert (begin(plan).workspace / "numbers.txt").read_text() == "second"
+
+
 def test_what_a_killed_process_left_half_done_is_set_aside(plan: RunPlan) -> None:
     expected = content_of(begin(plan))
     run = begin(plan, REPLIES[:3])

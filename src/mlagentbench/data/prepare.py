@@ -103,7 +103,15 @@ def prepared(task: Task, variant: Variant, cache: Path | None = None) -> Prepare
     return prepare(task, variant, cache).data
 
 
-def prepare(task: Task, variant: Variant, cache: Path | None = None, *, console: Console | None = None, force: bool = False) -> Preparation:
+def prepare(
+    task: Task,
+    variant: Variant,
+    cache: Path | None = None,
+    *,
+    console: Console | None = None,
+    force: bool = False,
+    key: str | None = None,
+) -> Preparation:
     """Prepare a task's data if it is not yet. Safe with several processes at once: one prepares, the others wait.
 
     Args:
@@ -112,14 +120,23 @@ def prepare(task: Task, variant: Variant, cache: Path | None = None, *, console:
         cache: where to keep it; None for the usual place.
         console: where to tell what is fetched; None for nowhere.
         force: make it anew though it is there.
+        key: of the data that a run was begun on (`PreparedRecord.key`), for which data of other code is no substitute.
 
     Raises:
-        TaskError: the task's `prepare.py` lacks the variant or fails, or what it needs is not to be had: packages, files, consent, space.
+        TaskError: the task's `prepare.py` lacks the variant or fails, or what it needs is not to be had: packages, files, consent, space,
+            or the data of `key`.
     """
     if not (task.folder / "prepare.py").is_file():
         return Preparation(Prepared(None, None), None, None, made=False)
     cache = cache or cache_directory()
     place = place_of(task, variant, cache)
+    if key is not None and (begun_on := place.with_name(f"{variant}-{key}")) != place:
+        if found := _found(begun_on):
+            return found
+        raise TaskError(
+            f"the code that makes the data of {task.id} has changed since the run began, and what it made then is no longer in {cache}: "
+            "bring back either, or begin a new run"
+        )
     if not force and (found := _found(place)):
         return found
     display = Display(console)

@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.data.extras import require_extras
-from mlagentbench.data.prepare import Prepared, prepared
+from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
 from mlagentbench.environment.reading import Reads
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
@@ -152,11 +152,12 @@ async def conduct(
     agent = make_agent(plan.agent, plan.agent_options)
     sandbox = await asyncio.to_thread(isolation.choose, plan.sandbox)
     await asyncio.to_thread(require_extras, plan.task, plan.python)
-    data = await asyncio.to_thread(prepared, plan.task, plan.variant)
+    begun_on = plan.continues.info.data if plan.continues else None
+    data, _, record, _ = await asyncio.to_thread(prepare, plan.task, plan.variant, key=begun_on)
     baseline = await compared_with(plan)
     log_directory = prepare_log_directory(plan.log_directory)
     if plan.continues is None:
-        info = await asyncio.to_thread(run_info, plan, models.names(), sandbox.isolation)
+        info = await asyncio.to_thread(run_info, plan, models.names(), sandbox.isolation, record.key if record else None)
         directory = await asyncio.to_thread(RunDirectory.create, log_directory, info)
     else:
         directory = plan.continues
@@ -281,8 +282,14 @@ def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path
     return Workspace(directory.workspace, public)
 
 
-def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunInfo:
+def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: str | None) -> RunInfo:
     """What is known of a run before its first step.
+
+    Args:
+        plan: what it is to do.
+        models: the models' names by role.
+        isolation: what its scripts run in.
+        data: the key of its prepared data; None for a task without.
 
     Raises:
         UsageError: the plan's experience cannot be given.
@@ -292,6 +299,8 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
     return RunInfo(
         run=new_name(spec.id, plan.agent, plan.sample),
         task=spec.id,
+        category=spec.category,
+        published=spec.published,
         variant=plan.variant,
         agent=plan.agent,
         agent_options=plan.agent_options,
@@ -310,6 +319,7 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str) -> RunIn
         python=str(plan.python),
         gpus=plan.gpus,
         task_folder=str(plan.task.folder),
+        data=data,
         sample=plan.sample,
         score_steps=plan.score_steps,
         baseline=plan.baseline,

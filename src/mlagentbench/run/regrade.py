@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mlagentbench.data.prepare import prepared
+from mlagentbench.data.prepare import prepare
 from mlagentbench.errors import MLAgentBenchError, UsageError
 from mlagentbench.records import Result
 from mlagentbench.run.capacity import cores
@@ -75,7 +75,7 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     if before is None:
         raise UsageError(f"{directory.name} has no result yet; go on with it: mlab resume {directory.path}")
     plan = plan_again(directory.info, directory.path.parent)
-    data = await asyncio.to_thread(prepared, plan.task, plan.variant)
+    data = (await asyncio.to_thread(prepare, plan.task, plan.variant, key=directory.info.data)).data
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
         baseline = await compared_with(plan)

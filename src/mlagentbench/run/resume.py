@@ -152,6 +152,6 @@ def _fork(directory: RunDirectory, plan: RunPlan, step: int, model: str | None) 
     info = directory.info
     models = {role: model or name for role, name in info.models.items()}
     # Its experience is the run's own copy, whatever the folder holds by now.
-    child = run_info(replace(plan, experience=None), models, isolation.choose(plan.sandbox).isolation)
+    child = run_info(replace(plan, experience=None), models, isolation.choose(plan.sandbox).isolation, info.data)
     same = {"description": info.description, "experience": info.experience}
     return directory.fork(child.model_copy(update={"parent": f"{directory.name}/{step}", **same}), step)

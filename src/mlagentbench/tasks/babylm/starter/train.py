@@ -1,6 +1,7 @@
 """Train a byte-level BPE tokenizer and a GPT-2 from scratch on the BabyLM text, and save both to the folder `model`."""
 
 import math
+import os
 import random
 from pathlib import Path
 
@@ -18,7 +19,7 @@ CONTEXT = 128
 BATCH_SIZE = 16
 EPOCHS = 1
 LEARNING_RATE = 3e-4
-SEED = 0
+SEED = int(os.environ.get("SEED", "0"))
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 

@@ -1,13 +1,14 @@
 """Fine-tune DistilBERT to tell positive from negative film reviews."""
 
 import csv
+import os
 import random
 
 import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: F401
 
-SEED = 0
+SEED = int(os.environ.get("SEED", "0"))
 MODEL = "distilbert"
 VALIDATION_FRACTION = 0.1
 

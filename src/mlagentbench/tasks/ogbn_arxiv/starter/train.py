@@ -1,12 +1,13 @@
 """Train a multilayer perceptron on the papers' features, and predict the subject areas of the test papers."""
 
 import csv
+import os
 
 import numpy as np
 import torch
 from torch import nn
 
-SEED = 0
+SEED = int(os.environ.get("SEED", "0"))
 CLASSES = 40
 HIDDEN = 256
 EPOCHS = 4

@@ -1,12 +1,13 @@
 """Count symbols after pairs of symbols, write the counts, and score the model on docstrings that were set aside."""
 
 import json
+import os
 import random
 
 import numpy as np
 from model import CHECKPOINT, SYMBOLS, Model, encode
 
-SEED = 0
+SEED = int(os.environ.get("SEED", "0"))
 VALIDATION_FRACTION = 0.1
 STREAMS = 32
 
