@@ -27,8 +27,8 @@ from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report import plots
-from mlagentbench.report.page.run_view import RunView, run_view
-from mlagentbench.report.page.step_view import Room, rejected_replies, shown_path, step_views
+from mlagentbench.report.run_view import RunView, run_view
+from mlagentbench.report.step_view import Room, rejected_replies, shown_path, step_views
 from mlagentbench.report.text import plural, visible
 from mlagentbench.results.load import Run, scan
 

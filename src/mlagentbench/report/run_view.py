@@ -1,6 +1,7 @@
-"""What the page shows of a run: records turned into the words and figures that its templates place.
+"""What is told of a run, on the page and in a terminal: records turned into words and figures.
 
-Nothing here makes HTML. Texts stay as agents wrote them, but for what is cut; the templates escape them. Its steps are in `step_view.py`.
+Nothing here makes HTML or markup. Texts stay as agents wrote them, but for what is cut; who shows them escapes them. Its steps are in
+`step_view.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import JsonValue
 
 from mlagentbench.grading.success import THRESHOLD
 from mlagentbench.report import text, words
-from mlagentbench.report.page.step_view import Room, shown_path, usage_words
+from mlagentbench.report.step_view import Room, shown_path, usage_words
 from mlagentbench.results.load import Run
 
 
@@ -80,7 +81,7 @@ class RunView(NamedTuple):
 
 
 def run_view(run: Run, slug: str, room: Room) -> RunView:
-    """A run as the page shows it; long texts are cut."""
+    """A run as it is told; long texts are cut."""
     info, result = run.info, run.result
     title, lede = _title(run)
     usage = run.usage

@@ -1,4 +1,4 @@
-"""What the page shows of a step: its record turned into words and cut texts. Nothing here makes HTML; the templates escape."""
+"""What is told of a step, on the page and in a terminal: its record turned into words and cut texts. Who shows them escapes them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class StepView(NamedTuple):
 
 
 def step_views(run: Run, slug: str, room: Room) -> Iterable[StepView]:
-    """The steps of a run as the page shows them; long texts are cut."""
+    """The steps of a run as they are told; long texts are cut."""
     scores = {score.step: score for score in run.scores}
     before = scores.get(0)
     for step in run.steps:
