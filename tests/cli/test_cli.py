@@ -12,9 +12,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
+from mlagentbench.cli import main, tasks
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from tests.support import reply
 
@@ -40,6 +42,20 @@ def complaint(finished: subprocess.CompletedProcess[str]) -> str:
 def script(path: Path, *replies: str | Mapping[str, object]) -> str:
     path.write_text(yaml.safe_dump([item if isinstance(item, Mapping) else {"reply": item} for item in replies]))
     return f"scripted/{path}"
+
+
+def test_the_help_lists_every_command_as_it_describes_itself_and_waits_for_no_engine() -> None:
+    shown = mlab("--help").stdout
+    for group in (main.mlab, tasks.tasks):
+        context = click.Context(group)
+        for section in group.lazy.values():
+            for name, lazy in section.items():
+                command = group.get_command(context, name)
+                assert command is not None
+                assert command.get_short_help_str(limit=100).removesuffix(".") == lazy.help.removesuffix(".")
+    assert all(f"  {name} " in shown for name in main.mlab.list_commands(click.Context(main.mlab)))
+    code = "import sys; from mlagentbench.cli.main import run; run(['--help']); assert 'inspect_ai' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 def test_tasks_are_listed() -> None:

@@ -34,7 +34,10 @@ With a real model, for example:
 @click.command()
 @log_directory_option
 def demo(log_directory: Path) -> int:
-    """Do a real task end to end, with scripted replies: no key, no network."""
+    """Do a real task end to end: no key, no network.
+
+    The model's replies are scripted; all else is real.
+    """
     console = Console()
     console.print(OPENING)
     try:

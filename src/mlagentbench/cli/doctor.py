@@ -33,7 +33,10 @@ KEYS = (
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def doctor(as_json: bool) -> None:
-    """Tell what this machine gives: isolation, GPUs, disk, and which keys are set."""
+    """Tell what this machine gives: isolation, GPUs, disk, keys.
+
+    Of keys it tells which are set, and never what they are.
+    """
     capabilities = isolation.probe()
     keys = [name for name in KEYS if os.environ.get(name)]
     free = shutil.disk_usage(Path.cwd()).free

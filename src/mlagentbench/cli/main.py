@@ -8,66 +8,45 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import click
 
+from mlagentbench.cli.lazy import Lazy, LazyGroup
 from mlagentbench.errors import MLAgentBenchError, UsageError
 
 USAGE, FAILED, INTERRUPTED = 2, 3, 130
 
-COMMANDS = {
-    "baseline": "mlagentbench.cli.baseline:baseline",
-    "cache": "mlagentbench.cli.cache:cache_group",
-    "demo": "mlagentbench.cli.demo:demo",
-    "doctor": "mlagentbench.cli.doctor:doctor",
-    "prepare": "mlagentbench.cli.prepare:prepare_tasks",
-    "grade": "mlagentbench.cli.grade:grade",
-    "report": "mlagentbench.cli.report:report",
-    "resume": "mlagentbench.cli.resume:resume",
-    "run": "mlagentbench.cli.run:run",
-    "show": "mlagentbench.cli.show:show",
-    "tasks": "mlagentbench.cli.tasks:tasks",
-    "view": "mlagentbench.cli.report:view",
+COMMANDS: Mapping[str, Mapping[str, Lazy]] = {
+    "Runs": {
+        "demo": Lazy("mlagentbench.cli.demo:demo", "Do a real task end to end: no key, no network."),
+        "run": Lazy("mlagentbench.cli.run:run", "Run an agent on tasks, and grade what it leaves."),
+        "resume": Lazy("mlagentbench.cli.resume:resume", "Go on with a run, or fork a new one from a step."),
+    },
+    "What came of them": {
+        "show": Lazy("mlagentbench.cli.show:show", "Show a run, or one step of it."),
+        "report": Lazy("mlagentbench.cli.report:report", "Write the report of runs as one page."),
+        "view": Lazy("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
+        "grade": Lazy("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
+    },
+    "Tasks": {
+        "tasks": Lazy("mlagentbench.cli.tasks:tasks", "What there is to run."),
+        "prepare": Lazy("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),
+        "cache": Lazy("mlagentbench.cli.cache:cache_group", "What was prepared and downloaded."),
+        "baseline": Lazy("mlagentbench.cli.baseline:baseline", "Measure the starter's own score and its spread."),
+    },
+    "This machine": {
+        "doctor": Lazy("mlagentbench.cli.doctor:doctor", "Tell what this machine gives: isolation, GPUs, disk, keys."),
+    },
 }
-"""Where each command is. One is imported when it is called, so that listing tasks does not wait for an engine it does not use."""
-
-
-class LazyGroup(click.Group):
-    """A group of commands some of which are imported when they are called.
-
-    Args:
-        lazy: where these are, as `module:attribute` by name.
-    """
-
-    def __init__(self, *arguments: Any, lazy: Mapping[str, str], **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._lazy = lazy
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        """The names of all commands."""
-        return [*super().list_commands(context), *self._lazy]
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """A command by name."""
-        if name not in self._lazy:
-            return super().get_command(context, name)
-        module, _, attribute = self._lazy[name].partition(":")
-        command = getattr(__import__(module, fromlist=[attribute]), attribute)
-        assert isinstance(command, click.Command)
-        return command
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mlagentbench", prog_name="mlab")
 @click.option("--traceback", is_flag=True, help="Show where an error came from.")
 def mlab(traceback: bool) -> None:
-    r"""Benchmark language agents on machine-learning experiments.
+    """Benchmark language agents on machine-learning experiments.
 
-    \b
-    mlab demo            the whole loop on a real task, with no key and no network
-    mlab tasks list      what there is to run
-    mlab run --help      run an agent with a model of yours
+    To begin: mlab demo. Every command tells more with --help.
     """
 
 

@@ -22,7 +22,7 @@ from mlagentbench.tasks import new
 )
 @click.option("--title", help="A line that says what the task is about.")
 def new_task(task_id: str, directory: Path, title: str | None) -> None:
-    """Make a task of your own: a small one that is complete, to be changed.
+    """Make a task of your own: a small one, complete, to be changed.
 
     ID is lower-case words joined by -; the folder gets it as its name, with underscores.
     """

@@ -38,7 +38,7 @@ def prepare_tasks(
     task_paths: Sequence[Path],
     as_json: bool,
 ) -> int:
-    """Prepare the data of tasks, which a run otherwise does before it starts.
+    """Make or fetch the data of tasks, ahead of a run.
 
     Of real data, its size, its licence and what must be accepted are told before anything is fetched. What an interrupt leaves is gone on
     with the next time. The exit status is 2 when a task could not be prepared.

@@ -18,7 +18,7 @@ logs_argument = click.argument("logs", type=click.Path(path_type=Path, exists=Tr
 @logs_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page's file; by default report.html in LOGS.")
 def report(logs: Path, output: Path | None) -> None:
-    """Write the report of a run, or of a log directory, as one page."""
+    """Write the report of runs as one page."""
     click.echo(write_report(logs, output or logs / "report.html"))
 
 

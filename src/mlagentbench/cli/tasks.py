@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from mlagentbench.cli.main import LazyGroup
+from mlagentbench.cli.lazy import Lazy, LazyGroup
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
 
@@ -22,8 +22,10 @@ ARROWS = {"maximize": "↑", "minimize": "↓"}
 
 
 COMMANDS = {
-    "check": "mlagentbench.cli.check:check_tasks",
-    "new": "mlagentbench.cli.new:new_task",
+    "Commands": {
+        "new": Lazy("mlagentbench.cli.new:new_task", "Make a task of your own: a small one, complete, to be changed."),
+        "check": Lazy("mlagentbench.cli.check:check_tasks", "Let tasks prove themselves."),
+    }
 }
 """Those that need more than the catalogue."""
 

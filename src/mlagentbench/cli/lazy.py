@@ -1,0 +1,54 @@
+"""Groups of commands that are imported when they are called, not when they are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+
+class Lazy(NamedTuple):
+    """A command that is not imported yet."""
+
+    place: str
+    """Where it is, as `module:attribute`."""
+    help: str
+    """What it does, in a line: the first one of its own help."""
+
+
+class LazyGroup(click.Group):
+    """A group some commands of which are imported when they are called, so that none waits for an engine it does not use.
+
+    Args:
+        lazy: these commands by name, under the heading that the help has them under.
+    """
+
+    def __init__(self, *arguments: Any, lazy: Mapping[str, Mapping[str, Lazy]], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.lazy = lazy
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names of all commands."""
+        return [*super().list_commands(context), *(name for section in self.lazy.values() for name in section)]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """A command by name."""
+        found = next((section[name] for section in self.lazy.values() if name in section), None)
+        if found is None:
+            return super().get_command(context, name)
+        module, _, attribute = found.place.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands under their headings, and import none for it."""
+        sections = {heading: {name: lazy.help for name, lazy in section.items()} for heading, section in self.lazy.items()}
+        own = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        sections["Commands"] = own | sections.get("Commands", {})
+        for heading, commands in sections.items():
+            if commands:
+                with formatter.section(heading):
+                    formatter.write_dl(list(commands.items()))
