@@ -26,7 +26,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
-from mlagentbench.report import plots
+from mlagentbench.report.charts import scores, style
 from mlagentbench.report.run_view import RunView, run_view
 from mlagentbench.report.step_view import Room, rejected_replies, shown_path, step_views
 from mlagentbench.report.text import plural, visible
@@ -164,7 +164,7 @@ class _Pages:
             run=view,
             many=self.many,
             chart=self._chart(run, slug),
-            chart_words=plots.describe_scores(run.info, run.scores, run.result.baseline if run.result else None),
+            chart_words=scores.describe_scores(run.info, run.scores, run.result.baseline if run.result else None),
             steps=step_views(run, slug, room) if run.steps else (),
             rejected=rejected_replies(run, after_last, room),
         )
@@ -208,8 +208,8 @@ class _Pages:
             baseline = run.result.baseline if run.result else None
             steps = run.steps[-1].number if run.steps else 0
             link = f"#{quote(slug)}/"
-            chart = plots.score_over_steps(run.info, run.scores, baseline, steps, plots.THEMED, link=lambda step: f"{link}{step}")
-            self._charts[key] = Markup(plots.to_svg(chart)) if chart else Markup()
+            chart = scores.score_over_steps(run.info, run.scores, baseline, steps, style.THEMED, link=lambda step: f"{link}{step}")
+            self._charts[key] = Markup(style.to_svg(chart)) if chart else Markup()
         return self._charts[key]
 
 

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ElementTree
 from typing import Any
 
 from mlagentbench.records import Baseline, StepScore
-from mlagentbench.report import plots
+from mlagentbench.report.charts import scores as chart_of
+from mlagentbench.report.charts.style import THEMED, to_svg
 from tests.example_runs import run_info
 
 BASELINE = Baseline(value=1.1, values=(1.08, 1.12), source="side_by_side")
@@ -18,7 +19,7 @@ def scores(*values: float | None) -> list[StepScore]:
 
 
 def drawn(values: list[StepScore], baseline: Baseline | None = BASELINE, **info: Any) -> dict[str, Any]:
-    chart = plots.score_over_steps(run_info("r", **info), values, baseline, len(values))
+    chart = chart_of.score_over_steps(run_info("r", **info), values, baseline, len(values))
     assert chart is not None
     return dict(chart.to_dict())
 
@@ -45,19 +46,19 @@ def test_values_close_together_stand_on_a_linear_scale_and_so_do_negative_ones()
 
 
 def test_ticks_of_a_linear_scale_share_a_unit() -> None:
-    chart = plots.score_over_steps(run_info("r"), scores(1.1), BASELINE, 1)
+    chart = chart_of.score_over_steps(run_info("r"), scores(1.1), BASELINE, 1)
     assert chart is not None
 
-    shown = texts(plots.to_svg(chart))
+    shown = texts(to_svg(chart))
 
     assert "0.98 s" in shown and "1.1 s" in shown and not any(text.endswith("ms") for text in shown)
 
 
 def test_the_picture_names_baseline_threshold_direction_and_the_last_value() -> None:
-    chart = plots.score_over_steps(run_info("r"), scores(1.1, None, 0.00303), BASELINE, 3)
+    chart = chart_of.score_over_steps(run_info("r"), scores(1.1, None, 0.00303), BASELINE, 3)
     assert chart is not None
 
-    shown = texts(plots.to_svg(chart))
+    shown = texts(to_svg(chart))
 
     for text in ("baseline 1.10 s", "10 % better", "no valid score", "3.03 ms", "seconds per forward pass, logarithmic: lower is better"):
         assert text in shown
@@ -69,13 +70,13 @@ def test_a_step_without_a_valid_score_is_a_cross_and_breaks_the_line() -> None:
 
     line = next(layer for layer in chart["layer"] if layer["mark"]["type"] == "line")
     assert [row["value"] for row in rows(chart, line)] == [1.1, None, None, 0.9]
-    crosses = next(layer for layer in chart["layer"] if layer["mark"].get("shape") == plots.CROSS)
+    crosses = next(layer for layer in chart["layer"] if layer["mark"].get("shape") == chart_of.CROSS)
     assert [row["step"] for row in rows(chart, crosses)] == [2, 3]
 
 
 def test_where_there_is_nothing_to_draw_there_is_no_chart() -> None:
-    assert plots.score_over_steps(run_info("r"), scores(None, None), BASELINE, 2) is None
-    assert plots.describe_scores(run_info("r"), scores(None), BASELINE) == "No step has a valid score."
+    assert chart_of.score_over_steps(run_info("r"), scores(None, None), BASELINE, 2) is None
+    assert chart_of.describe_scores(run_info("r"), scores(None), BASELINE) == "No step has a valid score."
 
 
 def test_extreme_values_are_drawn() -> None:
@@ -86,16 +87,16 @@ def test_extreme_values_are_drawn() -> None:
         (scores(0.5, 0.5), Baseline(value=math.inf, source="measured")),
         (scores(0.0, 0.0), None),
     ):
-        chart = plots.score_over_steps(run_info("r", direction="maximize", unit=""), values, baseline, 50)
-        assert chart is not None and "NaN" not in plots.to_svg(chart)
+        chart = chart_of.score_over_steps(run_info("r", direction="maximize", unit=""), values, baseline, 50)
+        assert chart is not None and "NaN" not in to_svg(chart)
 
 
 def test_names_from_a_run_stay_text() -> None:
     info = run_info("r", metric="<script>alert(1)</script>", unit="s/'+alert(1)+\"")
-    chart = plots.score_over_steps(info, scores(1.1, 0.5), BASELINE, 2)
+    chart = chart_of.score_over_steps(info, scores(1.1, 0.5), BASELINE, 2)
     assert chart is not None
 
-    svg = plots.to_svg(chart)
+    svg = to_svg(chart)
 
     assert any("<script>alert(1)</script>" in text for text in texts(svg))
     assert "<script" not in svg
@@ -103,31 +104,31 @@ def test_names_from_a_run_stay_text() -> None:
 
 def test_names_that_the_converter_could_not_bear_do_not_end_the_process() -> None:
     for name in ("\x1b[31m", "\x00", "\ud800", "\ufffe"):
-        chart = plots.score_over_steps(run_info("r", metric=name, unit=name), scores(1.1, 0.5), BASELINE, 2)
-        assert chart is not None and plots.to_svg(chart)
+        chart = chart_of.score_over_steps(run_info("r", metric=name, unit=name), scores(1.1, 0.5), BASELINE, 2)
+        assert chart is not None and to_svg(chart)
 
 
 def test_links_stay_within_the_page() -> None:
-    chart = plots.score_over_steps(run_info("r"), scores(1.1, 0.5), BASELINE, 2, link=lambda step: f"#run/{step}")
+    chart = chart_of.score_over_steps(run_info("r"), scores(1.1, 0.5), BASELINE, 2, link=lambda step: f"#run/{step}")
     assert chart is not None
 
-    svg = plots.to_svg(chart)
+    svg = to_svg(chart)
 
     assert 'href="#run/1"' in svg and "http" not in svg.replace("http://www.w3.org/", "")
 
 
 def test_a_themed_chart_takes_its_colours_from_the_page() -> None:
-    chart = plots.score_over_steps(run_info("r"), scores(1.1, 0.5), BASELINE, 2, plots.THEMED)
+    chart = chart_of.score_over_steps(run_info("r"), scores(1.1, 0.5), BASELINE, 2, THEMED)
     assert chart is not None
 
-    svg = plots.to_svg(chart)
+    svg = to_svg(chart)
 
     assert 'stroke="var(--line)"' in svg and 'fill="var(--ink)"' in svg
     assert "style=" not in svg  # the page's policy would refuse it
 
 
 def test_the_description_says_what_the_picture_shows() -> None:
-    said = plots.describe_scores(run_info("r"), scores(1.1, None, 0.5, 0.55), BASELINE)
+    said = chart_of.describe_scores(run_info("r"), scores(1.1, None, 0.5, 0.55), BASELINE)
 
     assert said == (
         "Last: 550 ms after step 4, against a baseline of 1.10 s: 2 times faster. Best: 500 ms after step 3. "

@@ -1,0 +1,144 @@
+"""The chart of one run: its score after each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import altair as alt
+
+from mlagentbench.records import Baseline, RunInfo, StepScore
+from mlagentbench.report.charts.style import LIGHT, Palette, config, data
+from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
+from mlagentbench.report.text import plural, quantity, visible
+from mlagentbench.report.words import change, threshold_value
+from mlagentbench.tasks.success import THRESHOLD
+
+CROSS = "M-1,-1L1,1M-1,1L1,-1"
+WIDTH, HEIGHT = 400, 215
+"""Of the plot alone, in pixels."""
+
+
+def score_over_steps(
+    info: RunInfo,
+    scores: Sequence[StepScore],
+    baseline: Baseline | None,
+    steps: int,
+    palette: Palette = LIGHT,
+    link: Callable[[int], str] | None = None,
+) -> alt.LayerChart | None:
+    """The score after each step, against the baseline and what a success needs.
+
+    Args:
+        info: gives the metric, its unit and its direction.
+        scores: the submission after each step that was graded; those without a valid score are crosses at the foot.
+        baseline: the starter's score.
+        steps: how many steps the run had: the length of the axis.
+        palette: the colours.
+        link: the address that a step's point leads to.
+
+    Returns:
+        The chart; None where there is no value to draw.
+    """
+    # The converter aborts the whole process on a character that XML forbids.
+    info = info.model_copy(update={"metric": visible(info.metric), "unit": visible(info.unit)})
+    baseline = baseline if baseline and math.isfinite(baseline.value) else None
+    scores = [score if math.isfinite(score.value or 0.0) else score.model_copy(update={"value": None}) for score in scores]
+    valid = [score for score in scores if score.value is not None]
+    values = [score.value for score in valid if score.value is not None]
+    threshold = threshold_value(baseline.value, info.direction) if baseline else None
+    drawn = [*values, *([baseline.value] if baseline else []), *([threshold] if threshold is not None else [])]
+    if not values:
+        return None
+    span = value_range(drawn)
+    x = alt.X("step:Q", scale=alt.Scale(domain=[0, max(steps, 1)], nice=False), axis=step_axis(steps))
+    y = alt.Y("value:Q", scale=value_scale(span), axis=value_axis(info, span))
+    layers: list[alt.Chart] = []
+    if baseline and threshold is not None:
+        layers += _references(info, baseline.value, threshold, span, steps, y, palette)
+    layers += _course(scores, x, y, palette, link)
+    layers.append(_last_label(valid[-1], steps, info.unit, x, y, palette))
+    return alt.LayerChart(
+        layer=layers,
+        width=WIDTH,
+        height=HEIGHT,
+        background=palette.background,
+        padding={"left": 6, "right": 30, "top": 6, "bottom": 4},
+        config=config(palette),
+    )
+
+
+def describe_scores(info: RunInfo, scores: Sequence[StepScore], baseline: Baseline | None) -> str:
+    """What the chart of `score_over_steps` shows, for who cannot see it."""
+    valid = [score for score in scores if score.value is not None and math.isfinite(score.value)]
+    if not valid:
+        return "No step has a valid score."
+    sign = min if info.direction == "minimize" else max
+    best = sign(valid, key=lambda score: score.value or 0.0)
+    last = valid[-1]
+    assert best.value is not None and last.value is not None
+    against = ""
+    if baseline:
+        against = f", against a baseline of {quantity(baseline.value, info.unit)}: "
+        against += change(last.value, baseline.value, info.unit, info.direction)
+    sentences = [f"Last: {quantity(last.value, info.unit)} after step {last.step}{against}."]
+    if best.value != last.value:
+        sentences.append(f"Best: {quantity(best.value, info.unit)} after step {best.step}.")
+    if len(valid) < len(scores):
+        sentences.append(f"{plural(len(scores) - len(valid), 'graded step')} had no valid score.")
+    return " ".join(sentences) + (" The shaded zone is a success." if baseline else "")
+
+
+def _references(info: RunInfo, baseline: float, threshold: float, span: Range, steps: int, y: alt.Y, palette: Palette) -> list[alt.Chart]:
+    """The baseline, the threshold, and the zone of success beyond it, named in the right margin."""
+    up = info.direction == "maximize"
+    edge = span.high if up else span.low
+    zone = alt.Chart(data([{"value": threshold, "edge": edge}])).mark_rect(color=palette.zone, opacity=0.09).encode(y=y, y2=alt.Y2("edge"))
+    border = alt.Chart(data([{"value": threshold}])).mark_rule(color=palette.zone, strokeDash=[2, 3]).encode(y=y)
+    rule = alt.Chart(data([{"value": baseline}])).mark_rule(color=palette.baseline, strokeDash=[6, 4], strokeWidth=1.25).encode(y=y)
+    # Each name stands on its own side of its line, since the two lines may be a few pixels apart.
+    away = -1 if up else 1
+    names = [
+        _margin_label(f"baseline {quantity(baseline, info.unit)}", palette.muted, y, -7 * away, baseline),
+        _margin_label(f"{THRESHOLD * 100:g} % better", palette.zone, y, 7 * away, threshold),
+    ]
+    return [zone, border, rule, *names]
+
+
+def _course(scores: Sequence[StepScore], x: alt.X, y: alt.Y, palette: Palette, link: Callable[[int], str] | None) -> list[alt.Chart]:
+    """The scores themselves: a line that breaks where a step has none, a point a step, the last one ringed."""
+    rows = [{"step": score.step, "value": score.value, **({"link": link(score.step)} if link else {})} for score in scores]
+    valid = [row for row in rows if row["value"] is not None]
+    invalid = [row for row in rows if row["value"] is None]
+    href = {"href": alt.Href("link:N")} if link else {}
+    line = alt.Chart(data(rows)).mark_line(interpolate="step-after", color=palette.line, strokeWidth=2, opacity=0.75).encode(x=x, y=y)
+    points = alt.Chart(data(valid)).mark_circle(color=palette.line, size=34, opacity=1).encode(x=x, y=y, **href)
+    ring = alt.Chart(data(valid[-1:])).mark_point(color=palette.line, size=150, strokeWidth=2, opacity=1).encode(x=x, y=y)
+    layers = [line, points, ring]
+    if invalid:
+        cross = alt.Chart(data(invalid)).mark_point(shape=CROSS, color=palette.bad, size=46, strokeWidth=1.75, opacity=1)
+        layers.append(cross.encode(x=x, y=alt.value(HEIGHT - 9), **href))
+        layers.append(_margin_label("no valid score", palette.bad, alt.value(HEIGHT - 9)))
+    return layers
+
+
+def _last_label(score: StepScore, steps: int, unit: str, x: alt.X, y: alt.Y, palette: Palette) -> alt.Chart:
+    """The last score's value, written beside its point on the side where there is room."""
+    assert score.value is not None
+    row = {"step": score.step, "value": score.value, "text": quantity(score.value, unit)}
+    left = score.step > steps / 4
+    mark = alt.Chart(data([row])).mark_text(
+        align="right" if left else "left", dx=-10 if left else 10, dy=-13, color=palette.ink, fontSize=14, fontWeight=600
+    )
+    label: alt.Chart = mark.encode(x=x, y=y, text=alt.Text("text:N"))
+    return label
+
+
+def _margin_label(text: str, color: str, y: Any, dy: int = 0, value: float = 0.0) -> alt.Chart:
+    """A name in the right margin, beside what it names."""
+    mark = alt.Chart(data([{"value": value, "text": text}])).mark_text(
+        align="left", baseline="middle", dx=12, dy=dy, color=color, fontSize=12
+    )
+    label: alt.Chart = mark.encode(x=alt.value(WIDTH), y=y, text=alt.Text("text:N"))
+    return label

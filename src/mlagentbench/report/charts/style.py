@@ -1,0 +1,144 @@
+"""How charts look, and how they become files.
+
+A chart takes its colours from a `Palette`: fixed ones for files, or `THEMED`, whose colours are variables of the page that shows the SVG,
+so that one drawing serves the light and the dark page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import altair as alt
+import vl_convert
+
+from mlagentbench.report.text import visible
+
+Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart
+"""What the charts here are made of."""
+
+_LOADER_BASE = "https://vega.github.io/vega-datasets/"
+"""Vega resolves every address against its own site, also one within the page."""
+
+SCALE = 2.0
+"""Pixels of a PNG for each of its SVG."""
+DASHES = ([], [5, 3], [2, 2])
+"""Of the lines of a column, once the colours are used up."""
+LONGEST_NAME = 44
+"""Characters of a name within a chart."""
+
+
+class Palette(NamedTuple):
+    """The colours of a chart."""
+
+    ink: str
+    muted: str
+    grid: str
+    line: str
+    baseline: str
+    zone: str
+    bad: str
+    background: str
+    series: tuple[str, ...]
+    """Of what is compared: agents with their models. Told apart by people who see few colours, as far as eight can be."""
+    verdicts: Mapping[str, str]
+    """By the keys of `outcomes.PARTS`."""
+
+
+VERDICT_KEYS = ("success", "no_improvement", "invalid_submission", "no_submission", "apart")
+LIGHT = Palette(
+    *("#1f2328", "#5c636d", "#e6e4df", "#2f5bb7", "#5c636d", "#1a7f4b", "#b3261e", "#ffffff"),
+    series=("#2f5bb7", "#c05a12", "#16826f", "#a3307f", "#8a6d00", "#5b4bc4", "#4d7c1f", "#a5413c"),
+    verdicts=dict(zip(VERDICT_KEYS, ("#2f9461", "#aab2bd", "#d98a4e", "#b3463d", "#e6e4df"), strict=True)),
+)
+DARK = Palette(
+    *("#e8e6e1", "#a2a8b1", "#33373e", "#8fb0ff", "#a2a8b1", "#5fca91", "#ff9a8f", "#16181d"),
+    series=("#8fb0ff", "#f0a063", "#5cc9b4", "#ec8fcb", "#d8bd5a", "#b3a6ff", "#a5cf72", "#f29a94"),
+    verdicts=dict(zip(VERDICT_KEYS, ("#4fae7e", "#6a727d", "#c07f4a", "#c25b52", "#33373e"), strict=True)),
+)
+THEMED = Palette(
+    *("var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--muted)", "var(--good)", "var(--bad)", "transparent"),
+    series=tuple(f"var(--series-{number})" for number in range(1, 9)),
+    verdicts={key: f"var(--verdict-{key.replace('_', '-')})" for key in VERDICT_KEYS},
+)
+
+
+class Look(NamedTuple):
+    """What sets the marks of one column apart."""
+
+    color: str
+    dash: Sequence[int]
+
+
+def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, Look]:
+    """A look for each column: colours in order, and dashes once they are used up."""
+    count = len(palette.series)
+    return {
+        column: Look(palette.series[number % count], DASHES[number // count % len(DASHES)])
+        for number, column in enumerate(dict.fromkeys(columns))
+    }
+
+
+def name(text: str) -> str:
+    """A name from a run as a chart may hold it: the converter aborts the whole process on a character that XML forbids."""
+    text = " ".join(visible(text).split())
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+
+
+def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
+    """Rows as a chart's own data."""
+    return alt.InlineData(values=[dict(row) for row in rows])
+
+
+def config(palette: Palette) -> alt.Config:
+    """Fonts, axes and legends of every chart."""
+    axis = alt.AxisConfig(
+        labelColor=palette.muted,
+        labelFontSize=12,
+        labelPadding=6,
+        titleColor=palette.muted,
+        titleFontSize=12,
+        titleFontWeight="normal",
+        titlePadding=8,
+        gridColor=palette.grid,
+        domainColor=palette.grid,
+        tickColor=palette.grid,
+    )
+    legend = alt.LegendConfig(
+        labelColor=palette.ink, labelFontSize=12, labelLimit=320, titleColor=palette.muted, titleFontSize=12, titleFontWeight="normal"
+    )
+    title = alt.TitleConfig(
+        color=palette.ink, fontSize=13, fontWeight=600, anchor="start", subtitleColor=palette.muted, subtitleFontSize=12, offset=12
+    )
+    # The page names the picture itself: `aria` off.
+    return alt.Config(aria=False, font="system-ui, sans-serif", axis=axis, legend=legend, title=title, view=alt.ViewConfig(stroke=None))
+
+
+def above(title: str) -> Mapping[str, Any]:
+    """A vertical axis' title, written above it from left to right."""
+    return {
+        "title": title,
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleAnchor": "start",
+        "titleX": 0,
+        "titleY": -14,
+        "titleBaseline": "bottom",
+    }
+
+
+def to_svg(chart: Chart) -> str:
+    """A chart as SVG, drawn in this process: no browser, no network. Addresses that begin with `#` stay within the page."""
+    svg = str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
+    return svg.replace(f'<a xlink:href="{_LOADER_BASE}#', '<a tabindex="-1" href="#')
+
+
+def to_png(chart: Chart) -> bytes:
+    """A chart as PNG, in twice the size of its SVG."""
+    return bytes(vl_convert.vegalite_to_png(chart.to_dict(validate=False), scale=SCALE))
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of Vega's expressions."""
+    return json.dumps(text)

@@ -1,0 +1,77 @@
+"""The vertical axis of a score: its range, its scale, and ticks in the metric's unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from mlagentbench.records import RunInfo
+from mlagentbench.report.charts.style import above, quoted
+from mlagentbench.report.text import SECOND_UNITS
+from mlagentbench.report.words import direction_words, is_time
+
+LOG_FROM = 30
+"""Ratio of the largest to the smallest value from which a logarithmic scale is used."""
+
+
+class Range(NamedTuple):
+    """The values that a chart spans."""
+
+    low: float
+    high: float
+    log: bool
+
+
+def value_range(values: Sequence[float]) -> Range:
+    """What a chart of these values spans: a little more than they do, and logarithmic where they differ by a factor of `LOG_FROM`."""
+    low, high = min(values), max(values)
+    if low > 0 and high / low >= LOG_FROM:
+        return Range(low / 1.6, high * 1.8, log=True)
+    margin = (high - low) * 0.12 or abs(high) * 0.1 or 1.0
+    return Range(low - margin, high + margin, log=False)
+
+
+def value_scale(span: Range) -> alt.Scale:
+    """The scale of a range."""
+    return alt.Scale(type="log" if span.log else "linear", domain=[span.low, span.high], nice=False, zero=False, clamp=True)
+
+
+def value_axis(info: RunInfo, span: Range, ticks: int = 5) -> alt.Axis:
+    """Ticks at the decades of a logarithmic scale; labels of times with their unit, the axis named above it."""
+    unit = f" ({info.unit})" if info.unit and not is_time(info.unit) else ""
+    scale = ", logarithmic" if span.log else ""
+    title = f"{info.metric.replace('_', ' ')}{unit}{scale}: {direction_words(info.direction)}"
+    options: dict[str, Any] = {"labelExpr": _seconds_label(info.unit, span) if is_time(info.unit) else "format(datum.value, '~g')"}
+    if span.log:
+        powers = range(math.ceil(math.log10(span.low)), math.floor(math.log10(span.high)) + 1)
+        factors = (1,) if len(powers) > 2 else (1, 3)
+        values = [factor * 10.0**power for power in (powers.start - 1, *powers) for factor in factors][
+            :: math.ceil(len(powers) / (ticks + 2))
+        ]
+        options["values"] = [value for value in values if span.low <= value <= span.high]
+    else:
+        options["tickCount"] = ticks
+    return alt.Axis(**above(title), **options)
+
+
+def step_axis(steps: int, ticks: int = 10) -> alt.Axis:
+    """Whole steps."""
+    return alt.Axis(title="step", tickMinStep=1, tickCount=min(max(steps, 1), ticks), format="d", grid=False)
+
+
+def _seconds_label(unit: str, span: Range) -> str:
+    """Ticks in seconds or parts of them: each in its own on a logarithmic scale, all in one on a linear scale."""
+    per = unit[1:]
+    sizes: Sequence[tuple[float, str]] = SECOND_UNITS
+    if not span.log:
+        sizes = (next(((size, name) for size, name in sizes if span.high >= size), sizes[-1]),)
+    # Computed ticks miss their decade by a rounding error, hence the factor.
+    cases = [
+        f"abs(datum.value) >= {size * 0.999} ? format(datum.value / {size}, '~g') + {quoted(f' {name}{per}')} : "
+        for size, name in sizes[:-1]
+    ]
+    size, name = sizes[-1]
+    return f"datum.value == 0 ? '0' : {''.join(cases)}format(datum.value / {size}, '~g') + {quoted(f' {name}{per}')}"
