@@ -13,7 +13,7 @@ import pytest
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.grading.success import is_success
+from mlagentbench.tasks.success import is_success
 from mlagentbench.sandbox.isolation import Choice, probe
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
 from mlagentbench.tasks.vectorization import proof

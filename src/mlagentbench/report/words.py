@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mlagentbench.grading.success import THRESHOLD
 from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Result, RunInfo, StepStatus, Verdict
 from mlagentbench.report.text import number, percent, plural, quantity
+from mlagentbench.tasks.success import THRESHOLD
 
 MANY_TIMES = 1.995
 """From this ratio on a change is told as "2 times", below it in percent."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, Grader, missing
-from mlagentbench.grading.success import is_near_zero, is_success, within_noise
+from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
 from mlagentbench.run.gradings import Gradings
 from mlagentbench.sandbox.isolation import Choice

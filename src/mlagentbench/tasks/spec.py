@@ -29,6 +29,10 @@ class Metric(Record):
     direction: Direction
     unit: str = ""
 
+    def gain(self, value: float, baseline: float) -> float:
+        """How much better a score is than the baseline's, in the metric's unit; negative for worse."""
+        return value - baseline if self.direction == "maximize" else baseline - value
+
     def improvement(self, value: float, baseline: float) -> float | None:
         """The relative improvement of a score over the baseline's, positive for better; None where the baseline is 0.
 
@@ -36,8 +40,7 @@ class Metric(Record):
         """
         if baseline == 0:
             return None
-        change = value - baseline if self.direction == "maximize" else baseline - value
-        return change / abs(baseline)
+        return self.gain(value, baseline) / abs(baseline)
 
 
 class Submission(Record):

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded
-from mlagentbench.grading.success import THRESHOLD, is_success
+from mlagentbench.tasks.success import THRESHOLD, is_success
 from mlagentbench.records import Score
 from mlagentbench.run.baseline import StarterRun
 from mlagentbench.run.check.findings import Finding, Numbers, failed, ok, skipped, some

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench.grading.success import is_near_zero, is_success, within_noise
+from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.records import Baseline
 from mlagentbench.tasks.spec import Metric
 
