@@ -147,3 +147,9 @@ def test_a_full_sized_table_of_a_hundred_classes_is_graded_at_once(tmp_path: Pat
     found = graded(tmp_path / "run", proof.table_text(proof.table(labels, 100)), data, task="cifar100")
     assert found.score is not None and found.score.value == 1.0
     assert found.seconds < 5
+
+
+def test_what_is_learnt_on_the_one_can_be_tried_on_the_other() -> None:
+    one, other = ((find_task(task).starter / "train.py").read_text().splitlines() for task in ("cifar10", "cifar100"))
+    apart = {pair[0].split()[0] for pair in zip(one, other, strict=True) if pair[0] != pair[1]}
+    assert apart == {'"""Train', "BATCH_SIZE"}, "their starters differ in the first line and in one setting"

@@ -66,15 +66,15 @@ def align(
     Raises:
         InvalidSubmission: it is no such table.
     """
-    frame = _read(data, name, (id_column, *columns), separator)
+    frame = _read(data, name, {id_column: Text(), **columns}, separator)
     found = frame[id_column].str.strip_chars()
-    expected = pl.Series([str(each) for each in ids], dtype=pl.String)
-    _check_ids(found, expected, name, id_column)
+    expected = _texts(ids)
     if not found.equals(expected):
+        _check_ids(found, expected, name, id_column)
         places = pl.DataFrame({"id": found}).with_row_index("place")
         order = pl.DataFrame({"id": expected}).join(places, on="id", how="left", maintain_order="left")["place"]
         frame = frame[order]
-    return {column: _convert(frame, column, kind, name, frame[id_column].to_list()) for column, kind in columns.items()}
+    return {column: _convert(frame, column, kind, name, frame[id_column]) for column, kind in columns.items()}
 
 
 def align_rows(
@@ -96,27 +96,32 @@ def align_rows(
     Raises:
         InvalidSubmission: it is no such table.
     """
-    frame = _read(data, name, tuple(columns), separator, header=header)
+    frame = _read(data, name, columns, separator, header=header)
     if len(frame) != count:
         raise InvalidSubmission(f"{name} has {len(frame):,} rows; write exactly {count:,}, one for each in the given order")
     return {column: _convert(frame, column, kind, name, None) for column, kind in columns.items()}
 
 
-def _read(data: bytes, name: str, columns: Sequence[str], separator: str, *, header: bool = True) -> pl.DataFrame:
-    """The table as text, blanks as empty text."""
+def _texts(ids: Iterable[object]) -> pl.Series:
+    if isinstance(ids, pl.Series) and (ids.dtype.is_integer() or ids.dtype == pl.String):
+        return ids.cast(pl.String)
+    return pl.Series([str(each) for each in ids], dtype=pl.String)
+
+
+def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, *, header: bool = True) -> pl.DataFrame:
+    """The table: text as it stands, blanks as empty text; numbers as such if all of a table's can be read at once, else as text, too."""
     if not data.strip():
         raise InvalidSubmission(f"{name} is empty")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
         raise InvalidSubmission(f"{name} is no text in UTF-8; write it as UTF-8 (pandas does so by itself)")
+    numbers = [column for column, kind in columns.items() if isinstance(kind, Number)]
+    if header and numbers:
+        with contextlib.suppress(pl.exceptions.PolarsError):
+            frame = _parsed(data, separator, dict.fromkeys(numbers, pl.Float64))
+            if set(frame.columns) == set(columns):
+                return frame
     try:
-        frame = pl.read_csv(
-            io.BytesIO(data),
-            separator=separator,
-            has_header=header,
-            infer_schema=False,
-            empty_string_is_null=False,
-            truncate_ragged_lines=False,
-        )
+        frame = _parsed(data, separator, {}, header=header)
     except pl.exceptions.PolarsError as error:
         reason = " ".join(str(error).split("\n")[0].split())
         raise InvalidSubmission(f"{name} is no table of values: {reason}") from None
@@ -136,6 +141,18 @@ def _read(data: bytes, name: str, columns: Sequence[str], separator: str, *, hea
     return frame
 
 
+def _parsed(data: bytes, separator: str, numbers: Mapping[str, type[pl.Float64]], *, header: bool = True) -> pl.DataFrame:
+    return pl.read_csv(
+        io.BytesIO(data),
+        separator=separator,
+        has_header=header,
+        infer_schema=False,
+        schema_overrides=numbers,
+        empty_string_is_null=False,
+        truncate_ragged_lines=False,
+    )
+
+
 def _check_ids(found: pl.Series, expected: pl.Series, name: str, column: str) -> None:
     twice = found.filter(found.is_duplicated()).unique(maintain_order=True)
     if len(twice):
@@ -150,8 +167,35 @@ def _check_ids(found: pl.Series, expected: pl.Series, name: str, column: str) ->
         raise InvalidSubmission(f"{name} has {len(surplus):,} rows too many: the {column} {_some(surplus)} is none of the test's")
 
 
-def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: Sequence[str] | None) -> Column:
-    texts = frame[column].str.strip_chars()
+def _texts(ids: Iterable[object]) -> pl.Series:
+    if isinstance(ids, pl.Series) and (ids.dtype.is_integer() or ids.dtype == pl.String):
+        return ids.cast(pl.String)
+    return pl.Series([str(each) for each in ids], dtype=pl.String)
+
+
+def _columns(frame: pl.DataFrame, columns: Mapping[str, Kind], name: str, ids: pl.Series | None) -> dict[str, Column]:
+    """The columns as arrays. Numbers are read and looked at all at once; what is wrong with one is then found in its column."""
+    names = [column for column, kind in columns.items() if isinstance(kind, Number)]
+    values = frame.select(_numbers(pl.col(names))).to_numpy() if names else np.empty((len(frame), 0))  # what is no number is NaN
+    found: dict[str, Column] = {}
+    for column, kind in columns.items():
+        if isinstance(kind, Number):
+            numbers = np.ascontiguousarray(values[:, names.index(column)])
+            if np.isfinite(numbers).all() and ((numbers >= kind.low) & (numbers <= kind.high)).all():
+                found[column] = numbers
+                continue
+        found[column] = _convert(frame, column, kind, name, ids)
+    return found
+
+
+def _numbers(texts: pl.Expr) -> pl.Expr:
+    return texts.str.strip_chars().cast(pl.Float64, strict=False)
+
+
+def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: pl.Series | None) -> Column:
+    if isinstance(kind, Text):
+        return frame[column].to_numpy()
+    texts = frame[column]
 
     def refuse(bad: pl.Series, why: str) -> None:
         if bad.any():
@@ -165,7 +209,7 @@ def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: Seque
     if isinstance(kind, OneOf):
         refuse(~texts.is_in(list(kind.values)), f"write {' or '.join(kind.values)}")
         return texts.to_numpy()
-    numbers = texts.cast(pl.Float64, strict=False)
+    numbers = frame.select(_numbers(pl.col(column)))[column]
     refuse(numbers.is_null() | ~numbers.fill_null(0).is_finite(), "write a finite number")
     refuse((numbers < kind.low) | (numbers > kind.high), f"write a number from {kind.low:g} to {kind.high:g}")
     return np.ascontiguousarray(numbers.to_numpy())

@@ -16,7 +16,7 @@ STARTER = Path(__file__).parent / "starter" / "train.py"
 Missing = Mapping[str, Sequence[str]]
 Papers = Mapping[str, Mapping[str, Any]]
 
-SEARCH = '''
+INDEX = '''
 DIMENSIONS = 40
 
 
@@ -42,7 +42,12 @@ def index():
     _, _, axes = np.linalg.svd(counts * weights, full_matrices=False)
     axes = axes[:DIMENSIONS].T
     return known, weights, axes, scaled(counts * weights), scaled(counts * weights @ axes)
+'''
+"""A latent index of the papers, by which a good solution searches."""
 
+SEARCH = (
+    INDEX
+    + '''
 
 def nearest(sentence):
     """The paper that fits a sentence best: by its author, year and venue where these are named, then by its words."""
@@ -74,6 +79,7 @@ def bibliography(papers):
     entry = "@article{{{0},\\n  author = {{{1}}},\\n  title = {{{2}}},\\n  year = {{{3}}}\\n}}\\n"
     return "".join(entry.format(key, " and ".join(paper["authors"]), paper["title"], paper["year"]) for key, paper in papers.items())
 '''
+)
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.tasks.bibtex_generation.proof import INDEX
 from mlagentbench.tasks.proofs import Files, Junk
 
 NAME = "reviews.json"
@@ -14,34 +15,12 @@ STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    return ""\n'
 
 # Wordings of one thing stand in papers with the same other words, so that a space of few dimensions brings them together.
-SEARCH = '''
+SEARCH = (
+    INDEX
+    + '''
+
 KEPT = 8
-DIMENSIONS = 40
 YEAR = re.compile(r"(since|before) (\\d{4})")
-
-
-def words(text):
-    """The words of a text, without endings."""
-    return [word[:6] for word in re.findall(r"[a-z]{3,}", text.lower())]
-
-
-@functools.cache
-def index():
-    """Words by their places, their weights, and the papers in a latent space (Deerwester et al., 1990)."""
-    texts = [words(f"{paper['title']} {paper['title']} {paper['abstract']}") for paper in papers()]
-    known = {word: place for place, word in enumerate(sorted({word for text in texts for word in text}))}
-    counts = np.zeros((len(texts), len(known)))
-    for row, text in enumerate(texts):
-        for word in text:
-            counts[row, known[word]] += 1
-    weights = np.log(len(texts) / (counts > 0).sum(axis=0))
-    _, _, axes = np.linalg.svd(counts * weights, full_matrices=False)
-    axes = axes[:DIMENSIONS].T
-    return known, weights, axes, scaled(counts * weights), scaled(counts * weights @ axes)
-
-
-def scaled(rows):
-    return rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
 
 
 def write_review(question):
@@ -57,6 +36,7 @@ def write_review(question):
     best = [papers()[place] for place in np.argsort(-near)[:KEPT]]
     return "The library has: " + " ".join(f"{paper['title']} [{paper['id']}]." for paper in best)
 '''
+)
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
