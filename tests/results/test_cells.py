@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench.results.cells import Cell, Conditions, Trial, improvement_table, success_table
+from mlagentbench.results.cells import Cell, Conditions, Trial
+from mlagentbench.results.tables import improvement_table, success_table
 from mlagentbench.tasks.catalogue import find_tasks
 
 PAPERS = (
@@ -102,7 +103,7 @@ def test_a_failure_that_was_not_the_agents_is_counted_apart() -> None:
 
 def test_an_ungraded_run_says_nothing_of_the_agent() -> None:
     found = cell(Trial("final_answer", "ungraded", False, None))
-    assert found.rate is None and found.improvement is None and found.apart == {"final_answer": 1}
+    assert found.rate is None and found.improvement is None and found.apart == {"ungraded": 1}
 
 
 def test_a_cell_without_a_valid_submission_improves_by_nothing_and_one_without_runs_is_none() -> None:

@@ -1,39 +1,68 @@
 """Runs counted: a cell is all runs of one agent with one model on one task, under conditions that may be compared.
 
-Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without a result) are counted apart and never stand in a
-denominator. Runs on other isolation or other hardware are another cell, never mixed in unsaid.
+Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without a result), that could not be graded, and whose
+score was compared with nothing are counted apart and never stand in a denominator. Runs on other isolation or other hardware are another
+cell, never mixed in unsaid.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mlagentbench.records import RunInfo
+from mlagentbench.records import Flag, Role, RunInfo
 from mlagentbench.results import statistics
+from mlagentbench.results.counts import UNFINISHED, Counts, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
+from mlagentbench.tasks.success import THRESHOLD
 
-NOT_COUNTED = ("infrastructure", "cancelled")
+NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED)
+"""Endings that say nothing of the agent."""
+
+NO_BASELINE = "no_baseline"
+"""What a run is counted apart as whose valid submission was compared with nothing (`--baseline none`)."""
 
 
 class Trial(NamedTuple):
-    """What counts of one run."""
+    """What counts of one run in its cell."""
 
     ended: str
     """As in `Outcome.ended`; `unfinished` for a run without a result."""
     verdict: str
     success: bool
     improvement: float | None
-    """Relative to the baseline; None without a valid submission."""
+    """Relative to the baseline; None without a valid submission, and over a baseline of 0."""
+    best_success: bool | None = None
+    """Success at the best step; None where not each step was graded."""
+    clears_noise: bool | None = None
+    """Success by the noise-calibrated rule; None where the baseline has no spread."""
+    compared: bool = True
+    """False for a valid submission without a baseline."""
+    flags: tuple[Flag, ...] = ()
+    steps: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    cost: float | None = None
+    """US dollars; None where it is unknown."""
+
+    @property
+    def apart(self) -> str | None:
+        """As what the run is counted apart: how it ended, `ungraded` or `no_baseline`; None for one that counts."""
+        if self.ended in NOT_COUNTED:
+            return self.ended
+        if self.verdict == "ungraded":
+            return self.verdict
+        return None if self.compared else NO_BASELINE
 
     @property
     def counted(self) -> bool:
         """Whether the run says something of the agent."""
-        return self.ended not in (*NOT_COUNTED, "unfinished") and self.verdict != "ungraded"
+        return self.apart is None
 
 
 class Conditions(NamedTuple):
@@ -42,7 +71,7 @@ class Conditions(NamedTuple):
     task: str
     variant: str
     agent: str
-    """With its options, and whether it was given experience."""
+    """With its options, its other models, and whether it was given experience."""
     model: str
     isolation: str
     hardware: str
@@ -54,6 +83,10 @@ class Cell:
 
     conditions: Conditions
     trials: tuple[Trial, ...]
+    category: str = ""
+    """The task's; empty where it is not known."""
+    published: datetime.date | None = None
+    """When the task appeared."""
 
     @property
     def counted(self) -> tuple[Trial, ...]:
@@ -62,8 +95,8 @@ class Cell:
 
     @property
     def apart(self) -> Mapping[str, int]:
-        """The others, by how they ended."""
-        return Counter(trial.ended for trial in self.trials if not trial.counted)
+        """The others, by what keeps them apart: `infrastructure`, `cancelled`, `unfinished`, `ungraded`, `no_baseline`."""
+        return Counter(trial.apart for trial in self.trials if trial.apart is not None)
 
     @property
     def successes(self) -> int:
@@ -73,7 +106,17 @@ class Cell:
     @property
     def rate(self) -> Interval | None:
         """The success rate, 0 to 1, with Wilson's interval; None where no run counts."""
-        return statistics.success_rate(self.successes, len(self.counted)) if self.counted else None
+        return _rate([trial.success for trial in self.counted])
+
+    @property
+    def best_rate(self) -> Interval | None:
+        """The same at each run's best step; None where no step but the last was graded in one of them."""
+        return _rate([trial.best_success for trial in self.counted])
+
+    @property
+    def calibrated_rate(self) -> Interval | None:
+        """The same by the noise-calibrated rule; None where a valid submission was compared with a baseline without a spread."""
+        return _rate([trial.clears_noise for trial in self.counted])
 
     @property
     def improvements(self) -> list[float]:
@@ -87,98 +130,104 @@ class Cell:
 
     @property
     def outcomes(self) -> Mapping[tuple[str, str], int]:
-        """How many runs ended how, and with which verdict."""
+        """How many runs ended how, and with which verdict; those counted apart too."""
         return Counter((trial.ended, trial.verdict) for trial in self.trials)
 
+    @property
+    def flags(self) -> Mapping[Flag, int]:
+        """How many of the counted runs have which flag."""
+        return Counter(flag for trial in self.counted for flag in trial.flags)
+
+    @property
+    def steps(self) -> float | None:
+        """The mean over the counted runs; None where no run counts."""
+        return self._mean(lambda trial: trial.steps)
+
+    @property
+    def seconds(self) -> float | None:
+        """The mean over the counted runs, without grading."""
+        return self._mean(lambda trial: trial.seconds)
+
+    @property
+    def tokens(self) -> float | None:
+        """The mean over the counted runs, prompt and completion of all roles together."""
+        return self._mean(lambda trial: trial.tokens)
+
+    @property
+    def cost(self) -> float | None:
+        """The mean over the counted runs in US dollars; None where that of one is unknown."""
+        return self._mean(lambda trial: trial.cost)
+
     def pass_at(self, k: int) -> float | None:
-        """How probable it is that one of k runs succeeds; None with fewer runs than that."""
+        """How probable it is that one of k runs succeeds (`statistics.pass_at_k`); None with fewer runs than that."""
         return statistics.pass_at_k(self.successes, len(self.counted), k)
+
+    def _mean(self, amount: Callable[[Trial], float | None]) -> float | None:
+        amounts = [amount(trial) for trial in self.counted]
+        known = [value for value in amounts if value is not None]
+        return sum(known) / len(known) if known and len(known) == len(amounts) else None
 
 
 def trial(run: Run) -> Trial:
-    """What counts of a run."""
-    if run.result is None:
-        return Trial("unfinished", "ungraded", False, None)
-    outcome = run.result.outcome
-    return Trial(outcome.ended, outcome.verdict, run.result.success, run.result.improvement)
+    """What counts of a run in its cell."""
+    return trial_of(counts(run))
+
+
+def trial_of(found: Counts) -> Trial:
+    """What counts in its cell of a run that is counted."""
+    return Trial(
+        ended=found.ended,
+        verdict=found.verdict,
+        success=found.success,
+        improvement=found.improvement,
+        best_success=None if found.best_success is None else found.best_success[THRESHOLD],
+        clears_noise=found.last_clears_noise,
+        compared=found.score is None or found.baseline is not None,
+        flags=found.flags,
+        steps=found.steps,
+        seconds=found.seconds,
+        tokens=found.tokens,
+        cost=found.cost,
+    )
 
 
 def agent_words(info: RunInfo) -> str:
-    """An agent with what sets it apart from others of its name: `research (research_log true, with experience 3f9a41c0)`."""
-    apart = [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(info.agent_options.items())]
+    """An agent with what sets it apart from others of its name: `research (fast openai/gpt-4o-mini, research_log true)`."""
+    others: tuple[Role, ...] = ("fast", "editor")
+    apart = [f"{role} {info.models[role]}" for role in others if info.models.get(role, info.models["agent"]) != info.models["agent"]]
+    apart += [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(info.agent_options.items())]
     if info.experience is not None:
         apart.append(f"with experience {info.experience.digest[:8]}")
     return f"{info.agent} ({', '.join(apart)})" if apart else info.agent
 
 
+def hardware_words(info: RunInfo) -> str:
+    """The processor and the GPUs of a run's machine; empty where they are not known."""
+    gpus = info.hardware.get("gpus")
+    return ", ".join(str(part) for part in (info.hardware.get("cpu"), *(gpus if isinstance(gpus, list) else ())) if part)
+
+
 def cells(runs: Iterable[Run]) -> list[Cell]:
     """Runs by their conditions, in the order of the first run of each."""
-    found: dict[Conditions, list[Trial]] = {}
+    found: dict[Conditions, list[Run]] = {}
     for run in runs:
         info = run.info
-        hardware = (
-            f"{info.hardware.get('cpu', '')}, {', '.join(map(str, gpus)) if isinstance(gpus := info.hardware.get('gpus'), list) else ''}"
-        )
-        conditions = Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware.strip(", "))
-        found.setdefault(conditions, []).append(trial(run))
-    return [Cell(conditions, tuple(trials)) for conditions, trials in found.items()]
+        conditions = Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware_words(info))
+        found.setdefault(conditions, []).append(run)
+    return [_cell(conditions, together) for conditions, together in found.items()]
 
 
-class Table(NamedTuple):
-    """A number a task and column, as the paper's Tables 3 and 4 have them, in percent."""
-
-    rows: Mapping[str, Mapping[str, float | None]]
-    """By task, then column; None where there are no runs."""
-    averages: Mapping[str, float | None]
-    """By column, over the tasks that have a number."""
-    averaged_over: Mapping[str, int]
-    """By column: how many those are."""
-
-    def lines(self) -> list[list[str]]:
-        """The table as the paper prints it: one decimal where there is one."""
-        columns = list(self.averages)
-        body = [[task, *(printed(numbers.get(column)) for column in columns)] for task, numbers in self.rows.items()]
-        return [["", *columns], *body, ["Average", *(printed(self.averages[column], always=True) for column in columns)]]
+def _cell(conditions: Conditions, runs: Iterable[Run]) -> Cell:
+    runs = list(runs)
+    return Cell(
+        conditions,
+        tuple(trial(run) for run in runs),
+        category=next((run.info.category for run in runs if run.info.category), ""),
+        published=next((run.info.published for run in runs if run.info.published), None),
+    )
 
 
-def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Success rates, as the paper's Table 3.
-
-    Args:
-        by_column: the cells by column and task.
-    """
-    return _table({column: {task: _percent(cell.rate) for task, cell in cells.items()} for column, cells in by_column.items()})
-
-
-def improvement_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Average improvements over valid submissions, as the paper's Table 4: a cell with runs and no valid submission counts 0."""
-
-    def number(cell: Cell) -> float | None:
-        return None if not cell.counted else _percent(cell.improvement) or 0.0
-
-    return _table({column: {task: number(cell) for task, cell in cells.items()} for column, cells in by_column.items()})
-
-
-def printed(value: float | None, *, always: bool = False) -> str:
-    """A percentage with one decimal, without it where it is zero (unless `always`); `-` for none."""
-    if value is None:
-        return "-"
-    text = f"{value:.1f}"
-    return text if always else text.removesuffix(".0")
-
-
-def _percent(interval: Interval | None) -> float | None:
-    return None if interval is None else 100 * interval.value
-
-
-def _table(numbers: Mapping[str, Mapping[str, float | None]]) -> Table:
-    tasks = list(dict.fromkeys(task for column in numbers.values() for task in column))
-    rows = {task: {column: cells.get(task) for column, cells in numbers.items()} for task in tasks}
-    known = {column: [value for value in cells.values() if value is not None] for column, cells in numbers.items()}
-    averages: dict[str, float | None] = {column: sum(values) / len(values) if values else None for column, values in known.items()}
-    return Table(rows, averages, {column: len(values) for column, values in known.items()})
-
-
-def comparable(found: Sequence[Cell]) -> bool:
-    """Whether cells share isolation and hardware, so that one table may hold them."""
-    return len({(cell.conditions.isolation, cell.conditions.hardware) for cell in found}) <= 1
+def _rate(successes: Iterable[bool | None]) -> Interval | None:
+    successes = list(successes)
+    known = [success for success in successes if success is not None]
+    return statistics.success_rate(sum(known), len(known)) if known and len(known) == len(successes) else None

@@ -32,8 +32,7 @@ def is_success(metric: Metric, value: float, baseline: float, threshold: float =
 
 
 def exceeds(improvement: float, threshold: float = THRESHOLD) -> bool:
-    """Whether a relative improvement is more than a threshold, the paper's rule where the improvement is known; exactly so much is not
-    more."""
+    """The paper's rule for a known relative improvement: whether it is more than a threshold; exactly so much is not more."""
     # 1.1 over a baseline of 1 is 10% and not more, although its binary fraction is.
     return improvement > threshold and not math.isclose(improvement, threshold, rel_tol=1e-9)
 
@@ -48,13 +47,11 @@ def within_noise(metric: Metric, value: float, baseline: Baseline) -> bool:
 
 
 def clears_noise(metric: Metric, value: float, baseline: Baseline) -> bool | None:
-    """The noise-calibrated rule, beside the paper's: whether a score is better than the baseline by more than the starter's own runs
-    differ.
+    """The noise-calibrated rule: whether a score is better than the baseline by more than the starter's own runs differ.
 
     They differ by half their range, in the metric's unit (`Baseline.spread`). A fixed threshold is met by luck where the starter's own
-    scores
-    scatter: the paper's Table 3 has the starter itself succeed in 40% and 42.9% of its runs on two tasks. None where the baseline has no
-    spread, and so nothing is known of its noise.
+    scores scatter: in the paper's Table 3 the starter itself succeeds in 40% and 42.9% of its runs on two tasks. None where the baseline
+    has no spread, and so nothing is known of its noise.
     """
     return None if baseline.spread is None else metric.gain(value, baseline.value) > baseline.spread
 

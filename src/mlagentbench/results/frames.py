@@ -1,0 +1,192 @@
+"""Runs and steps as polars frames, for everybody's own analysis.
+
+Column names and types are stable, whatever the runs; no run and no step is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from mlagentbench.records import Step
+from mlagentbench.results.cells import agent_words, hardware_words, trial
+from mlagentbench.results.counts import THRESHOLDS, Counts, counts, executed
+from mlagentbench.results.load import Run
+
+TIME = pl.Datetime("us", "UTC")
+
+RUNS: Mapping[str, Any] = {
+    "run": pl.String,
+    "task": pl.String,
+    "category": pl.String,
+    "published": pl.Date,
+    "variant": pl.String,
+    "agent": pl.String,
+    "agent_with_options": pl.String,
+    "model": pl.String,
+    "fast_model": pl.String,
+    "editor_model": pl.String,
+    "isolation": pl.String,
+    "hardware": pl.String,
+    "parent": pl.String,
+    "started": TIME,
+    "metric": pl.String,
+    "unit": pl.String,
+    "direction": pl.String,
+    "ended": pl.String,
+    "verdict": pl.String,
+    "counted": pl.Boolean,
+    "flags": pl.List(pl.String),
+    "reason": pl.String,
+    "final_answer": pl.Boolean,
+    "baseline": pl.Float64,
+    "baseline_source": pl.String,
+    "score": pl.Float64,
+    "improvement": pl.Float64,
+    "success": pl.Boolean,
+    "best_step": pl.Int64,
+    "best_score": pl.Float64,
+    "best_improvement": pl.Float64,
+    "every_step": pl.Boolean,
+    **{f"last_success_{round(100 * threshold)}": pl.Boolean for threshold in THRESHOLDS},
+    **{f"best_success_{round(100 * threshold)}": pl.Boolean for threshold in THRESHOLDS},
+    "last_clears_noise": pl.Boolean,
+    "best_clears_noise": pl.Boolean,
+    "steps": pl.Int64,
+    "seconds": pl.Float64,
+    "model_seconds": pl.Float64,
+    "waited_seconds": pl.Float64,
+    "script_seconds": pl.Float64,
+    "framework_seconds": pl.Float64,
+    "grading_seconds": pl.Float64,
+    "tokens": pl.Int64,
+    "tokens_agent": pl.Int64,
+    "tokens_fast": pl.Int64,
+    "tokens_editor": pl.Int64,
+    "cost": pl.Float64,
+    "edits": pl.Int64,
+    "executions": pl.Int64,
+    "failed_executions": pl.Int64,
+    "debugging_streak": pl.Int64,
+    "failed_actions": pl.Int64,
+    "malformed": pl.Int64,
+    "path": pl.String,
+}
+"""The columns of `runs_frame`, in order, with their types. `counted` is whether the run says something of the agent
+(`cells.Trial.counted`); the others are of `records.RunInfo` and `counts.Counts`, by the same names."""
+
+STEPS: Mapping[str, Any] = {
+    "run": pl.String,
+    "task": pl.String,
+    "step": pl.Int64,
+    "action": pl.String,
+    "arguments": pl.String,
+    "status": pl.String,
+    "counted": pl.Boolean,
+    "executed": pl.Boolean,
+    "exit_code": pl.Int64,
+    "started": TIME,
+    "seconds": pl.Float64,
+    "model_seconds": pl.Float64,
+    "waited_seconds": pl.Float64,
+    "script_seconds": pl.Float64,
+    "tokens": pl.Int64,
+    "input_tokens": pl.Int64,
+    "output_tokens": pl.Int64,
+    "cost": pl.Float64,
+    "malformed": pl.Int64,
+    "score": pl.Float64,
+    "improvement": pl.Float64,
+    "observation": pl.String,
+}
+"""The columns of `steps_frame`, in order, with their types. `arguments` is JSON; `score` and `improvement` are those of the submission as
+it stood after the step, null where it was not graded or not valid."""
+
+
+def runs_frame(runs: Iterable[Run]) -> pl.DataFrame:
+    """One row a run, with the columns of `RUNS`; empty for no runs."""
+    return pl.DataFrame([run_row(run) for run in runs], schema=RUNS)
+
+
+def steps_frame(runs: Iterable[Run]) -> pl.DataFrame:
+    """One row a step, with the columns of `STEPS`; empty for no steps."""
+    return pl.DataFrame([row for run in runs for row in _step_rows(run)], schema=STEPS)
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    """A run as a row of `runs_frame`."""
+    info, found = run.info, counts(run)
+    return {
+        "run": info.run,
+        "task": info.task,
+        "category": info.category or None,
+        "published": info.published,
+        "variant": info.variant,
+        "agent": info.agent,
+        "agent_with_options": agent_words(info),
+        "model": info.models.get("agent"),
+        "fast_model": info.models.get("fast"),
+        "editor_model": info.models.get("editor"),
+        "isolation": info.isolation,
+        "hardware": hardware_words(info),
+        "parent": info.parent,
+        "started": datetime.fromtimestamp(info.started, UTC),
+        "metric": info.metric,
+        "unit": info.unit,
+        "direction": info.direction,
+        "counted": trial(run).counted,
+        "path": str(run.directory.path),
+        **_counted(found),
+    }
+
+
+def _counted(found: Counts) -> dict[str, Any]:
+    best = found.best
+    row: dict[str, Any] = {name: value for name, value in found._asdict().items() if name in RUNS}
+    row |= {"flags": list(found.flags), "success": found.success}
+    row |= {f"tokens_{role}": found.tokens_by_role.get(role) for role in ("agent", "fast", "editor")}
+    row |= {"best_step": best and best.step, "best_score": best and best.score, "best_improvement": best and best.improvement}
+    for threshold in THRESHOLDS:
+        percent = round(100 * threshold)
+        row[f"last_success_{percent}"] = found.last_success[threshold]
+        row[f"best_success_{percent}"] = found.best_success and found.best_success[threshold]
+    return row
+
+
+def _step_rows(run: Run) -> Iterable[dict[str, Any]]:
+    scores = {score.step: score for score in run.scores}
+    for step in run.steps:
+        score = scores.get(step.number)
+        yield {
+            "run": run.name,
+            "task": run.info.task,
+            "step": step.number,
+            "action": step.action.name,
+            "arguments": json.dumps(dict(step.action.arguments), ensure_ascii=False),
+            "status": step.status,
+            "counted": step.counted,
+            "executed": executed(step),
+            "exit_code": _exit_code(step),
+            "started": datetime.fromtimestamp(step.started, UTC),
+            "seconds": step.seconds,
+            "model_seconds": step.model_seconds,
+            "waited_seconds": step.waited_seconds,
+            "script_seconds": step.script_seconds,
+            "tokens": step.usage.tokens,
+            "input_tokens": step.usage.input_tokens,
+            "output_tokens": step.usage.output_tokens,
+            "cost": step.usage.cost,
+            "malformed": step.malformed,
+            "score": score and score.value,
+            "improvement": score and score.improvement,
+            "observation": step.observation,
+        }
+
+
+def _exit_code(step: Step) -> int | None:
+    code = step.details.get("exit_code")
+    return code if isinstance(code, int) else None

@@ -1,0 +1,119 @@
+"""Cells as tables: the columns that agents and models make, and the paper's Tables 3 and 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from mlagentbench.results.cells import Cell
+from mlagentbench.results.statistics import Interval
+
+MOST_TASKS = 50
+"""Up to how many tasks `divisors` tries."""
+
+
+class Table(NamedTuple):
+    """A number a task and column, as the paper's Tables 3 and 4 have them, in percent."""
+
+    rows: Mapping[str, Mapping[str, float | None]]
+    """By task, then column; None where there are no runs."""
+    averages: Mapping[str, float | None]
+    """By column, over the tasks that have a number."""
+    averaged_over: Mapping[str, int]
+    """By column: how many those are."""
+
+    def lines(self) -> list[list[str]]:
+        """The table as the paper prints it: one decimal where there is one."""
+        columns = list(self.averages)
+        body = [[task, *(printed(numbers.get(column)) for column in columns)] for task, numbers in self.rows.items()]
+        return [["", *columns], *body, ["Average", *(printed(self.averages[column], always=True) for column in columns)]]
+
+    def notices(self) -> list[str]:
+        """Over how many tasks the averages are, a line; and where columns differ in that, a line for each that lacks some."""
+        if len(set(self.averaged_over.values())) <= 1:
+            return [f"averages are over {count} tasks" for count in list(self.averaged_over.values())[:1]]
+        lines = []
+        for column, count in self.averaged_over.items():
+            without = [task for task, numbers in self.rows.items() if numbers.get(column) is None]
+            lines.append(
+                f"{column}: the average is over {count} of {len(self.rows)} tasks" + (f", without {', '.join(without)}" if without else "")
+            )
+        return lines
+
+    def against(self, averages: Mapping[str, float]) -> list[str]:
+        """What does not agree with averages printed elsewhere, a line each, with what they were divided by where that explains it.
+
+        Args:
+            averages: by column, in percent, with one decimal.
+        """
+        lines = []
+        for column, theirs in averages.items():
+            ours = self.averages.get(column)
+            if ours is None or printed(ours, always=True) == printed(theirs, always=True):
+                continue
+            total = ours * self.averaged_over[column]
+            by = divisors(total, theirs)
+            explained = f": that divides by {' or '.join(map(str, by))}" if by else ""
+            lines.append(
+                f"{column}: the printed average is {theirs:.1f}{explained}; over {self.averaged_over[column]} tasks it is {ours:.1f}"
+            )
+        return lines
+
+
+def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
+    """Cells by column and task. A column is one agent with one model under one set of conditions, so that none is mixed with another's.
+
+    It is named by its agent and model; by its variant, isolation and hardware too where the cells differ in them. Columns come in the
+    order of their first cells.
+    """
+    cells = list(cells)
+    told = [True, True, *(len({cell.conditions[place] for cell in cells}) > 1 for place in (1, 4, 5))]
+    found: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        task, variant, agent, model, isolation, hardware = cell.conditions
+        words = (agent, model, variant, isolation, hardware or "unknown hardware")
+        found.setdefault(", ".join(word for word, tell in zip(words, told, strict=True) if tell), {})[task] = cell
+    return found
+
+
+def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
+    """Success rates, as the paper's Table 3.
+
+    Args:
+        by_column: the cells by column and task.
+    """
+    return _table({column: {task: _percent(cell.rate) for task, cell in cells.items()} for column, cells in by_column.items()})
+
+
+def improvement_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
+    """Average improvements over valid submissions, as the paper's Table 4: a cell with runs and no valid submission counts 0."""
+
+    def number(cell: Cell) -> float | None:
+        return None if not cell.counted else _percent(cell.improvement) or 0.0
+
+    return _table({column: {task: number(cell) for task, cell in cells.items()} for column, cells in by_column.items()})
+
+
+def divisors(total: float, average: float) -> list[int]:
+    """The numbers of tasks by which a total of percents gives an average, as printed with one decimal."""
+    return [count for count in range(1, MOST_TASKS + 1) if abs(total / count - average) <= 0.05 + 1e-9]
+
+
+def printed(value: float | None, *, always: bool = False) -> str:
+    """A percentage with one decimal, without it where it is zero (unless `always`); `-` for none."""
+    if value is None:
+        return "-"
+    text = f"{value:.1f}"
+    return text if always else text.removesuffix(".0")
+
+
+def _percent(interval: Interval | None) -> float | None:
+    return None if interval is None else 100 * interval.value
+
+
+def _table(numbers: Mapping[str, Mapping[str, float | None]]) -> Table:
+    tasks = list(dict.fromkeys(task for column in numbers.values() for task in column))
+    rows = {task: {column: cells.get(task) for column, cells in numbers.items()} for task in tasks}
+    known = {column: [value for value in cells.values() if value is not None] for column, cells in numbers.items()}
+    averages: dict[str, float | None] = {column: sum(values) / len(values) if values else None for column, values in known.items()}
+    return Table(rows, averages, {column: len(values) for column, values in known.items()})
