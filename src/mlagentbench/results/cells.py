@@ -207,14 +207,17 @@ def hardware_words(info: RunInfo) -> str:
     return ", ".join(str(part) for part in (info.hardware.get("cpu"), *(gpus if isinstance(gpus, list) else ())) if part)
 
 
+def conditions(info: RunInfo) -> Conditions:
+    """What a run must share with others to be compared with them."""
+    return Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware_words(info))
+
+
 def cells(runs: Iterable[Run]) -> list[Cell]:
     """Runs by their conditions, in the order of the first run of each."""
     found: dict[Conditions, list[Run]] = {}
     for run in runs:
-        info = run.info
-        conditions = Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware_words(info))
-        found.setdefault(conditions, []).append(run)
-    return [_cell(conditions, together) for conditions, together in found.items()]
+        found.setdefault(conditions(run.info), []).append(run)
+    return [_cell(shared, together) for shared, together in found.items()]
 
 
 def _cell(conditions: Conditions, runs: Iterable[Run]) -> Cell:

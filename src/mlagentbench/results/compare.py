@@ -97,8 +97,13 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
     )
 
 
+def overall(column: Column) -> Group:
+    """All tasks of a column together."""
+    return _group("all tasks", column)
+
+
 def by_category(column: Column) -> list[Group]:
-    """A column by its tasks' categories, in the order of their first tasks; tasks of unknown category are a group of their own, the last."""
+    """A column by its tasks' categories, in the order of their first; those of unknown category are a group of their own, the last."""
     return _groups(column, {task: cell.category or UNKNOWN_CATEGORY for task, cell in column.items()}, (UNKNOWN_CATEGORY,))
 
 
