@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.model import ModelCost, get_model, set_model_cost
+from inspect_ai.model import ModelCost, ModelInfo, get_model, set_model_cost, set_model_info
 from inspect_ai.model._model_info import clear_model_info_cache
 
-from mlagentbench.engine.model import RoleModel
+from mlagentbench.engine.model import RoleModel, knowledge_cutoff
 from mlagentbench.engine.patience import Patience, Waits
 from mlagentbench.errors import LimitReached, ModelFailed
 from mlagentbench.model import GenerateOptions, Reply
@@ -271,3 +272,22 @@ def test_pauses_double_up_to_the_longest() -> None:
     patience = Patience(pause=2, longest_pause=120)
     for number, pause in ((2, 2), (3, 4), (7, 64), (8, 120), (10_000, 120)):
         assert 0.75 * pause <= patience.before(number) <= 1.25 * pause
+
+
+@pytest.fixture
+def tables() -> Iterator[None]:
+    yield
+    clear_model_info_cache()
+
+
+def test_a_models_cutoff_is_the_one_its_maker_states(tables: None) -> None:
+    set_model_info("a-maker/a-model", ModelInfo(knowledge_cutoff_date=datetime.date(2024, 4, 30)))
+
+    assert knowledge_cutoff("a-maker/a-model") == datetime.date(2024, 4, 30)
+    assert knowledge_cutoff("vllm/a-maker/a-model") == datetime.date(2024, 4, 30), "wherever it runs"
+    assert knowledge_cutoff("anthropic/claude-3-opus-20240229") == datetime.date(2023, 8, 1), "as Anthropic's documentation has it"
+
+
+@pytest.mark.parametrize("name", ["nobody/knows", "scripted/no-such-file.yaml", "hf/nobody/knows", "vllm/", "hf", ""])
+def test_a_model_whose_cutoff_nobody_states_has_none(name: str) -> None:
+    assert knowledge_cutoff(name) is None

@@ -6,6 +6,7 @@ How often and how long a provider that fails is asked is said in `engine/patienc
 from __future__ import annotations
 
 import asyncio
+import datetime
 import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
@@ -16,15 +17,18 @@ from inspect_ai.tool import Tool, ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError, suspend_working_limit
 
 from mlagentbench.engine.patience import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
+from mlagentbench.engine.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
 from mlagentbench.engine.scripted import turn
-from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed, ModelUnavailable
+from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import GenerateOptions, Models, Reply
 from mlagentbench.records import Role, Usage
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Inspect's limits by our names."""
-IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
-"""Providers that compute here, as long as it takes; there is no request that could be given up."""
+MISCOUNTED = 0.9
+"""The part of a limit of tokens that a cut reply has at least, when its text is made into tokens again."""
+STARTED = (*IN_PROCESS, "vllm", "sglang")
+"""Providers that load a model to be asked anything at all."""
 
 
 class Question(NamedTuple):
@@ -71,7 +75,9 @@ class RoleModel:
 
     @property
     def context_tokens(self) -> int | None:
-        """How many tokens it can read and write in all, by Inspect's tables."""
+        """How many tokens it can read and write in all, by its own configuration where that is at hand, or by Inspect's tables."""
+        if (window := window_of(self._model.api)) is not None:
+            return window
         known = get_model_info(self._model)
         return known.context_length if known else None
 
@@ -134,8 +140,9 @@ class RoleModel:
             Trouble: no reply came.
             LimitReached: the prompt is too long, or a limit set through Inspect was reached.
         """
-        attempt_timeout = None if self.name.split("/")[0] in IN_PROCESS else self._patience.request
-        config = question.config.merge(GenerateConfig(max_retries=0, attempt_timeout=attempt_timeout))
+        here = provider_of(self.name) in IN_PROCESS
+        config = question.config.merge(GenerateConfig(max_retries=0, attempt_timeout=None if here else self._patience.request))
+        config = self._within_window(question, config)
         try:
             with turn(self._role, position):
                 output = await self._model.generate(list(question.messages), question.tools, question.tool_choice, config)
@@ -145,12 +152,43 @@ class RoleModel:
             raise LimitReached(LIMITS.get(limit.type, "limit_steps"), str(limit)) from None
         except Exception as error:
             # Providers raise whatever their clients raise.
-            raise trouble_with(error, self._model.api) from error
+            raise trouble_with(error, self._model.api, here=here) from error
         usages.append(_usage(output))
+        self._note_cut(output, config)
         if output.choices and output.stop_reason == "model_length":
             raise LimitReached("limit_context", f"the prompt is longer than {self.name} can read")
-        check_reply(output, self._model.api)
+        check_reply(output, self._model.api, here=here)
         return output
+
+    def _within_window(self, question: Question, config: GenerateConfig) -> GenerateConfig:
+        """How to ask a model that lies in this process, which itself says nothing of prompts that are too long for it.
+
+        Raises:
+            LimitReached: the prompt is (`limit_context`).
+        """
+        api = self._model.api
+        window = window_of(api)
+        tokens = tokens_of(api, question.messages, question.tools) if window is not None else None
+        if window is None or tokens is None:
+            return config
+        if tokens >= window:
+            raise LimitReached(
+                "limit_context", f"the prompt is longer than {self.name} can read: {tokens:,} tokens, and it reads {window:,}"
+            )
+        wanted = config.max_tokens or api.max_tokens() or window
+        return config.merge(GenerateConfig(max_tokens=min(wanted, window - tokens)))
+
+    def _note_cut(self, output: ModelOutput, config: GenerateConfig) -> None:
+        """Note of a reply that it was cut by the limit of tokens, where a model in this process does not say so.
+
+        Its count alone does not tell: it is that of the longest reply of those that were made together.
+        """
+        api, most = self._model.api, config.max_tokens
+        if window_of(api) is None or most is None or output.usage is None or output.usage.output_tokens < most or not output.choices:
+            return
+        tokens = count(api, output.completion)
+        if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason == "stop":
+            output.choices[0].stop_reason = "max_tokens"
 
     def _given_up(self, trouble: Trouble, requests: int, seconds: float) -> MLAgentBenchError:
         if trouble.too_long:
@@ -192,17 +230,13 @@ def current_models(replies: Mapping[Role, int] = {}) -> Models:
     return Models(**{role: RoleModel(model, role, replies.get(role, 0), patience, waits) for role, model in models.items()})
 
 
-def check_model(name: str) -> None:
-    """See that a model can be had, before anything runs.
+def knowledge_cutoff(name: str) -> datetime.date | None:
+    """When what a model knows ends, as its maker states it; None where nobody does. Nothing is started to find out.
 
-    Raises:
-        ModelUnavailable: its provider is unknown, or lacks a package or a key.
+    Args:
+        name: the model, by Inspect's name for it.
     """
-    try:
-        get_model(name, memoize=False)
-    except MLAgentBenchError:
-        raise
-    except Exception as error:
-        # Inspect and the providers' clients each have errors of their own for this.
-        message = " ".join(str(getattr(error, "message", None) or error).split())
-        raise ModelUnavailable(f"the model {name!r} cannot be used: {message[:400]}") from None
+    provider, _, rest = name.partition("/")
+    asked = rest if provider in STARTED else name
+    known = get_model_info(asked) if asked else None
+    return known.knowledge_cutoff_date if known else None
