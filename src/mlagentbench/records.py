@@ -34,7 +34,7 @@ Ended = Literal[
 Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
 """What its submission was worth."""
 
-Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "experience", "near_zero_baseline", "paper_baseline"]
+Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "experience", "near_zero_baseline", "paper_baseline", "imported"]
 
 BaselineSource = Literal["side_by_side", "measured", "predictor", "paper"]
 """Where a baseline comes from: the starter timed beside the submission, its own runs, a naive predictor in the place of a starter that does
@@ -200,6 +200,17 @@ class Experience(Record):
     """SHA-256 over the files' paths and contents."""
 
 
+class Imported(Record):
+    """Where a run comes from that another program carried out: its logs, read into the records of this one."""
+
+    folder: str
+    """Where they lay."""
+    digest: str
+    """SHA-256 over the logs' paths and contents."""
+    problems: tuple[str, ...] = ()
+    """What of them is missing, torn or of another run, a line each."""
+
+
 class RunInfo(Record):
     """What a run was asked to do, and where: everything known before its first step."""
 
@@ -215,6 +226,8 @@ class RunInfo(Record):
     agent: str
     agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
     models: Mapping[Role, str]
+    model_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """What the agent's model was made with, and so those of the other roles that are the same one."""
     description: str
     """What the agent was told."""
     metric: str
@@ -246,6 +259,8 @@ class RunInfo(Record):
     """How many versions of large files its snapshots keep, and from which size on; None for all."""
     experience: Experience | None = None
     """What it was given of earlier work. Which files of it were opened stands in the steps (`Step.inside`)."""
+    imported: Imported | None = None
+    """For a run that another program carried out: where its logs come from."""
 
 
 class Result(Record):

@@ -76,6 +76,11 @@ FLAGS: Mapping[Flag, FlagWords] = {
         "the paper's baseline",
         "The baseline is the paper's constant, not measured on this machine or on this variant of the data: compare with care.",
     ),
+    "imported": FlagWords(
+        "imported",
+        "Another program carried this run out, and its logs were read in: its prompts, its actions and its machine were not those of the runs"
+        " made here. How its time was shared between models and scripts is not known.",
+    ),
 }
 
 SOURCES: Mapping[BaselineSource, str] = {

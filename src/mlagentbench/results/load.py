@@ -1,7 +1,7 @@
 """Runs read back from a log directory: what reports, tables and audits start from.
 
 Covered: finished runs, runs in progress, runs that were killed, and files that are torn, which are named while the rest is kept. Not
-covered: statistics over runs, and frames.
+covered: what is counted of runs (`counts.py`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class Run:
             return ()
         scores = {score.step: score for score in self.result.step_scores}
         if self.result.score is not None:
-            last = StepScore(step=self.result.steps, value=self.result.score.value, improvement=self.result.improvement)
+            # Not `result.steps`, which leaves out an agent's own bookkeeping.
+            number = self.steps[-1].number if self.steps else self.result.steps
+            last = StepScore(step=number, value=self.result.score.value, improvement=self.result.improvement)
             scores.setdefault(last.step, last)
         return tuple(scores[number] for number in sorted(scores))
 
@@ -183,7 +185,8 @@ def _load(directory: RunDirectory) -> Run:
         result = None
         problems.append(str(error))
     steps, torn = _steps(directory)
-    return Run(directory, info, steps, result, (*problems, *torn))
+    told = info.imported.problems if info.imported else ()
+    return Run(directory, info, steps, result, (*problems, *torn, *told))
 
 
 def _steps(directory: RunDirectory) -> tuple[tuple[Step, ...], list[str]]:

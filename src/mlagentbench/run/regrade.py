@@ -84,7 +84,11 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
     with directory.lock():
         after = await score_run(directory, scoring, ending, before.usage, steps_too=every_step, again=again)
-        if not every_step and before.step_scores:
-            after = after.model_copy(update={"step_scores": before.step_scores})
+        kept: dict[str, object] = {} if every_step or not before.step_scores else {"step_scores": before.step_scores}
+        if directory.info.imported:
+            # What its log says of the whole is more than its steps add up to.
+            kept |= {"seconds": before.seconds, "final_answer": before.final_answer}
+        if kept:
+            after = after.model_copy(update=kept)
             await asyncio.to_thread(directory.write_result, after)
     return after

@@ -157,6 +157,9 @@ def _result(
     improvement = task.spec.metric.improvement(score.value, baseline.value) if score and baseline else None
     success = bool(score and baseline and is_success(task.spec.metric, score.value, baseline.value))
     verdict, reason = _verdict(last, success)
+    if directory.info.imported and score is None:
+        # Its logs may lack files, and its task's data may have been split and its submissions written otherwise: that says nothing of the run.
+        verdict = "ungraded"
     return Result(
         run=directory.name,
         outcome=Outcome(
@@ -203,5 +206,6 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),
         "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),
         "paper_baseline": bool(baseline and baseline.source == "paper"),
+        "imported": info.imported is not None,
     }
     return [flag for flag, holds in found.items() if holds]
