@@ -10,9 +10,11 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from pydantic import JsonValue
 
 from mlagentbench.records import Flag, Role, RunInfo
 from mlagentbench.results import statistics
@@ -87,6 +89,8 @@ class Cell:
     """The task's; empty where it is not known."""
     published: datetime.date | None = None
     """When the task appeared."""
+    differences: tuple[str, ...] = ()
+    """What else the counted runs differ in, a line each: limits, versions, prepared data, where the baseline comes from."""
 
     @property
     def counted(self) -> tuple[Trial, ...]:
@@ -220,13 +224,32 @@ def cells(runs: Iterable[Run]) -> list[Cell]:
     return [_cell(shared, together) for shared, together in found.items()]
 
 
-def _cell(conditions: Conditions, runs: Iterable[Run]) -> Cell:
-    runs = list(runs)
+def differences(runs: Iterable[Run]) -> tuple[str, ...]:
+    """What runs differ in that is no condition of a cell, a line each; what is not known of a run is no difference."""
+    values: dict[str, dict[str, None]] = {}
+    for run in runs:
+        info, baseline = run.info, run.result.baseline if run.result else None
+        facts: dict[str, JsonValue] = {
+            **{f"limit {name}": value for name, value in info.limits.items()},
+            **{f"script limit {name}": value for name, value in info.script_limits.items()},
+            **{f"version of {name}": value for name, value in info.versions.items()},
+            "prepared data": info.data,
+            "baseline": baseline.source if baseline else None,
+        }
+        for name, value in facts.items():
+            if value is not None:
+                values.setdefault(name, {})[value if isinstance(value, str) else json.dumps(value)] = None
+    return tuple(f"{name} differs: {', '.join(found)}" for name, found in values.items() if len(found) > 1)
+
+
+def _cell(conditions: Conditions, runs: Sequence[Run]) -> Cell:
+    trials = tuple(trial(run) for run in runs)
     return Cell(
         conditions,
-        tuple(trial(run) for run in runs),
+        trials,
         category=next((run.info.category for run in runs if run.info.category), ""),
         published=next((run.info.published for run in runs if run.info.published), None),
+        differences=differences(run for run, found in zip(runs, trials, strict=True) if found.counted),
     )
 
 

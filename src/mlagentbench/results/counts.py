@@ -37,7 +37,7 @@ class Best(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Everything that is counted of one run: scores in the metric's unit, improvements as fractions, times in seconds, cost in US dollars."""
+    """What is counted of one run: scores in the metric's unit, improvements as fractions, times in seconds, cost in US dollars."""
 
     ended: str
     """As `Outcome.ended`; `unfinished` for a run without a result."""
@@ -113,12 +113,11 @@ def counts(run: Run) -> Counts:
     result = run.result
     outcome = result.outcome if result else None
     baseline = result.baseline if result else None
-    metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
     every_step = result is not None and (bool(result.step_scores) or not run.steps)
     best = best_step(run) if every_step else None
     ran = [step for step in run.steps if executed(step)]
-    last_success, last_clears = _worth(metric, run)
-    best_success, best_clears = _worth_of_best(metric, run, best)
+    last = _worth(run, run.score, result.improvement if result else None)
+    at_best = _worth(run, best.score if best else None, best.improvement if best else None) if every_step else None
     return Counts(
         ended=outcome.ended if outcome else UNFINISHED,
         verdict=outcome.verdict if outcome else "ungraded",
@@ -131,10 +130,10 @@ def counts(run: Run) -> Counts:
         improvement=result.improvement if result else None,
         best=best,
         every_step=every_step,
-        last_success=last_success,
-        best_success=best_success if every_step else None,
-        last_clears_noise=last_clears,
-        best_clears_noise=best_clears if every_step else None,
+        last_success=last.success,
+        best_success=at_best.success if at_best else None,
+        last_clears_noise=last.clears_noise,
+        best_clears_noise=at_best.clears_noise if at_best else None,
         steps=result.steps if result else sum(step.counted for step in run.steps),
         seconds=run.seconds,
         model_seconds=run.model_seconds,
@@ -182,31 +181,30 @@ def best_step(run: Run) -> Best | None:
     return max(scored, key=lambda best: sign * best.score, default=None)
 
 
-def _worth(metric: Metric, run: Run) -> tuple[Mapping[float, bool], bool | None]:
-    """Success by threshold, and by the noise-calibrated rule, at the last step."""
-    score, baseline = run.score, run.result.baseline if run.result else None
-    if score is None or baseline is None:
-        return dict.fromkeys(THRESHOLDS, False), None if run.result is None or score is not None else False
-    return {threshold: is_success(metric, score, baseline.value, threshold) for threshold in THRESHOLDS}, clears_noise(
-        metric, score, baseline
-    )
+class _Worth(NamedTuple):
+    """What a submission is worth by each rule."""
+
+    success: Mapping[float, bool]
+    clears_noise: bool | None
 
 
-def _worth_of_best(metric: Metric, run: Run, best: Best | None) -> tuple[Mapping[float, bool], bool | None]:
-    """The same at the best step, by its improvement: its baseline may have been timed beside it, and only the last one's is kept."""
+NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
+
+
+def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
+    """What a submission is worth, by its score and its improvement; without a score, nothing."""
     baseline = run.result.baseline if run.result else None
-    if best is None:
-        return dict.fromkeys(THRESHOLDS, False), False
-    if best.improvement is None:
-        if baseline is None:
-            return dict.fromkeys(THRESHOLDS, False), None
-        return {threshold: is_success(metric, best.score, baseline.value, threshold) for threshold in THRESHOLDS}, clears_noise(
-            metric, best.score, baseline
-        )
-    clears = None
-    if baseline is not None and baseline.spread is not None:
-        clears = best.improvement * abs(baseline.value) > baseline.spread
-    return {threshold: exceeds(best.improvement, threshold) for threshold in THRESHOLDS}, clears
+    if score is None:
+        return NOTHING if run.result and run.result.outcome.verdict != "ungraded" else NOTHING._replace(clears_noise=None)
+    if baseline is None:
+        return NOTHING._replace(clears_noise=None)
+    metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
+    if improvement is None or improvement == metric.improvement(score, baseline.value):
+        success = {threshold: is_success(metric, score, baseline.value, threshold) for threshold in THRESHOLDS}
+        return _Worth(success, clears_noise(metric, score, baseline))
+    # An earlier step of a timed task: its baseline was timed beside it, and only the last step's is kept, whose spread stands for both.
+    clears = None if baseline.spread is None else improvement * abs(baseline.value) > baseline.spread
+    return _Worth({threshold: exceeds(improvement, threshold) for threshold in THRESHOLDS}, clears)
 
 
 def _last_malformed(run: Run) -> int:

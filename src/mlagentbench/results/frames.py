@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from mlagentbench.records import Step
-from mlagentbench.results.cells import agent_words, hardware_words, trial
+from mlagentbench.results.cells import agent_words, hardware_words, trial_of
 from mlagentbench.results.counts import THRESHOLDS, Counts, counts, executed
 from mlagentbench.results.load import Run
 
@@ -138,7 +138,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "metric": info.metric,
         "unit": info.unit,
         "direction": info.direction,
-        "counted": trial(run).counted,
+        "counted": trial_of(found).counted,
         "path": str(run.directory.path),
         **_counted(found),
     }

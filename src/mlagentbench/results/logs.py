@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mlagentbench.errors import RunNotFound
 from mlagentbench.results.cells import Cell, cells
 from mlagentbench.results.compare import Comparison, comparisons
 from mlagentbench.results.load import Run, scan
@@ -51,10 +52,17 @@ class Logs:
 
 
 def load(logs: str | Path) -> Logs:
-    """Read every run at a path: a log directory, or one run's directory. One without runs gives none.
+    """Read every run at a path: a log directory, or one run's directory. A directory without runs gives none.
 
     Raises:
         RunNotFound: there is no such directory.
     """
-    found = scan(Path(logs))
+    path = Path(logs)
+    try:
+        found = scan(path)
+    except RunNotFound:
+        # A log directory is there before its first run is.
+        if not path.is_dir():
+            raise
+        return Logs(())
     return Logs(tuple(found.runs), tuple(found.unreadable))
