@@ -34,10 +34,15 @@ class Comparison(NamedTuple):
     tasks: tuple[str, ...]
     """Those they were paired on."""
     left_out: Mapping[str, str]
-    """The others, by task: which of the two has no run there that counts."""
+    """The others, by task, and why: who has no run of it, or none that counts."""
+    improvement_left_out: tuple[str, ...]
+    """The shared tasks on which one of the two has no valid submission, so that `improvement` says nothing of them."""
     first_runs: int
     """Its counted runs on the shared tasks, together."""
     second_runs: int
+    p: float | None
+    """How probable so large a difference of success is where there is none, adjusted for all the pairs that were compared at once
+    (`statistics.adjusted`); None where they share no task."""
     runs_needed: int | None
     """Runs each would need, all tasks together, for a test to tell rates such as these apart (`statistics.runs_to_tell_apart`); None
     where the rates are equal or there are none."""
@@ -61,8 +66,10 @@ class Group(NamedTuple):
 
 
 def comparisons(by_column: Mapping[str, Column]) -> list[Comparison]:
-    """Every pair of columns compared, in their order."""
-    return [compare(first, by_column[first], second, by_column[second]) for first, second in combinations(by_column, 2)]
+    """Every pair of columns compared, in their order; their p are adjusted for one another."""
+    found = [compare(first, by_column[first], second, by_column[second]) for first, second in combinations(by_column, 2)]
+    ps = iter(statistics.adjusted([comparison.p for comparison in found if comparison.p is not None]))
+    return [comparison if comparison.p is None else comparison._replace(p=next(ps)) for comparison in found]
 
 
 def compare(first: str, ones: Column, second: str, others: Column) -> Comparison:
@@ -75,24 +82,29 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
         others: its cells by task.
     """
     one, other = _rates(ones), _rates(others)
+    sides = ((first, ones, one), (second, others, other))
     tasks = tuple(task for task in ones if task in one and task in other)
     left_out = {
-        task: " and ".join(f"{name} has no run that counts" for name, rates in ((first, one), (second, other)) if task not in rates)
+        task: "; ".join(f"{name} has {_lack(column.get(task))}" for name, column, rates in sides if task not in rates)
         for task in dict.fromkeys((*ones, *others))
         if task not in tasks
     }
+    gains, other_gains = _improvements(ones), _improvements(others)
     first_rate, second_rate = (sum(rates[task] for task in tasks) / len(tasks) if tasks else None for rates in (one, other))
+    success = statistics.paired_difference(one, other)
     return Comparison(
         first=first,
         second=second,
-        success=statistics.paired_difference(one, other),
-        improvement=statistics.paired_difference(_improvements(ones), _improvements(others)),
+        success=success,
+        improvement=statistics.paired_difference(gains, other_gains),
         first_rate=first_rate,
         second_rate=second_rate,
         tasks=tasks,
         left_out=left_out,
+        improvement_left_out=tuple(task for task in tasks if task not in gains or task not in other_gains),
         first_runs=sum(len(ones[task].counted) for task in tasks),
         second_runs=sum(len(others[task].counted) for task in tasks),
+        p=None if success is None else success.p,
         runs_needed=None if first_rate is None or second_rate is None else statistics.runs_to_tell_apart(first_rate, second_rate),
     )
 
@@ -146,6 +158,12 @@ def _group(name: str, column: Column) -> Group:
         mean=statistics.mean(list(rates.values())),
         improvement=statistics.mean(list(_improvements(column).values())),
     )
+
+
+def _lack(cell: Cell | None) -> str:
+    if cell is None or not cell.trials:
+        return "no run of it"
+    return f"none that counts ({', '.join(f'{name} {count}' for name, count in cell.apart.items())})"
 
 
 def _rates(column: Column) -> dict[str, float]:

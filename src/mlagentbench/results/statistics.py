@@ -104,6 +104,21 @@ def runs_to_tell_apart(first: float, second: float, *, power: float = 0.8, level
     return math.ceil(float(spread / (first - second)) ** 2)
 
 
+def adjusted(ps: Sequence[float]) -> list[float]:
+    """The p of several tests at once, each adjusted for there being others (Holm 1979), in the same order.
+
+    That of the smallest is multiplied by the number of tests, that of the next by one less, and so on; none falls below that of a smaller
+    one.
+    """
+    order = sorted(range(len(ps)), key=lambda place: ps[place])
+    found = [0.0] * len(ps)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
+        found[place] = largest
+    return found
+
+
 def _sign_flips(gaps: np.ndarray) -> float:
     """The share of all ways to swap the two agents on some tasks that give a mean at least as far from 0."""
     observed = abs(gaps.sum()) - 1e-12
