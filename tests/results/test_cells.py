@@ -1,92 +1,26 @@
-"""Runs counted: cells, and the paper's tables out of runs that give them."""
+"""Runs counted together: cells, their rates and means, and what is counted apart."""
 
 from __future__ import annotations
 
+import datetime
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from mlagentbench.results.cells import Cell, Conditions, Trial
-from mlagentbench.results.tables import improvement_table, success_table
-from mlagentbench.tasks.catalogue import find_tasks
-
-PAPERS = (
-    "cifar10",
-    "imdb",
-    "ogbn-arxiv",
-    "house-price",
-    "spaceship-titanic",
-    "parkinsons-disease",
-    "fathomnet",
-    "feedback",
-    "identify-contrails",
-    "llama-inference",
-    "vectorization",
-    "clrs",
-    "babylm",
-)
-# The last rows of the paper's Tables 3 and 4.
-AVERAGES = {
-    "GPT-4": ("19.2", "41.3"),
-    "GPT-4-turbo": ("26.0", "32.8"),
-    "Claude v1.0": ("16.3", "8.9"),
-    "Claude v2.1": ("26.0", "15.0"),
-    "Claude v3 Opus": ("37.5", "26.1"),
-    "Gemini Pro": ("18.3", "-3.6"),
-    "Mixtral": ("3.8", "8.0"),
-}
+from mlagentbench.records import Baseline, Experience, Imported
+from mlagentbench.results.cells import Cell, Conditions, Trial, agent_words, cells
+from mlagentbench.results.load import load
+from tests.example_runs import run_info, vectorization_steps, write_run
 
 
-def cell(*trials: Trial, task: str = "a-task", agent: str = "an-agent") -> Cell:
-    return Cell(Conditions(task, "full", agent, "a/model", "bubblewrap", "a machine"), trials)
+def cell(*trials: Trial) -> Cell:
+    return Cell(Conditions("a-task", "full", "an-agent", "a/model", "bubblewrap", "a machine"), trials)
 
 
-def ended(improvement: float | None = None, *, success: bool = False, how: str = "final_answer") -> Trial:
+def ended(improvement: float | None = None, *, success: bool = False, how: str = "final_answer", **facts: Any) -> Trial:
     verdict = "success" if success else "invalid_submission" if improvement is None else "no_improvement"
-    return Trial(how, verdict, success, improvement)
-
-
-def runs_of(percent: float, improvement: float) -> list[Trial]:
-    """Runs with this success rate and this mean improvement, in percent: eight as the paper has, else the fewest that give it."""
-    count = next(count for count in (8, 5, 7) if abs(round(percent * count / 100) * 100 / count - percent) < 0.05)
-    successes = round(percent * count / 100)
-    if improvement == 0 and successes == 0:
-        return [ended() for _ in range(count)]
-    return [ended(improvement / 100, success=number < successes) for number in range(count)]
-
-
-@pytest.fixture(scope="module")
-def paper() -> dict[str, dict[str, Cell]]:
-    """Cells by column and task whose runs give what the tasks say of the paper's Tables 3 and 4."""
-    found: dict[str, dict[str, Cell]] = {}
-    tasks = find_tasks()
-    for task_id in PAPERS:
-        facts = tasks[task_id].spec.paper
-        assert facts is not None
-        for column, percent in facts.success.items():
-            found.setdefault(column, {})[task_id] = cell(*runs_of(percent, facts.improvement[column]), task=task_id, agent=column)
-    return found
-
-
-def test_the_papers_tables_come_out_of_their_runs(paper: dict[str, dict[str, Cell]]) -> None:
-    success, improvement = success_table(paper), improvement_table(paper)
-    tasks = find_tasks()
-    for task_id in PAPERS:
-        facts = tasks[task_id].spec.paper
-        assert facts is not None
-        for column in paper:
-            assert success.rows[task_id][column] == pytest.approx(facts.success[column], abs=0.05)
-            assert improvement.rows[task_id][column] == pytest.approx(facts.improvement[column], abs=1e-9)
-    rows = [table.lines() for table in (success, improvement)]
-    for column, averages in AVERAGES.items():
-        place = rows[0][0].index(column)
-        assert tuple(lines[-1][place] for lines in rows) == averages
-
-
-def test_the_papers_average_of_its_baseline_divides_by_eight(paper: dict[str, dict[str, Cell]]) -> None:
-    table = success_table(paper)
-    total = sum(value or 0 for value in (row["Baseline"] for row in table.rows.values()))
-    assert table.averaged_over["Baseline"] == 13
-    assert f"{table.averages['Baseline']:.1f}" == "6.4"
-    assert f"{total / 8:.1f}" == "10.4", "what the paper prints"
+    return Trial(how, verdict, success, improvement, **facts)
 
 
 def test_a_failure_that_was_not_the_agents_is_counted_apart() -> None:
@@ -106,13 +40,100 @@ def test_an_ungraded_run_says_nothing_of_the_agent() -> None:
     assert found.rate is None and found.improvement is None and found.apart == {"ungraded": 1}
 
 
-def test_a_cell_without_a_valid_submission_improves_by_nothing_and_one_without_runs_is_none() -> None:
-    table = improvement_table({"one": {"a": cell(ended()), "b": cell()}, "two": {"a": cell(ended(0.3))}})
-    assert table.rows == {"a": {"one": 0.0, "two": pytest.approx(30)}, "b": {"one": None, "two": None}}
-    assert table.averages == {"one": 0.0, "two": pytest.approx(30)}
-    assert table.lines() == [["", "one", "two"], ["a", "0", "30"], ["b", "-", "-"], ["Average", "0.0", "30.0"]]
-
-
 def test_pass_at_k_of_a_cell() -> None:
     found = cell(ended(1.0, success=True), ended(), ended(), ended())
     assert found.pass_at(1) == 0.25 and found.pass_at(2) == 0.5 and found.pass_at(5) is None
+
+
+def test_the_best_steps_rate_needs_every_run_graded_at_each_step() -> None:
+    graded = [ended(0.5, success=True, best_success=True), ended(0.0, best_success=True), ended(best_success=False)]
+    found = cell(*graded, ended(how="infrastructure"))
+    # Two of three: Wilson's interval by hand, with z = 1.95996.
+    assert found.best_rate is not None
+    assert found.best_rate == pytest.approx((2 / 3, 0.20766, 0.93851), abs=1e-5)
+    assert cell(*graded, ended(0.5, success=True)).best_rate is None
+
+
+def test_the_calibrated_rate_needs_a_spread_wherever_a_submission_was_valid() -> None:
+    measured = [ended(0.02, clears_noise=True), ended(0.3, success=True, clears_noise=False), ended(clears_noise=False)]
+    assert cell(*measured).calibrated_rate is not None and cell(*measured).calibrated_rate[0] == pytest.approx(1 / 3)
+    assert cell(*measured, ended(0.3, success=True)).calibrated_rate is None
+    assert cell().calibrated_rate is None
+
+
+def test_a_score_that_was_compared_with_nothing_is_counted_apart() -> None:
+    found = cell(Trial("final_answer", "no_improvement", False, None, compared=False), ended())
+    assert found.apart == {"no_baseline": 1} and len(found.counted) == 1
+
+
+def test_means_are_over_the_runs_that_count_and_a_cost_that_is_unknown_makes_the_mean_unknown() -> None:
+    runs = [ended(steps=10, seconds=60.0, tokens=1000, cost=0.5), ended(steps=20, seconds=90.0, tokens=3000, cost=1.0)]
+    broken = ended(how="infrastructure", steps=1, seconds=1.0, tokens=1)
+    found = cell(*runs, broken)
+    assert (found.steps, found.seconds, found.tokens, found.cost) == (15, 75, 2000, 0.75)
+    assert cell(*runs, ended(steps=30)).cost is None
+    assert (cell(broken).steps, cell(broken).cost) == (None, None)
+
+
+def test_flags_are_counted() -> None:
+    found = cell(
+        ended(flags=("within_noise", "paper_baseline")), ended(flags=("paper_baseline",)), ended(how="cancelled", flags=("cheated",))
+    )
+    assert found.flags == {"within_noise": 1, "paper_baseline": 2}
+
+
+def test_runs_fall_into_cells_by_their_conditions(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"snapshots": False, "category": "code improvement", "published": datetime.date(2023, 9, 1)}
+    write_run(tmp_path, "1", started=1.0, **facts)
+    write_run(tmp_path, "2", started=2.0, isolation="none", **facts)
+    write_run(tmp_path, "3", started=3.0, variant="full", **facts)
+    write_run(tmp_path, "4", started=4.0, hardware={"cpu": "another"}, **facts)
+    write_run(tmp_path, "5", started=5.0, **facts)
+    write_run(tmp_path, "6", started=6.0, models={"agent": "scripted/demo.yaml", "fast": "a/smaller"}, **facts)
+    write_run(tmp_path, "7", steps=vectorization_steps()[:3], finished=False, started=7.0, **facts)
+
+    found = cells(load(tmp_path))
+
+    assert [len(cell.trials) for cell in found] == [3, 1, 1, 1, 1]
+    first = found[0]
+    assert first.conditions == Conditions(
+        "vectorization", "mini", "research (context_steps 3)", "scripted/demo.yaml", "bubblewrap", "AMD EPYC 9654"
+    )
+    assert (first.category, first.published) == ("code improvement", datetime.date(2023, 9, 1))
+    assert first.apart == {"unfinished": 1} and first.successes == 2
+    assert first.rate == pytest.approx((1.0, 0.34238, 1.0), abs=1e-5)  # 2 / (2 + 1.95996^2)
+    assert first.best_rate == first.rate
+    # 0.0030 s against 1.1 s, of which the starter's own runs differ by 0.004 s.
+    assert first.calibrated_rate == first.rate
+    assert first.tokens == 24_000 and first.steps == 8 and first.seconds == pytest.approx(27.5) and first.cost is None
+    assert found[4].conditions.agent == "research (fast a/smaller, context_steps 3)"
+
+
+def test_what_else_differs_among_the_runs_of_a_cell_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path, "1", snapshots=False, started=1.0, data="one")
+    write_run(tmp_path, "2", snapshots=False, started=2.0, limits={"steps": 10, "time": 18000}, data="two")
+    write_run(tmp_path, "3", snapshots=False, started=3.0, data="one", baseline=Baseline(value=6.2, source="paper"))
+    write_run(tmp_path, "4", snapshots=False, started=4.0, data="three", finished=False)
+
+    [found] = cells(load(tmp_path))
+
+    assert found.differences == (
+        "limit steps differs: 50, 10",
+        "prepared data differs: one, two",
+        "baseline differs: side_by_side, paper",
+    )
+
+
+def test_an_agent_is_told_with_all_that_sets_it_apart() -> None:
+    plain = run_info("a-run", agent_options={})
+    assert agent_words(plain) == "research"
+    given = Experience(folder="notes", files=1, bytes=10, digest="3f9a41c0ffee")
+    other = plain.model_copy(
+        update={
+            "agent_options": {"research_log": True},
+            "model_options": {"reasoning": "high"},
+            "experience": given,
+            "imported": Imported(folder="logs", digest="0"),
+        }
+    )
+    assert agent_words(other) == "research (research_log true, reasoning high, with experience 3f9a41c0, imported)"

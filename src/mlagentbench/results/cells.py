@@ -73,7 +73,7 @@ class Conditions(NamedTuple):
     task: str
     variant: str
     agent: str
-    """With its options, its other models, and whether it was given experience."""
+    """With its options and its models', its other models, whether it was given experience, and whether its runs were imported."""
     model: str
     isolation: str
     hardware: str
@@ -199,9 +199,12 @@ def agent_words(info: RunInfo) -> str:
     """An agent with what sets it apart from others of its name: `research (fast openai/gpt-4o-mini, research_log true)`."""
     others: tuple[Role, ...] = ("fast", "editor")
     apart = [f"{role} {info.models[role]}" for role in others if info.models.get(role, info.models["agent"]) != info.models["agent"]]
-    apart += [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(info.agent_options.items())]
+    for options in (info.agent_options, info.model_options):
+        apart += [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(options.items())]
     if info.experience is not None:
         apart.append(f"with experience {info.experience.digest[:8]}")
+    if info.imported is not None:
+        apart.append("imported")
     return f"{info.agent} ({', '.join(apart)})" if apart else info.agent
 
 
