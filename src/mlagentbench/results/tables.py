@@ -29,16 +29,15 @@ class Table(NamedTuple):
         return [["", *columns], *body, ["Average", *(printed(self.averages[column], always=True) for column in columns)]]
 
     def notices(self) -> list[str]:
-        """Over how many tasks the averages are, a line; and where columns differ in that, a line for each that lacks some."""
-        if len(set(self.averaged_over.values())) <= 1:
-            return [f"averages are over {count} tasks" for count in list(self.averaged_over.values())[:1]]
-        lines = []
-        for column, count in self.averaged_over.items():
-            without = [task for task, numbers in self.rows.items() if numbers.get(column) is None]
-            lines.append(
-                f"{column}: the average is over {count} of {len(self.rows)} tasks" + (f", without {', '.join(without)}" if without else "")
-            )
-        return lines
+        """Over how many tasks the averages are: in one line, or where columns lack tasks that others have in one each."""
+        without = {column: [task for task, numbers in self.rows.items() if numbers.get(column) is None] for column in self.averages}
+        if not any(without.values()):
+            return [f"averages are over {_tasks(len(self.rows))}"] if without else []
+        return [
+            f"{column}: the average is over {self.averaged_over[column]} of {_tasks(len(self.rows))}"
+            + (f", without {', '.join(tasks)}" if tasks else "")
+            for column, tasks in without.items()
+        ]
 
     def against(self, averages: Mapping[str, float]) -> list[str]:
         """What does not agree with averages printed elsewhere, a line each, with what they were divided by where that explains it.
@@ -49,14 +48,13 @@ class Table(NamedTuple):
         lines = []
         for column, theirs in averages.items():
             ours = self.averages.get(column)
-            if ours is None or printed(ours, always=True) == printed(theirs, always=True):
+            if ours is None or round(ours, 1) == round(theirs, 1):
                 continue
-            total = ours * self.averaged_over[column]
-            by = divisors(total, theirs)
-            explained = f": that divides by {' or '.join(map(str, by))}" if by else ""
-            lines.append(
-                f"{column}: the printed average is {theirs:.1f}{explained}; over {self.averaged_over[column]} tasks it is {ours:.1f}"
-            )
+            over = self.averaged_over[column]
+            by = divisors(ours * over, theirs)
+            # A total near 0 gives the same average by any number.
+            explained = f", which divides by {' or '.join(map(str, by))}" if 0 < len(by) <= 2 else ""
+            lines.append(f"{column}: the printed average is {theirs:.1f}{explained}; over {_tasks(over)} it is {ours:.1f}")
         return lines
 
 
@@ -68,12 +66,17 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     """
     cells = list(cells)
     told = [True, True, *(len({cell.conditions[place] for cell in cells}) > 1 for place in (1, 4, 5))]
-    found: dict[str, dict[str, Cell]] = {}
+    found: dict[tuple[str, ...], dict[str, Cell]] = {}
     for cell in cells:
         task, variant, agent, model, isolation, hardware = cell.conditions
         words = (agent, model, variant, isolation, hardware or "unknown hardware")
-        found.setdefault(", ".join(word for word, tell in zip(words, told, strict=True) if tell), {})[task] = cell
-    return found
+        found.setdefault(tuple(word for word, tell in zip(words, told, strict=True) if tell), {})[task] = cell
+    named: dict[str, Mapping[str, Cell]] = {}
+    for key, by_task in found.items():
+        name = ", ".join(key)
+        # Names with commas in them may read alike.
+        named[name if name not in named else f"{name} ({len(named) + 1})"] = by_task
+    return named
 
 
 def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
@@ -103,8 +106,13 @@ def printed(value: float | None, *, always: bool = False) -> str:
     """A percentage with one decimal, without it where it is zero (unless `always`); `-` for none."""
     if value is None:
         return "-"
-    text = f"{value:.1f}"
+    # A sum of floats that is 0 but for its last bits is no negative number.
+    text = f"{round(value, 9) + 0.0:.1f}"
     return text if always else text.removesuffix(".0")
+
+
+def _tasks(count: int) -> str:
+    return f"{count} task{'' if count == 1 else 's'}"
 
 
 def _percent(interval: Interval | None) -> float | None:
