@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from mlagentbench.cli.main import FAILED, INTERRUPTED
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Step
-from mlagentbench.report.text import duration, plural, quantity, size, tokens, visible
-from mlagentbench.report.words import STATUSES, headline, outcome_words
+from mlagentbench.report import terminal
+from mlagentbench.report.run_json import run_object, step_object
+from mlagentbench.report.step_view import shown_path
+from mlagentbench.report.text import duration, plural, visible
+from mlagentbench.results.follow import follow
 from mlagentbench.results.load import Run, load
+from mlagentbench.store.run_directory import find_runs
 
-FEW_FILES = 20
-"""Files that are listed unless all are asked for."""
-CHANGE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+class More(NamedTuple):
+    """What is shown of each step, beside itself."""
+
+    diff: bool
+    files: bool
+    calls: bool
 
 
 @click.command()
@@ -26,88 +38,118 @@ CHANGE_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @click.option("--diff", is_flag=True, help="Show what changed in the files, too.")
 @click.option("--files", is_flag=True, help="Show all files as they were after the step, too.")
 @click.option("--calls", is_flag=True, help="Show the prompts and raw replies of the step, too.")
-def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool) -> None:
+@click.option("-f", "--follow", "following", is_flag=True, help="Show each step of a run in progress as it is done, until the run is over.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object; with --follow one a step, and then the run's.")
+def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, following: bool, as_json: bool) -> int:
     """Show a run, or one step of it.
 
-    RUN is a run's directory.
+    RUN is a run's directory, or a log directory that holds one run; with --follow, one that is in progress. The exit status of --follow is
+    3 when the run was stopped before it ended and no process works on it any more: it is not waited for.
     """
-    if not (run / "run.json").is_file():
-        example = next(run.glob("*/run.json"), run / "a-run" / "run.json").parent
-        raise UsageError(f"{run} is no run's directory; name one, such as {example}")
-    (loaded,) = load(run)
+    loaded, more = _the_run(run, in_progress=following), More(diff, files, calls)
+    if following:
+        if number is not None:
+            raise UsageError("--follow shows every step; leave --step out")
+        return _follow(loaded, more, as_json)
+    steps = [step for step in loaded.steps if number in (None, step.number)]
+    if number is not None and not steps:
+        raise UsageError(f"{loaded.name} has {plural(len(loaded.steps), 'step')}, and no step {number}")
+    if as_json:
+        click.echo(json.dumps({**run_object(loaded), "steps": [step_object(loaded, step, **more._asdict()) for step in steps]}, indent=1))
+        return 0
     console = Console()
-    steps = {step.number: step for step in loaded.steps}
-    if number is not None and number not in steps:
-        raise UsageError(f"{loaded.name} has {plural(len(steps), 'step')}, and no step {number}")
     if number is None:
-        _print_run(console, loaded)
-    for step in loaded.steps if number is None else [steps[number]]:
-        _print_step(console, loaded, step, whole=number is not None)
-        if diff:
-            _print_changes(console, loaded, step)
-        if files or number is not None:
-            _print_files(console, loaded, step, most=None if files else FEW_FILES)
-        if calls:
-            _print_calls(console, loaded, step)
+        console.print(terminal.identity(loaded))
+        console.print(terminal.outcome(loaded))
+        _print_headings(console)
+    for step in steps:
+        _print_step(console, loaded, step, more, whole=number is not None)
+    return 0
 
 
-def _print_run(console: Console, run: Run) -> None:
-    info = run.info
-    console.print(Text(f"{info.task} ({info.variant}) by {info.agent} with {info.models['agent']}", style="dim"))
-    console.print(Text(headline(info, run.result), style="bold"))
-    console.print(Text(outcome_words(run.result)))
+def _the_run(path: Path, in_progress: bool) -> Run:
+    """The run at a path; of several, where one in progress is wanted, the only one that is.
+
+    Raises:
+        UsageError: there are several.
+    """
+    found = find_runs(path)
+    going_on = [directory for directory in found if directory.held] if in_progress else []
+    if len(found) > 1 and len(going_on) == 1:
+        found = going_on
+    if len(found) > 1:
+        newest = shown_path((going_on or found)[-1].path)
+        many = f"{len(going_on)} runs in progress" if going_on else plural(len(found), "run")
+        raise UsageError(f"{path} holds {many}; name one, such as the newest: mlab show {newest}{' --follow' if in_progress else ''}")
+    (run,) = load(found[0].path)
+    return run
 
 
-def _print_step(console: Console, run: Run, step: Step, *, whole: bool) -> None:
-    title = Text.assemble(
-        (f"\n{step.number:>3}  ", "dim"),
-        (step.action.name, "bold"),
-        (f"  {STATUSES[step.status]}", "green" if step.status == "ok" else "red"),
-        (f"  {duration(step.seconds)}, {tokens(step.usage.tokens)} tokens", "dim"),
-    )
-    for score in run.scores:
-        if score.step == step.number:
-            title.append(f"  {quantity(score.value, run.info.unit)}" if score.value is not None else "  no valid score", style="cyan")
-    if lost := run.lost(step.number):
-        title.append(f"  let go: {visible(', '.join(lost))}", style="dim")
-    console.print(title)
+def _print_headings(console: Console) -> None:
+    console.print()
+    console.print(terminal.headings(console.width), no_wrap=True, crop=True)
+
+
+def _print_step(console: Console, run: Run, step: Step, more: More, *, whole: bool) -> None:
+    told = terminal.told(run, step, terminal.WHOLE if whole or more.diff else terminal.BRIEF)
     if not whole:
-        console.print(Text(f"     {visible(step.entries.get('Thought', ''))}", style="italic"), overflow="ellipsis", no_wrap=True)
-        return
-    for entry, text in step.entries.items():
-        console.print(Text.assemble((f"{entry}: ", "bold"), visible(text)))
-    arguments = json.dumps(dict(step.action.arguments), indent=2, ensure_ascii=False)
-    console.print(Text.assemble(("Arguments: ", "bold"), visible(arguments)))
-    console.print(Text.assemble(("Observation:\n", "bold"), visible(step.observation)))
+        console.print(terminal.step_lines(run, told, console.width))
+    parts = list(terminal.step_whole(run, told)) if whole else []
+    if more.diff:
+        parts += terminal.changes(told.view)
+    if more.files or whole:
+        parts += terminal.files(run, step.number, most=None if more.files else terminal.FEW_FILES)
+    if more.calls:
+        parts += terminal.calls(run, step.number)
+    for part in parts:
+        # What was written line by line stays so: a terminal may wrap it, a pipe gets it as it was.
+        console.print(part, soft_wrap=True)
 
 
-def _print_changes(console: Console, run: Run, step: Step) -> None:
-    changes = run.changes(step.number)
-    if changes is None:
-        console.print(Text("     (its snapshot is missing)", style="red"))
-    for change in changes or ():
-        console.print(Text(f"     {change.change}: {visible(change.path)} ({size(change.size_after or 0)})", style="bold"))
-        for line in visible(change.text or "").splitlines():
-            console.print(Text(f"     {line}", style=CHANGE_STYLES.get(line[:1], "")))
+def _follow(run: Run, more: More, as_json: bool) -> int:
+    """Show a run while it goes on. An interrupt ends this, and not the run."""
+    console = Console()
+    try:
+        if as_json:
+            for step in follow(run.directory):
+                click.echo(json.dumps(step_object(run, step, **more._asdict())))
+        else:
+            console.print(terminal.identity(run))
+            _print_headings(console)
+            _follow_steps(console, run, more)
+        (run,) = load(run.directory.path)
+        if as_json:
+            click.echo(json.dumps(run_object(run)))
+        else:
+            console.print()
+            console.print(terminal.outcome(run))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0 if run.result else FAILED
 
 
-def _print_files(console: Console, run: Run, step: Step, most: int | None) -> None:
-    entries = run.files(step.number)
-    if entries is None:
-        return
-    lost = run.lost(step.number)
-    console.print(Text(f"Files after the step: {len(entries)}", style="bold"))
-    for path, entry in sorted(entries.items())[:most]:
-        what = size(entry.size) if entry.kind == "file" else f"{entry.kind} to {entry.target}" if entry.target else entry.kind
-        note = ", let go" if path in lost else f", {entry.note}" if entry.note else ""
-        console.print(Text(f"     {visible(path)}  {visible(what + note)}"))
-    if most is not None and len(entries) > most:
-        console.print(Text(f"     and {len(entries) - most} more: --files", style="dim"))
+def _follow_steps(console: Console, run: Run, more: More) -> None:
+    moving = console.is_terminal and not console.is_dumb_terminal
+    with console.status("") if moving else nullcontext() as status:
+        done, since, ended = 0, time.time(), False
+
+        def idle() -> None:
+            assert status is not None
+            status.update(_now(console, run, done, since, grading=ended))
+
+        for step in follow(run.directory, idle=idle if moving else None):
+            _print_step(console, run, step, more, whole=False)
+            done, since, ended = step.number, step.started + step.seconds, step.action.name == "Final Answer"
 
 
-def _print_calls(console: Console, run: Run, step: Step) -> None:
-    for call in run.calls(step.number):
-        console.print(Text(f"--- {call.model} as {call.role}, for {call.purpose}: the prompt", style="bold magenta"))
-        console.print(Text(visible(call.prompt)))
-        console.print(Text("--- its reply" + (f", sent back: {visible(call.rejected)}" if call.rejected else ""), style="bold magenta"))
-        console.print(Text(visible(call.reply)))
+def _now(console: Console, run: Run, done: int, since: float, *, grading: bool) -> Text:
+    """What can be told of the step that is being done: how long, and what its script printed last."""
+    if grading:
+        return Text.assemble("grading ", (duration(max(0.0, time.time() - since)), "cyan"))
+    output = run.directory.output_end(done + 1).rstrip().rsplit("\n", 1)[-1]
+    text = Text.assemble(
+        f"step {done + 1} of at most {run.info.limits.get('steps', '?')} ", (duration(max(0.0, time.time() - since)), "cyan")
+    )
+    text.append(f"  {visible(output)}", style="dim")
+    text.truncate(console.width - 3, overflow="ellipsis")
+    return text

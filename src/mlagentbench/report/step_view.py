@@ -98,7 +98,7 @@ def step_views(run: Run, slug: str, room: Room) -> Iterable[StepView]:
     before = scores.get(0)
     for step in run.steps:
         score = scores.get(step.number)
-        yield _step_view(run, step, slug, room, score, before)
+        yield step_view(run, step, slug, room, score, before)
         before = score or before
 
 
@@ -108,7 +108,17 @@ def shown_path(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _step_view(run: Run, step: Step, slug: str, room: Room, score: StepScore | None, before: StepScore | None) -> StepView:
+def step_view(run: Run, step: Step, slug: str, room: Room, score: StepScore | None, before: StepScore | None) -> StepView:
+    """One step as it is told.
+
+    Args:
+        run: the run.
+        step: the step.
+        slug: the run's part of an anchor.
+        room: how long texts may be.
+        score: of the submission as the step left it; None where it was not graded.
+        before: of the last step before it that was graded.
+    """
     changes, note = _changes(run, step.number)
     split = [
         f"{label} {text.duration(seconds)}"

@@ -22,7 +22,6 @@ was published before is not: each file is flushed to disk before it gets its nam
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import re
 import secrets
@@ -39,6 +38,7 @@ from pydantic import ValidationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
 from mlagentbench.records import ModelCall, Record, Result, Role, RunInfo, Step, Usage
+from mlagentbench.store import lock
 from mlagentbench.store.durable import flush, publish, replace, sweep
 
 OBJECTS = "objects"
@@ -244,6 +244,15 @@ class RunDirectory:
                 raise RunNotFound(f"{self.path} is damaged: it has no step {number}, and has later ones")
         return [_read(paths[number], Step) for number in sorted(paths)]
 
+    def step(self, number: int) -> Step | None:
+        """A published step; None where it is not yet.
+
+        Raises:
+            RunNotFound: it is damaged.
+        """
+        path = self.steps_folder / f"{number:04d}.json"
+        return _read(path, Step) if path.exists() else None
+
     def publish_step(self, step: Step) -> None:
         """Publish a step, whole, with what was asked and printed for it.
 
@@ -297,6 +306,11 @@ class RunDirectory:
         with storage(self.path), (self.steps_folder / f"{step:04d}.{OUTPUT}").open("a", encoding="utf-8") as file:
             file.write(text)
 
+    def output_end(self, step: int, size: int = 1000) -> str:
+        """The end of what scripts of a step have printed so far, at most so many bytes of it."""
+        path = self.steps_folder / f"{step:04d}.{OUTPUT}"
+        return path.read_bytes()[-size:].decode(errors="replace") if path.exists() else ""
+
     def calls(self, step: int) -> list[ModelCall]:
         """What models were asked for a step. A torn last line, of a process that was killed, is left out."""
         path = self.steps_folder / f"{step:04d}.{CALLS}"
@@ -317,6 +331,11 @@ class RunDirectory:
             counts.update(call.role for call in self.calls(step.number))
         return dict(counts)
 
+    @property
+    def held(self) -> bool:
+        """Whether a process works on the run now."""
+        return lock.held(self.path / "lock")
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run, so that no other process works on it. Who holds it already goes on holding it.
@@ -331,10 +350,8 @@ class RunDirectory:
         with storage(self.path):
             file = (self.path / "lock").open("w")
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError(f"another process is working on {self.path}; wait for it, or stop it") from None
+            if not lock.take(file):
+                raise UsageError(f"another process is working on {self.path}; wait for it, or stop it")
             self._held = True
             try:
                 yield

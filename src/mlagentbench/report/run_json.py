@@ -1,0 +1,67 @@
+"""A run and its steps as JSON: the records as they lie on disk, with what is only found beside them."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import JsonValue
+
+from mlagentbench.records import Record, Step
+from mlagentbench.results.load import Run
+
+
+def run_object(run: Run) -> dict[str, JsonValue]:
+    """A run but for its steps: `run.json` as `info`, `result.json` as `result` (null without one), and what is counted over its steps.
+
+    `working` says whether a process works on it now. Times are seconds, costs US dollars.
+    """
+    return {
+        "run": run.name,
+        "log": str(run.directory.path.resolve()),
+        "working": run.directory.held,
+        "info": _plain(run.info),
+        "result": _plain(run.result) if run.result else None,
+        "steps_done": len(run.steps),
+        "seconds": run.seconds,
+        "model_seconds": run.model_seconds,
+        "script_seconds": run.script_seconds,
+        "framework_seconds": run.framework_seconds,
+        "grading_seconds": run.grading_seconds,
+        "usage": _plain(run.usage),
+        "problems": list(run.problems),
+    }
+
+
+def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False, calls: bool = False) -> dict[str, JsonValue]:
+    """A step: its record, its `score` (null where it was not graded), and its `changes` of files (null where a snapshot is missing).
+
+    Args:
+        run: the run.
+        step: the step.
+        diff: whether changes have their unified differences.
+        files: whether all files after the step are listed.
+        calls: whether the prompts and raw replies are given.
+
+    Raises:
+        RunNotFound: a snapshot or the file of calls is damaged.
+    """
+    score = next((score for score in run.scores if score.step == step.number), None)
+    changes = run.changes(step.number)
+    told: dict[str, JsonValue] = {
+        **_plain(step),
+        "score": _plain(score) if score else None,
+        "changes": None if changes is None else [{k: v for k, v in change._asdict().items() if diff or k != "text"} for change in changes],
+        "let_go": list(run.lost(step.number)),
+    }
+    if files:
+        entries = run.files(step.number)
+        told["files"] = None if entries is None else {path: {"kind": entry.kind, "size": entry.size} for path, entry in entries.items()}
+    if calls:
+        told["calls"] = [_plain(call) for call in run.calls(step.number)]
+    return told
+
+
+def _plain(record: Record) -> dict[str, JsonValue]:
+    # By way of its text, which spells what JSON has no number for.
+    plain: dict[str, JsonValue] = json.loads(record.model_dump_json())
+    return plain

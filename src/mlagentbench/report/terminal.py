@@ -1,0 +1,273 @@
+"""A run and its steps in a terminal: what the page tells, as text that Rich can lay out.
+
+Whatever an agent, its model or its files wrote passes through `text.visible`, and is never read as markup: a terminal shows it and obeys
+none of it. Colour is left to the console, which leaves it out of pipes and where NO_COLOR asks for none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mlagentbench.records import Step, StepStatus
+from mlagentbench.report.run_view import run_view
+from mlagentbench.report.step_view import ChangeView, Room, StepView, shown_path, step_view
+from mlagentbench.report.text import MINUS, number, plural, size, visible
+from mlagentbench.results.load import Run
+
+NO_MODEL = "none/none"
+"""The model of an agent that asks none, as Inspect names it."""
+BRIEF = Room(words=400, output=4_000)
+WHOLE = Room(words=10**9, output=10**9)
+FEW_FILES = 20
+"""Files that are listed unless all are asked for."""
+FEW_CHANGES = 3
+"""Changed files that a step's line names."""
+INDENT = 6
+"""Characters before what stands below a step's line."""
+MARKS: Mapping[StepStatus, str] = {"ok": "✓", "error": "✗"}
+MARK_STYLES: Mapping[StepStatus, str] = {"ok": "green", "error": "red"}
+SCORE_STYLES: Mapping[str, str] = {"better": "green", "worse": "red", "invalid": "red", "same": "dim"}
+VERDICT_STYLES: Mapping[str, str] = {"success": "green", "unfinished": "cyan"}
+DIFF_STYLES: Mapping[str, str] = {"add": "green", "del": "red", "hunk": "cyan"}
+
+
+class Told(NamedTuple):
+    """A step with its words."""
+
+    step: Step
+    view: StepView
+
+
+def told(run: Run, step: Step, room: Room = BRIEF) -> Told:
+    """A step of a run with its words."""
+    graded = {score.step: score for score in run.scores}
+    before = [score for number, score in graded.items() if number < step.number]
+    return Told(step, step_view(run, step, "", room, graded.get(step.number), before[-1] if before else None))
+
+
+def identity(run: Run) -> RenderableType:
+    """What a run is: its task, agent and model, in two lines."""
+    view = run_view(run, "", BRIEF)
+    who = f" by {visible(view.agent)}" + (f" with {visible(view.models)}" if view.models != NO_MODEL else "")
+    return Text.assemble((view.task, "bold"), f", {view.variant} variant,", who, (f"\n{view.name}, begun on {view.started}", "dim"))
+
+
+def outcome(run: Run) -> RenderableType:
+    """How a run came out, what it took, and what its flags mean."""
+    view = run_view(run, "", BRIEF)
+    style = VERDICT_STYLES.get(view.kind, "yellow")
+    parts: list[RenderableType] = [
+        Text(visible(view.title), style=f"bold {style}"),
+        Text(visible(view.lede if run.result else _state(run))),
+    ]
+    if view.reason:
+        parts.append(Text(f"Reason: {visible(view.reason)}", style=style))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(style="dim", overflow="fold")
+    for figure in view.figures:
+        note = "; ".join(share.label for share in view.shares) if figure.label == "Time" else figure.note
+        table.add_row(figure.label.lower(), visible(figure.value), visible(note))
+    parts += [Text(), table]
+    if view.final_answer:
+        answer = " ".join((view.final_answer.head + (" … " if view.final_answer.left_out else "") + view.final_answer.tail).split())
+        parts += [Text(), Text.assemble(("Final answer: ", "bold"), visible(answer))]
+    for flag in view.flags:
+        parts += [Text(), Text.assemble((f"{flag.title}: ", "bold yellow"), (flag.meaning, "yellow"))]
+    parts += [Text(visible(problem), style="red") for problem in view.problems]
+    return Group(*parts)
+
+
+def _state(run: Run) -> str:
+    """Of a run without a result: whether anything still works on it, and what to do."""
+    path = shown_path(run.directory.path)
+    if run.directory.held:
+        return f"A process is working on it. Each step as it is done: mlab show {path} --follow"
+    return f"No process is working on it: it was stopped before it ended. To go on with it: mlab resume {path}"
+
+
+def headings(width: int) -> Text:
+    """The headings of steps' lines, for a terminal so many characters wide."""
+    line = _line(_Cells(number="", mark="", action="step", gist="", time="time", tokens="tokens", score="score"), width)
+    line.stylize("dim")
+    return line
+
+
+def step_lines(run: Run, shown: Told, width: int) -> RenderableType:
+    """A step in a few lines: what was done and to what, its time, tokens and score; the thought; the observation; the files changed.
+
+    Args:
+        run: the run.
+        shown: the step.
+        width: of the terminal, in characters.
+    """
+    step, view = shown
+    mark = MARKS.get(step.status, "!")
+    cells = _Cells(str(step.number), mark, view.action, view.gist, view.seconds, view.tokens, _score(run, shown))
+    first = _line(cells, width)
+    style = MARK_STYLES.get(step.status, "yellow")
+    first.stylize("dim", 0, 4)
+    first.stylize(style, 5, 6)
+    first.stylize("bold", 7, 7 + len(view.action))
+    if view.score:
+        first.stylize(SCORE_STYLES[view.score_kind], len(first) - cell_len(cells.score))
+    below: list[Text] = []
+    if view.thought:
+        below.append(Text(view.thought, style="italic"))
+    if step.status != "ok":
+        below.append(Text(f"{view.status_words}: {_gist_of(step)}", style=style))
+    elif (gist := _gist_of(step)) and (step.action.name == "Execute Script" or not view.changes):
+        below.append(Text(gist, style="dim"))
+    if step.malformed:
+        below.append(Text(f"{plural(step.malformed, 'reply')} before it without an action", style="yellow"))
+    if files := _files(run, view):
+        below.append(Text(files, style="cyan"))
+    lines = [first]
+    for text in below:
+        line = Text(" " * INDENT).append_text(Text(visible(" ".join(text.plain.split())), style=text.style))
+        lines.append(line)
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+        line.no_wrap = True
+    return Group(*lines)
+
+
+def step_whole(run: Run, shown: Told) -> Iterator[Text]:
+    """A step with all that it said, was given and was shown."""
+    step, view = shown
+    style = MARK_STYLES.get(step.status, "yellow")
+    yield Text.assemble((f"Step {step.number}: {visible(view.action)}", "bold"), "  ", (view.status_words, style))
+    split = f" ({view.split})" if view.split else ""
+    yield Text(f"{view.seconds}{split}; {view.calls}", style="dim")
+    if view.score:
+        note = f" ({view.score_note})" if view.score_note else ""
+        yield Text(f"The submission as it left it: {view.score}{visible(note)}", style=SCORE_STYLES[view.score_kind])
+    for rejected in view.rejected:
+        yield Text(f"\nA reply before it was sent back: {visible(rejected.name)}", style="yellow")
+        yield Text(visible(rejected.text.head), style="dim")
+    for entry, text in step.entries.items():
+        yield Text.assemble(("\n" + visible(entry) + ": ", "bold"), visible(text.strip()))
+    for name, value in step.action.arguments.items():
+        given = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield Text.assemble((f"\n{visible(name)}:" + ("\n" if "\n" in given else " "), "bold"), visible(given))
+    yield Text("\nObservation:", style="bold")
+    yield Text(visible(step.observation), style="red" if step.status != "ok" else "")
+    if line := _files(run, view, most=FEW_FILES):
+        yield Text(f"\nFiles: {visible(line)}", style="cyan")
+
+
+def changes(view: StepView) -> Iterator[Text]:
+    """What a step changed in the files, as differences."""
+    for change in view.changes:
+        note = f" ({change.note})" if change.note else ""
+        yield Text(f"{change.what}: {visible(change.path)}{note}", style="bold")
+        for part in change.parts:
+            yield Text(visible(part.text.removesuffix("\n")), style=DIFF_STYLES.get(part.kind, ""))
+        if change.left_out:
+            yield Text(f"{change.left_out:,} characters more", style="dim")
+    if view.changes_note:
+        yield Text(view.changes_note, style="dim" if view.changes else "red")
+
+
+def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
+    """The files as they were after a step.
+
+    Args:
+        run: the run.
+        step: the step's number.
+        most: how many are listed; None for all.
+    """
+    entries = run.files(step)
+    if entries is None:
+        return
+    lost = run.lost(step)
+    yield Text(f"Files after the step: {len(entries)}", style="bold")
+    for path, entry in sorted(entries.items())[:most]:
+        what = size(entry.size) if entry.kind == "file" else f"{entry.kind} to {entry.target}" if entry.target else entry.kind
+        note = ", let go" if path in lost else f", {entry.note}" if entry.note else ""
+        yield Text(f"  {visible(path)}  {visible(what + note)}")
+    if most is not None and len(entries) > most:
+        yield Text(f"  and {len(entries) - most} more: --files", style="dim")
+
+
+def calls(run: Run, step: int) -> Iterator[Text]:
+    """The prompts and raw replies of a step.
+
+    Raises:
+        RunNotFound: the file of calls is damaged.
+    """
+    for call in run.calls(step):
+        yield Text(f"--- {visible(call.model)} as {call.role}, for {visible(call.purpose)}: the prompt", style="bold magenta")
+        yield Text(visible(call.prompt))
+        yield Text("--- its reply" + (f", sent back: {visible(call.rejected)}" if call.rejected else ""), style="bold magenta")
+        yield Text(visible(call.reply))
+
+
+class _Cells(NamedTuple):
+    """What stands in a step's line."""
+
+    number: str
+    mark: str
+    action: str
+    gist: str
+    time: str
+    tokens: str
+    score: str
+
+
+ACTION, TIME, TOKENS, SCORE = 21, 12, 9, 15
+"""Widths of a step's line, in characters; what an action was about has the rest."""
+
+
+def _line(cells: _Cells, width: int) -> Text:
+    gist = max(0, width - INDENT - 2 - ACTION - TIME - TOKENS - SCORE)
+    action = visible(" ".join(cells.action.split()))
+    about = Text(visible(cells.gist))
+    about.truncate(gist, overflow="ellipsis", pad=True)
+    named = f"{set_cell_size(action, ACTION)} {about.plain}"
+    right = f"{cells.time:>{TIME}}{cells.tokens:>{TOKENS}}{cells.score:>{SCORE}}"
+    return Text(f"{cells.number:>4} {cells.mark or ' '} {named}{right}")
+
+
+def _score(run: Run, shown: Told) -> str:
+    """A step's score so that it fits: without its unit where that is long."""
+    if shown.view.score_kind == "invalid":
+        return "no score"
+    if cell_len(shown.view.score) < SCORE:
+        return shown.view.score
+    return next((number(score.value) for score in run.scores if score.step == shown.step.number and score.value is not None), "")
+
+
+def _gist_of(step: Step) -> str:
+    """The line of an observation that says most in a glance: a script's or an error's last, else the first."""
+    lines = [line for line in step.observation.splitlines() if line.strip()]
+    if not lines or step.action.name == "Final Answer":
+        return ""
+    return lines[-1] if step.action.name == "Execute Script" or step.status != "ok" else lines[0]
+
+
+def _files(run: Run, view: StepView, most: int = FEW_CHANGES) -> str:
+    """The files that a step changed, in a line; and those whose contents were let go."""
+    parts = [_changed(change) for change in view.changes[:most]]
+    more = len(view.changes) - most
+    parts += [f"and {more} more"] if more > 0 else []
+    parts += [view.changes_note] if view.changes_note and more <= 0 else []
+    lost = run.lost(view.number)
+    return "; ".join([", ".join(parts)] * bool(parts) + [_lost(lost)] * bool(lost))
+
+
+def _lost(paths: Iterable[str]) -> str:
+    return f"let go: {', '.join(paths)}"
+
+
+def _changed(change: ChangeView) -> str:
+    lines = f" +{change.added} {MINUS}{change.removed}" if change.what == "changed" and (change.added or change.removed) else ""
+    return f"{change.what} {change.path}{lines}"

@@ -1,0 +1,193 @@
+"""`mlab show`: a run as its user meets it, while it goes on, when it is over, and when it was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.store.run_directory import RunDirectory
+from tests.cli.test_cli import END, LIST, complaint, mlab, script
+from tests.example_runs import ExampleStep, write_run
+from tests.support import reply
+
+COLOUR = re.compile(r"\x1b\[(\d+;)*3[0-7][;m]")
+HOSTILE = "\x1b]0;owned\x07 [bold red]not markup[/] \x1b[31mred\u202eback"
+SLOW = "import time\nfor epoch in range({}):\n    print('epoch', epoch, flush=True)\n    time.sleep(0.25)\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return write_run(tmp_path / "logs", cost=0.01)
+
+
+def test_a_run_is_told_as_on_the_page(run: RunDirectory) -> None:
+    shown = mlab("show", run.path, environment={"COLUMNS": "80"}).stdout
+    assert "Success: 363 times faster" in shown
+    assert "3.03 ms against 1.10 s for the starter" in shown
+    assert "scripted model: The model's replies were written beforehand" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines()), "nothing is broken at 80 columns"
+    edit = shown[shown.index("   4 ✓ Edit Script (AI)") : shown.index("   5 ✗")]
+    assert "no score" in edit and "changed train.py +" in edit
+    failed = shown[shown.index("   5 ✗ Execute Script") : shown.index("   6 ✓")]
+    assert "failed: exit status 1" in failed
+    assert "1 reply before it without an action" in shown[shown.index("   6 ✓") : shown.index("   7 ✓")]
+
+
+def test_a_pipe_gets_no_colour_and_a_terminal_does_unless_asked_not_to(run: RunDirectory) -> None:
+    assert "\x1b" not in mlab("show", run.path).stdout
+    assert COLOUR.search(on_a_terminal("show", str(run.path), TERM="xterm-256color"))
+    assert not COLOUR.search(on_a_terminal("show", str(run.path), TERM="xterm-256color", NO_COLOR="1"))
+
+
+def test_what_an_agent_wrote_is_shown_and_does_nothing(tmp_path: Path) -> None:
+    step = ExampleStep(
+        HOSTILE, {HOSTILE: HOSTILE}, HOSTILE, HOSTILE, files={"\x1b[2Jname.txt": "\x1b[31m\n"}, status="error", reason=HOSTILE
+    )
+    run = write_run(tmp_path / "logs", steps=[step], ended="agent_error", verdict="no_submission", reason=HOSTILE)
+    for options in ((), ("--step", "1", "--diff", "--files", "--calls")):
+        shown = mlab("show", run.path, *options).stdout
+        assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+        assert "[bold red]not markup[/]" in shown
+        assert "␛[2Jname.txt" in shown
+    assert json.loads(mlab("show", run.path, "--json").stdout)["steps"][0]["observation"] == HOSTILE
+
+
+def test_a_step_is_shown_whole(run: RunDirectory) -> None:
+    whole = mlab("show", run.path, "--step", "6", "--diff").stdout
+    assert "Thought: The weights have to be transposed" in whole
+    assert "edit_instruction: Transpose the weights: they are (out_channels, patch), the product needs (patch, out_channels)." in whole
+    assert "A reply before it was sent back: Your reply holds no Action. Name one." in whole
+    assert "The submission as it left it: 3.03 ms (+99.7 %)" in whole
+    assert "\n+        out = patches @ self.weights.reshape(self.out_channels, -1).T + self.biases\n" in whole
+
+
+def test_a_run_is_one_json_object(run: RunDirectory) -> None:
+    told = json.loads(mlab("show", run.path, "--json").stdout)
+    assert (told["run"], told["working"], told["info"]["task"]) == (run.name, False, "vectorization")
+    assert told["result"]["success"] is True
+    assert [step["number"] for step in told["steps"]] == list(range(1, 9))
+    assert told["steps"][5]["score"]["value"] == 0.00303
+    assert told["steps"][5]["changes"] == [{"path": "train.py", "change": "changed", "size_before": 646, "size_after": 648}]
+    one = json.loads(mlab("show", run.path, "--json", "--step", "6", "--calls", "--diff", "--files").stdout)
+    (step,) = one["steps"]
+    assert step["calls"][0]["rejected"] == "Your reply holds no Action. Name one."
+    assert "+        out" in step["changes"][0]["text"]
+    assert set(step["files"]) == {"train.py", "submission.csv"}
+
+
+def test_a_log_directory_with_one_run_is_that_run_and_with_several_is_told_what_to_do(run: RunDirectory) -> None:
+    logs = run.path.parent
+    assert run.name in mlab("show", logs).stdout
+    write_run(logs, "20260131-111500-vectorization-research-5b7c")
+    told = complaint(mlab("show", logs))
+    assert "holds 2 runs; name one, such as the newest: mlab show" in told and "5b7c" in told
+
+
+def test_a_run_is_followed_until_it_is_graded(tmp_path: Path) -> None:
+    with going_on(tmp_path, epochs=8) as (_, directory):
+        before = len(directory.steps())
+        # Two at once: one that people read, of the log directory, whose only run in progress is meant; and one that programs read.
+        people = start("show", directory.path.parent, "--follow")
+        programs = start("show", directory.path, "--follow", "--json")
+        told, lines = people.communicate(timeout=60)[0], programs.communicate(timeout=60)[0].splitlines()
+    assert (people.returncode, programs.returncode) == (0, 0)
+    assert before < 3, "the run went on meanwhile"
+    at = [
+        told.index(words) for words in ("   1 ✓ List Files", "   2 ✓ Write File", "   3 ✓ Execute Script", "epoch 7", "   4 ✓ Final Answer")
+    ]
+    assert at == sorted(at)
+    assert "No submission" in told[at[-1] :], "how it came out stands below"
+    steps, last = [json.loads(line) for line in lines[:-1]], json.loads(lines[-1])
+    assert [(step["number"], step["action"]["name"]) for step in steps] == [
+        (number, step.action.name) for number, step in enumerate(directory.steps(), 1)
+    ]
+    assert last["result"]["outcome"]["verdict"] == "no_submission"
+    over = mlab("show", directory.path, "--follow")
+    assert over.returncode == 0 and "   4 ✓ Final Answer" in over.stdout, "a run that is over is shown all the same"
+
+
+def test_following_ends_when_the_run_is_killed_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with going_on(tmp_path, epochs=200) as (process, directory):
+        watching, programs = start("show", directory.path, "--follow"), start("show", directory.path, "--follow", "--json")
+        assert wait_for(watching, "Write File")
+        interrupted = start("show", directory.path, "--follow")
+        assert wait_for(interrupted, "Write File")
+        interrupted.send_signal(signal.SIGINT)
+        rest, complaints = interrupted.communicate(timeout=10)
+        assert (interrupted.returncode, complaints) == (130, "") and "Traceback" not in rest
+        assert directory.held, "the run goes on"
+        process.kill()
+        process.wait()
+        told = watching.communicate(timeout=30)[0]
+        assert watching.returncode == 3
+        assert "No process is working on it" in told and f"mlab resume {directory.path}" in " ".join(told.split())
+        last = json.loads(programs.communicate(timeout=30)[0].splitlines()[-1])
+        assert (last["working"], last["result"], programs.returncode) == (False, None, 3)
+
+
+def test_one_step_cannot_be_followed(run: RunDirectory) -> None:
+    assert "leave --step out" in complaint(mlab("show", run.path, "--follow", "--step", "1"))
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "mlagentbench", *map(str, arguments)]
+    environment = {**os.environ, "COLUMNS": "120", "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def wait_for(process: subprocess.Popen[str], words: str) -> bool:
+    """Read what a process prints until a line has some words; the rest is for `communicate`."""
+    assert process.stdout is not None
+    return any(words in line for line in iter(process.stdout.readline, ""))
+
+
+@contextmanager
+def going_on(tmp_path: Path, epochs: int) -> Iterator[tuple[subprocess.Popen[bytes], RunDirectory]]:
+    """A run whose third step takes a while, from when its second is done."""
+    write = reply("Write File", json.dumps({"file_name": "slow.py", "content": SLOW.format(epochs)}))
+    model = script(tmp_path / "slow.yaml", LIST, write, reply("Execute Script", '{"script_name": "slow.py"}'), END)
+    logs = tmp_path / "runs"
+    options = ("--variant", "mini", "--baseline", "none", "--no-score-steps", "--log-dir", str(logs))
+    command = [sys.executable, "-m", "mlagentbench", "run", "ladder-2", "--model", model, *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        for _ in range(600):
+            if found := list(logs.glob("*/steps/0002.json")):
+                break
+            assert process.poll() is None, "the run ended before it began"
+            time.sleep(0.1)
+        yield process, RunDirectory(found[0].parents[1])
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "mlagentbench", *arguments]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "100", **environment})
+    os.close(theirs)
+    parts = []
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the terminal's other end was closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    process.wait(timeout=30)
+    os.close(ours)
+    return b"".join(parts).decode()
