@@ -105,3 +105,11 @@ def test_how_many_runs_tell_two_rates_apart() -> None:
     assert statistics.runs_to_tell_apart(0.5, 0.25) == 58
     assert statistics.runs_to_tell_apart(0.0, 1.0) == math.ceil((1.959963984540054 * math.sqrt(0.5)) ** 2)
     assert statistics.runs_to_tell_apart(0.3, 0.3) is None
+
+
+def test_several_tests_at_once_are_adjusted_for_one_another() -> None:
+    # Holm: 0.01 * 4; 0.02 * 3; 0.03 * 2, which is no smaller than the one before; 0.9 * 1.
+    assert statistics.adjusted([0.03, 0.01, 0.9, 0.02]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
+    assert statistics.adjusted([0.4, 0.6]) == pytest.approx([0.8, 0.8])
+    assert statistics.adjusted([0.7, 0.8]) == [1.0, 1.0]
+    assert statistics.adjusted([]) == []

@@ -63,6 +63,8 @@ class Group(NamedTuple):
     tasks."""
     improvement: Interval | None
     """The mean over tasks of their average improvements, with a bootstrap interval; tasks without a valid submission are left out."""
+    left_out: tuple[str, ...] = ()
+    """Tasks of which no run counts."""
 
 
 def comparisons(by_column: Mapping[str, Column]) -> list[Comparison]:
@@ -157,6 +159,7 @@ def _group(name: str, column: Column) -> Group:
         pooled=statistics.success_rate(successes, runs) if runs else None,
         mean=statistics.mean(list(rates.values())),
         improvement=statistics.mean(list(_improvements(column).values())),
+        left_out=tuple(task for task in column if task not in rates),
     )
 
 

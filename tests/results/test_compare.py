@@ -1,0 +1,155 @@
+"""Agents and models compared, and groups of tasks, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from mlagentbench.results.cells import Cell, Conditions, Trial
+from mlagentbench.results.compare import (
+    AFTER,
+    BEFORE,
+    UNKNOWN_CATEGORY,
+    UNKNOWN_CUTOFF,
+    UNKNOWN_DATE,
+    Comparison,
+    by_category,
+    by_cutoff,
+    compare,
+    comparisons,
+    overall,
+)
+
+
+def won(improvement: float = 0.5) -> Trial:
+    return Trial("final_answer", "success", True, improvement)
+
+
+def lost(improvement: float | None = None) -> Trial:
+    return Trial("final_answer", "invalid_submission" if improvement is None else "no_improvement", False, improvement)
+
+
+def broken(how: str = "infrastructure") -> Trial:
+    return Trial(how, "ungraded", False, None)
+
+
+def column(model: str = "a/model", category: str = "", published: datetime.date | None = None, **tasks: list[Trial]) -> dict[str, Cell]:
+    return {
+        task: Cell(Conditions(task, "full", "research", model, "bubblewrap", "a machine"), tuple(trials), category, published)
+        for task, trials in tasks.items()
+    }
+
+
+def test_two_columns_are_compared_over_the_tasks_that_both_have_runs_of() -> None:
+    one = column(a=[won(), won(), won(), lost()], b=[won(), lost(0.0)], c=[lost()], only_one=[won()], failed=[won()])
+    other = column(a=[won(), lost(), lost(), lost()], b=[lost(0.2), lost()], c=[lost()], failed=[broken(), broken("cancelled"), broken()])
+
+    found = compare("one", one, "other", other)
+
+    # a: 3/4 against 1/4, b: 1/2 against 0, c: 0 against 0.
+    assert found.tasks == ("a", "b", "c")
+    assert (found.first_rate, found.second_rate) == (pytest.approx(1.25 / 3), pytest.approx(0.25 / 3))
+    assert found.success is not None and found.success.tasks == 3
+    assert found.success.mean.value == pytest.approx(1 / 3)
+    assert round(found.success.mean.low, 9) >= 0 and round(found.success.mean.high, 9) <= 0.5
+    # Of the 8 ways to flip the signs of 1/2, 1/2 and 0, four give a mean as far from 0.
+    assert found.p == found.success.p == 0.5
+    assert (found.first_runs, found.second_runs) == (7, 7)
+    assert found.left_out == {"only_one": "other has no run of it", "failed": "other has none that counts (infrastructure 2, cancelled 1)"}
+
+
+def test_improvements_are_compared_where_both_have_a_valid_submission() -> None:
+    found = compare("one", column(a=[won(0.6), lost(0.2)], b=[won(0.5)]), "other", column(a=[lost(0.1), lost()], b=[lost()]))
+
+    # a: (0.6 + 0.2) / 2 less 0.1.
+    assert found.improvement is not None
+    assert found.improvement.tasks == 1 and found.improvement.mean.value == pytest.approx(0.3)
+    assert found.improvement_left_out == ("b",)
+    assert found.success is not None and found.success.tasks == 2
+
+
+def test_how_many_runs_would_tell_them_apart() -> None:
+    one, other = column(a=[won(), won(), lost()]), column(a=[won(), lost(), lost()])
+
+    # Two thirds against a third: (1.95996 * sqrt(2 * 1/2 * 1/2) + 0.84162 * sqrt(4/9))^2 / (1/3)^2 = 34.1, by Fleiss, Levin and Paik.
+    assert compare("one", one, "other", other).runs_needed == 35
+    assert compare("one", one, "the same", one).runs_needed is None
+
+
+def test_columns_that_share_no_task_say_so() -> None:
+    found = compare("one", column(a=[won()]), "other", column(b=[won()]))
+
+    assert (found.success, found.improvement, found.p, found.runs_needed) == (None, None, None, None)
+    assert (found.tasks, found.first_rate, found.first_runs) == ((), None, 0)
+    assert found.left_out == {"a": "other has no run of it", "b": "one has no run of it"}
+
+
+def test_all_pairs_are_compared_and_their_p_adjusted_for_one_another() -> None:
+    high = column(**{f"t{n}": [won(), won()] for n in range(6)})
+    middle = column(**{f"t{n}": [won(), lost()] for n in range(6)})
+    low = column(**{f"t{n}": [lost(), lost()] for n in range(6)})
+
+    found = comparisons({"high": high, "middle": middle, "low": low, "elsewhere": column(z=[won()])})
+
+    pairs = [("high", "middle"), ("high", "low"), ("high", "elsewhere"), ("middle", "low"), ("middle", "elsewhere"), ("low", "elsewhere")]
+    assert [(comparison.first, comparison.second) for comparison in found] == pairs
+
+    # Each alone: 2 of 2^6 ways to flip the signs of six equal differences. Of the six pairs, three share tasks.
+    def p(comparison: Comparison) -> float | None:
+        return None if comparison.success is None else comparison.success.p
+
+    assert [p(comparison) for comparison in found] == [2 / 64, 2 / 64, None, 2 / 64, None, None]
+    assert [comparison.p for comparison in found] == pytest.approx([6 / 64, 6 / 64, None, 6 / 64, None, None])
+
+
+def test_categories_are_pooled_over_runs_and_averaged_over_tasks() -> None:
+    tasks = column(category="classic Kaggle", a=[won(0.2)] * 3 + [lost()], b=[lost(0.0)])
+    tasks |= column(category="canonical", c=[won(1.0), broken()])
+    tasks |= column(d=[lost()], e=[broken()])
+
+    kaggle, canonical, unknown = by_category(tasks)
+
+    assert (kaggle.name, kaggle.tasks, kaggle.runs) == ("classic Kaggle", ("a", "b"), 5)
+    # Over runs 3 of 5, Wilson's interval by hand; over tasks (3/4 + 0) / 2.
+    assert kaggle.pooled == pytest.approx((0.6, 0.230724, 0.882379), abs=1e-5)
+    assert kaggle.mean is not None and kaggle.mean == pytest.approx((0.375, 0.0, 0.75))
+    assert kaggle.improvement is not None and kaggle.improvement.value == pytest.approx((0.2 + 0.0) / 2)
+    assert (canonical.name, canonical.runs, canonical.pooled and canonical.pooled.value) == ("canonical", 1, 1.0)
+    assert (unknown.name, unknown.tasks, unknown.runs, unknown.improvement) == (UNKNOWN_CATEGORY, ("d",), 1, None)
+    assert unknown.left_out == ("e",)
+
+
+def test_a_group_without_runs_that_count_has_no_rate() -> None:
+    [group] = by_category(column(category="canonical", a=[broken()]))
+
+    assert (group.tasks, group.runs, group.pooled, group.mean, group.improvement) == ((), 0, None, None, None)
+
+
+def test_tasks_are_grouped_by_their_models_cutoff() -> None:
+    day = datetime.date(2023, 9, 1)
+    tasks = column(published=day, on_the_day=[won()]) | column(published=datetime.date(2021, 1, 1), before=[won(), lost()])
+    tasks |= column(published=datetime.date(2023, 9, 2), after=[lost()]) | column(nobody_knows=[won()])
+
+    groups = {group.name: group for group in by_cutoff(tasks, {"a/model": day})}
+
+    assert list(groups) == [BEFORE, AFTER, UNKNOWN_DATE]
+    assert groups[BEFORE].tasks == ("on_the_day", "before") and groups[BEFORE].runs == 3
+    assert groups[BEFORE].pooled is not None and groups[BEFORE].pooled.value == pytest.approx(2 / 3)
+    assert groups[BEFORE].mean is not None and groups[BEFORE].mean.value == pytest.approx(3 / 4)
+    assert groups[AFTER].tasks == ("after",) and groups[UNKNOWN_DATE].tasks == ("nobody_knows",)
+
+
+@pytest.mark.parametrize("cutoffs", [{}, {"another/model": datetime.date(2023, 9, 1)}, {"a/model": None}])
+def test_without_a_cutoff_no_task_is_before_or_after(cutoffs: dict[str, datetime.date | None]) -> None:
+    [group] = by_cutoff(column(published=datetime.date(2021, 1, 1), a=[won()]), cutoffs)
+
+    assert group.name == UNKNOWN_CUTOFF
+
+
+def test_all_tasks_together() -> None:
+    found = overall(column(a=[won(), lost()], b=[won()]))
+
+    assert (found.tasks, found.runs) == (("a", "b"), 3)
+    assert found.pooled is not None and found.pooled.value == pytest.approx(2 / 3)
+    assert found.mean is not None and found.mean.value == pytest.approx(3 / 4)

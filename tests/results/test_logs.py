@@ -1,0 +1,59 @@
+"""`mlagentbench.load`: what a notebook starts from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mlagentbench
+from mlagentbench.errors import RunNotFound
+from mlagentbench.results.logs import Logs
+from tests.example_runs import vectorization_steps, write_run
+
+
+def test_a_log_directory_is_loaded_whole(tmp_path: Path) -> None:
+    write_run(tmp_path, "a", started=1.0)
+    write_run(tmp_path, "b", started=2.0, models={"agent": "scripted/other.yaml"})
+    write_run(tmp_path, "c", started=3.0, steps=vectorization_steps()[:2], finished=False)
+    (write_run(tmp_path, "d").path / "run.json").write_text("{")
+
+    logs = mlagentbench.load(tmp_path)
+
+    assert [run.name for run in logs.runs] == ["a", "b", "c"]
+    assert len(logs.unreadable) == 1 and "d/run.json" in logs.unreadable[0]
+    assert logs.frame().height == 3 and logs.steps_frame().height == 18
+    assert [len(cell.trials) for cell in logs.cells()] == [2, 1]
+    assert list(logs.columns()) == ["research (context_steps 3), scripted/demo.yaml", "research (context_steps 3), scripted/other.yaml"]
+    [comparison] = logs.comparisons()
+    assert comparison.tasks == ("vectorization",) and comparison.success is not None and comparison.success.mean.value == 0
+
+
+def test_a_path_may_be_text_and_one_runs_directory(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, "a")
+
+    assert [run.name for run in mlagentbench.load(str(directory.path)).runs] == ["a"]
+
+
+def test_a_log_directory_without_runs_gives_empty_results(tmp_path: Path) -> None:
+    logs = mlagentbench.load(tmp_path)
+
+    assert logs == Logs(())
+    assert logs.frame().is_empty() and logs.steps_frame().is_empty()
+    assert (logs.cells(), dict(logs.columns()), logs.comparisons()) == ([], {}, [])
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound, match="there are no runs"):
+        mlagentbench.load(tmp_path / "nowhere")
+
+
+def test_importing_the_package_imports_nothing_but_the_standard_library() -> None:
+    code = "import sys; before = set(sys.modules); import mlagentbench; mlagentbench.load; print(*set(sys.modules) - before)"
+
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    names = set(finished.stdout.split())
+    assert {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names} == {"mlagentbench"}
