@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlagentbench.records import Action, Baseline, ModelCall, Outcome, Result, RunInfo, Score, Step, StepScore, Usage
+from mlagentbench.records import Action, Baseline, Inner, ModelCall, Outcome, Result, RunInfo, Score, Step, StepScore, Usage
 from mlagentbench.results.counts import THRESHOLDS, Best, counts, debugging_streak
 from mlagentbench.results.load import Run, load
 from mlagentbench.store.run_directory import RunDirectory
@@ -195,6 +195,16 @@ def test_executions_are_steps_in_which_a_script_ran(tmp_path: Path) -> None:
     assert found.debugging_streak == 3, "the three with two edits between them, not the two at the end"
     assert found.edits == 4
     assert found.failed_actions == 7
+
+
+def test_an_imported_run_tells_only_what_its_actions_did(tmp_path: Path) -> None:
+    """Its log has neither exit codes nor the time of scripts."""
+    execute = did("Execute Script", "error", inside=(Inner(did="run", what="train.py"),))
+    edit = did("Edit Script (AI)", inside=(Inner(did="read", what="train.py"), Inner(did="write", what="train.py")))
+
+    found = counts(a_run(tmp_path, [execute, edit, execute, edit]))
+
+    assert (found.executions, found.failed_executions, found.debugging_streak, found.edits) == (2, 2, 2, 2)
 
 
 def test_a_streak_needs_failures() -> None:

@@ -155,7 +155,7 @@ def counts(run: Run) -> Counts:
 
 def executed(step: Step) -> bool:
     """Whether a script ran in a step. One that was refused, such as a script that is not there, did not."""
-    return "exit_code" in step.details or step.script_seconds > 0
+    return "exit_code" in step.details or step.script_seconds > 0 or any(inner.did == "run" for inner in step.inside)
 
 
 def debugging_streak(executions: Iterable[Step]) -> int:
