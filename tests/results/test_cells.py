@@ -134,6 +134,7 @@ def test_an_agent_is_told_with_all_that_sets_it_apart() -> None:
             "model_options": {"reasoning": "high"},
             "experience": given,
             "imported": Imported(folder="logs", digest="0"),
+            "parent": "another-run/3",
         }
     )
-    assert agent_words(other) == "research (research_log true, reasoning high, with experience 3f9a41c0, imported)"
+    assert agent_words(other) == "research (research_log true, reasoning high, with experience 3f9a41c0, imported, forked)"

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -73,7 +74,7 @@ class Conditions(NamedTuple):
     task: str
     variant: str
     agent: str
-    """With its options and its models', its other models, whether it was given experience, and whether its runs were imported."""
+    """With its options and its models', its other models, whether it was given experience, and whether its runs were imported or forked."""
     model: str
     isolation: str
     hardware: str
@@ -107,17 +108,17 @@ class Cell:
         """How many of the counted runs are a success."""
         return sum(trial.success for trial in self.counted)
 
-    @property
+    @cached_property
     def rate(self) -> Interval | None:
         """The success rate, 0 to 1, with Wilson's interval; None where no run counts."""
         return _rate([trial.success for trial in self.counted])
 
-    @property
+    @cached_property
     def best_rate(self) -> Interval | None:
         """The same at each run's best step; None where no step but the last was graded in one of them."""
         return _rate([trial.best_success for trial in self.counted])
 
-    @property
+    @cached_property
     def calibrated_rate(self) -> Interval | None:
         """The same by the noise-calibrated rule; None where a valid submission was compared with a baseline without a spread."""
         return _rate([trial.clears_noise for trial in self.counted])
@@ -127,7 +128,7 @@ class Cell:
         """Of the valid submissions, relative to the baseline."""
         return [trial.improvement for trial in self.counted if trial.improvement is not None]
 
-    @property
+    @cached_property
     def improvement(self) -> Interval | None:
         """Their mean with a bootstrap interval; None where there is none."""
         return statistics.mean(self.improvements)
@@ -196,7 +197,10 @@ def trial_of(found: Counts) -> Trial:
 
 
 def agent_words(info: RunInfo) -> str:
-    """An agent with what sets it apart from others of its name: `research (fast openai/gpt-4o-mini, research_log true)`."""
+    """An agent with what sets it apart from others of its name: `research (fast openai/gpt-4o-mini, research_log true)`.
+
+    A run that was forked is no independent try: it shares its first steps with another.
+    """
     others: tuple[Role, ...] = ("fast", "editor")
     apart = [f"{role} {info.models[role]}" for role in others if info.models.get(role, info.models["agent"]) != info.models["agent"]]
     for options in (info.agent_options, info.model_options):
@@ -205,6 +209,8 @@ def agent_words(info: RunInfo) -> str:
         apart.append(f"with experience {info.experience.digest[:8]}")
     if info.imported is not None:
         apart.append("imported")
+    if info.parent is not None:
+        apart.append("forked")
     return f"{info.agent} ({', '.join(apart)})" if apart else info.agent
 
 
