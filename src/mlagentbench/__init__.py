@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["load"]
 
 
-def load(logs: str | Path) -> Logs:
-    """Read every run at a path: a log directory, or one run's directory.
+def load(*logs: str | Path) -> Logs:
+    """Read every run at some paths, each a log directory or one run's directory.
 
     Raises:
         RunNotFound: there is no such directory.
@@ -28,4 +28,4 @@ def load(logs: str | Path) -> Logs:
     # Importing the package imports nothing: records and statistics come with the first call.
     from mlagentbench.results.logs import load
 
-    return load(logs)
+    return load(*logs)

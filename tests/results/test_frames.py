@@ -21,7 +21,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_a_row_with_everything_that_is_counted(logs: Path) -> None:
-    write_run(logs, category="code improvement", published=datetime.date(2023, 9, 1), cost=0.25)
+    write_run(logs, category="code improvement", published=datetime.date(2023, 9, 1), cost=0.25, flags=("scripted_model", "paper_baseline"))
 
     frame = runs_frame(load(logs))
 
@@ -31,7 +31,12 @@ def test_a_run_is_a_row_with_everything_that_is_counted(logs: Path) -> None:
     assert (row["category"], row["published"]) == ("code improvement", datetime.date(2023, 9, 1))
     assert (row["agent"], row["agent_with_options"], row["model"]) == ("research", "research (context_steps 3)", "scripted/demo.yaml")
     assert row["started"] == datetime.datetime(2026, 1, 31, 10, 15, tzinfo=datetime.UTC)
-    assert (row["ended"], row["verdict"], row["counted"], row["flags"]) == ("final_answer", "success", True, ["scripted_model"])
+    assert (row["ended"], row["verdict"], row["counted"], row["flags"]) == (
+        "final_answer",
+        "success",
+        True,
+        "scripted_model paper_baseline",
+    )
     assert (row["baseline"], row["baseline_source"], row["score"], row["success"]) == (1.1, "side_by_side", 0.00303, True)
     assert (row["best_step"], row["best_score"]) == (6, 0.00303)
     assert row["best_improvement"] == row["improvement"] == pytest.approx((1.1 - 0.00303) / 1.1)

@@ -37,6 +37,28 @@ def test_a_path_may_be_text_and_one_runs_directory(tmp_path: Path) -> None:
     assert [run.name for run in mlagentbench.load(str(directory.path)).runs] == ["a"]
 
 
+def test_several_log_directories_are_loaded_together_each_run_once(tmp_path: Path) -> None:
+    write_run(tmp_path / "there", "a", started=2.0)
+    write_run(tmp_path / "here", "b", started=1.0)
+    write_run(tmp_path / "here", "a", started=3.0)
+
+    logs = mlagentbench.load(tmp_path / "there", tmp_path / "here", tmp_path / "here" / "b")
+
+    assert [(run.directory.path.parent.name, run.name) for run in logs.runs] == [("here", "b"), ("there", "a"), ("here", "a")]
+
+
+def test_a_clusters_machines_are_mixed_only_when_asked_and_the_column_says_so(tmp_path: Path) -> None:
+    write_run(tmp_path, "a", started=1.0, hardware={"cpu": "one"}, agent_options={})
+    write_run(tmp_path, "b", started=2.0, hardware={"cpu": "another"}, agent_options={})
+
+    logs = mlagentbench.load(tmp_path)
+
+    assert list(logs.columns()) == ["research, scripted/demo.yaml, one", "research, scripted/demo.yaml, another"]
+    [(column, cells)] = logs.columns(mixing=["hardware"]).items()
+    assert column == "research, scripted/demo.yaml, any hardware"
+    assert len(cells["vectorization"].trials) == 2 and cells["vectorization"].differences == ("hardware differs: one, another",)
+
+
 def test_a_log_directory_without_runs_gives_empty_results(tmp_path: Path) -> None:
     logs = mlagentbench.load(tmp_path)
 

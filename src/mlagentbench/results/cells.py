@@ -10,10 +10,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -29,6 +29,11 @@ NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED)
 
 NO_BASELINE = "no_baseline"
 """What a run is counted apart as whose valid submission was compared with nothing (`--baseline none`)."""
+
+
+Mixable = Literal["isolation", "hardware"]
+ANY: Mapping[Mixable, str] = {"isolation": "any isolation", "hardware": "any hardware"}
+"""What a condition reads whose differences are put up with."""
 
 
 class Trial(NamedTuple):
@@ -225,16 +230,22 @@ def conditions(info: RunInfo) -> Conditions:
     return Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware_words(info))
 
 
-def cells(runs: Iterable[Run]) -> list[Cell]:
-    """Runs by their conditions, in the order of the first run of each."""
+def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell]:
+    """Runs by their conditions, in the order of the first run of each.
+
+    Args:
+        runs: in any order.
+        mixing: conditions whose differences are put up with, such as the hardware of a cluster's machines. They read `any hardware` then,
+            and `Cell.differences` says which there were.
+    """
     found: dict[Conditions, list[Run]] = {}
     for run in runs:
-        found.setdefault(conditions(run.info), []).append(run)
+        found.setdefault(conditions(run.info)._replace(**{name: ANY[name] for name in mixing}), []).append(run)
     return [_cell(shared, together) for shared, together in found.items()]
 
 
 def differences(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What runs differ in that is no condition of a cell, a line each; what is not known of a run is no difference."""
+    """What runs of a cell differ in all the same, a line each; what is not known of a run is no difference."""
     values: dict[str, dict[str, None]] = {}
     for run in runs:
         info, baseline = run.info, run.result.baseline if run.result else None
@@ -242,6 +253,8 @@ def differences(runs: Iterable[Run]) -> tuple[str, ...]:
             **{f"limit {name}": value for name, value in info.limits.items()},
             **{f"script limit {name}": value for name, value in info.script_limits.items()},
             **{f"version of {name}": value for name, value in info.versions.items()},
+            "isolation": info.isolation,
+            "hardware": hardware_words(info) or None,
             "prepared data": info.data,
             "baseline": baseline.source if baseline else None,
         }

@@ -40,7 +40,7 @@ RUNS: Mapping[str, Any] = {
     "ended": pl.String,
     "verdict": pl.String,
     "counted": pl.Boolean,
-    "flags": pl.List(pl.String),
+    "flags": pl.String,
     "reason": pl.String,
     "final_answer": pl.Boolean,
     "baseline": pl.Float64,
@@ -76,8 +76,8 @@ RUNS: Mapping[str, Any] = {
     "malformed": pl.Int64,
     "path": pl.String,
 }
-"""The columns of `runs_frame`, in order, with their types. `counted` is whether the run says something of the agent
-(`cells.Trial.counted`); the others are of `records.RunInfo` and `counts.Counts`, by the same names."""
+"""The columns of `runs_frame`, in order, with their types. `flags` are parted by spaces, `counted` is whether the run says something of
+the agent (`cells.Trial.counted`); the others are of `records.RunInfo` and `counts.Counts`, by the same names."""
 
 STEPS: Mapping[str, Any] = {
     "run": pl.String,
@@ -147,7 +147,7 @@ def run_row(run: Run) -> dict[str, Any]:
 def _counted(found: Counts) -> dict[str, Any]:
     best = found.best
     row: dict[str, Any] = {name: value for name, value in found._asdict().items() if name in RUNS}
-    row |= {"flags": list(found.flags), "success": found.success}
+    row |= {"flags": " ".join(found.flags), "success": found.success}
     row |= {f"tokens_{role}": found.tokens_by_role.get(role) for role in ("agent", "fast", "editor")}
     row |= {"best_step": best and best.step, "best_score": best and best.score, "best_improvement": best and best.improvement}
     for threshold in THRESHOLDS:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlagentbench.errors import RunNotFound
-from mlagentbench.results.cells import Cell, cells
+from mlagentbench.results.cells import Cell, Mixable, cells
 from mlagentbench.results.compare import Comparison, comparisons
 from mlagentbench.results.load import Run, scan
 from mlagentbench.results.tables import columns
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Logs:
-    """The runs of a log directory, as they were when it was read."""
+    """The runs of one log directory or of several, as they were when they were read."""
 
     runs: tuple[Run, ...]
     """Oldest first; those in progress, killed or torn too."""
@@ -38,31 +38,36 @@ class Logs:
 
         return steps_frame(self.runs)
 
-    def cells(self) -> list[Cell]:
-        """The runs by task, variant, agent, model, isolation and hardware."""
-        return cells(self.runs)
+    def cells(self, *, mixing: Collection[Mixable] = ()) -> list[Cell]:
+        """The runs by task, variant, agent, model, isolation and hardware; the last two may be mixed (`results.cells.cells`)."""
+        return cells(self.runs, mixing=mixing)
 
-    def columns(self) -> Mapping[str, Mapping[str, Cell]]:
+    def columns(self, *, mixing: Collection[Mixable] = ()) -> Mapping[str, Mapping[str, Cell]]:
         """The cells by column (an agent with a model) and task, as tables have them."""
-        return columns(self.cells())
+        return columns(self.cells(mixing=mixing))
 
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self, *, mixing: Collection[Mixable] = ()) -> list[Comparison]:
         """Every pair of columns compared task by task."""
-        return comparisons(self.columns())
+        return comparisons(self.columns(mixing=mixing))
 
 
-def load(logs: str | Path) -> Logs:
-    """Read every run at a path: a log directory, or one run's directory. A directory without runs gives none.
+def load(*logs: str | Path) -> Logs:
+    """Read every run at some paths, each a log directory or one run's directory, once. A directory without runs gives none.
 
     Raises:
         RunNotFound: there is no such directory.
     """
-    path = Path(logs)
-    try:
-        found = scan(path)
-    except RunNotFound:
-        # A log directory is there before its first run is.
-        if not path.is_dir():
-            raise
-        return Logs(())
-    return Logs(tuple(found.runs), tuple(found.unreadable))
+    runs: dict[Path, Run] = {}
+    unreadable: dict[str, None] = {}
+    for path in map(Path, logs):
+        try:
+            found = scan(path)
+        except RunNotFound:
+            # A log directory is there before its first run is.
+            if not path.is_dir():
+                raise
+            continue
+        for run in found.runs:
+            runs.setdefault(run.directory.path.resolve(), run)
+        unreadable |= dict.fromkeys(found.unreadable)
+    return Logs(tuple(sorted(runs.values(), key=lambda run: (run.info.started, run.name))), tuple(unreadable))

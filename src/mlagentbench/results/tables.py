@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.results.cells import Cell
+from mlagentbench.results.cells import ANY, Cell
 from mlagentbench.results.statistics import Interval
 
 MOST_TASKS = 50
@@ -61,11 +61,12 @@ class Table(NamedTuple):
 def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     """Cells by column and task. A column is one agent with one model under one set of conditions, so that none is mixed with another's.
 
-    It is named by its agent and model; by its variant, isolation and hardware too where the cells differ in them. Columns come in the
-    order of their first cells.
+    It is named by its agent and model; by its variant, isolation and hardware too where the cells differ in them or mix them. Columns
+    come in the order of their first cells.
     """
     cells = list(cells)
-    told = [True, True, *(len({cell.conditions[place] for cell in cells}) > 1 for place in (1, 4, 5))]
+    places = [{cell.conditions[place] for cell in cells} for place in (1, 4, 5)]
+    told = [True, True, *(len(values) > 1 or not values.isdisjoint(ANY.values()) for values in places)]
     found: dict[tuple[str, ...], dict[str, Cell]] = {}
     for cell in cells:
         task, variant, agent, model, isolation, hardware = cell.conditions
