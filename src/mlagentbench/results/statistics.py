@@ -61,6 +61,49 @@ def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
     return Interval(float(array.mean()), float(low), float(high))
 
 
+def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
+    """The mean over tasks of success rates, each task counting once; None for no tasks.
+
+    The interval says how it would vary with other runs on these same tasks, however few they are: that of Price and Bonett (2004,
+    Computational Statistics & Data Analysis 45) for a linear function of proportions, which adds two successes and two failures in all,
+    shared by the tasks. Of a single task it is Wilson's.
+
+    Args:
+        counts: successes and runs of each task.
+        level: the interval's confidence level.
+
+    Raises:
+        ValueError: a task has no runs, or more successes than runs.
+    """
+    rates = [success_rate(successes, runs, level=level) for successes, runs in counts]
+    if len(rates) <= 1:
+        return rates[0] if rates else None
+    extra = 2 / len(counts)
+    guarded = [(successes + extra) / (runs + 2 * extra) for successes, runs in counts]
+    variance = sum(rate * (1 - rate) / (runs + 2 * extra) for rate, (_, runs) in zip(guarded, counts, strict=True))
+    margin = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt(variance) / len(counts)
+    value, middle = sum(rate.value for rate in rates) / len(rates), sum(guarded) / len(guarded)
+    return Interval(value, max(0.0, min(value, middle - margin)), min(1.0, max(value, middle + margin)))
+
+
+def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Interval | None:
+    """The mean over tasks of means over runs, each task counting once; None for no tasks.
+
+    The interval is a percentile bootstrap over the runs within each task: how the mean would vary with other runs on these same tasks.
+
+    Args:
+        groups: the values of each task's runs; none is empty.
+        level: the interval's confidence level.
+    """
+    if not groups:
+        return None
+    draw = np.random.default_rng(SEED)
+    arrays = [np.asarray(values, dtype=float) for values in groups]
+    means = np.mean([array[draw.integers(0, len(array), (RESAMPLES, len(array)))].mean(axis=1) for array in arrays], axis=0)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(np.mean([array.mean() for array in arrays])), float(low), float(high))
+
+
 def pass_at_k(successes: int, runs: int, k: int) -> float | None:
     """How probable it is that one of k runs succeeds, without bias from the runs at hand (Chen et al. 2021, arXiv 2107.03374, section 2.1).
 
