@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Mapping[str, Lazy]] = {
         "report": Lazy("mlagentbench.cli.report:report", "Write the report of runs as one page."),
         "view": Lazy("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
         "grade": Lazy("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
+        "import": Lazy("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },
     "Tasks": {
         "tasks": Lazy("mlagentbench.cli.tasks:tasks", "What there is to run."),

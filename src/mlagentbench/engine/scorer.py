@@ -25,15 +25,19 @@ def result_scorer() -> Scorer:
         stored = state.store.get(RESULT)
         if stored is None:
             return None
-        result = Result.model_validate(stored)
-        value = result.score.value if result.score else math.nan
-        improvement = result.improvement if result.improvement is not None else math.nan
-        return Score(
-            value={"success": float(result.success), "improvement": improvement, "score": value},
-            answer=result.final_answer,
-            explanation=f"{result.outcome.verdict}; ended by {result.outcome.ended}"
-            + (f": {result.outcome.reason}" if result.outcome.reason else ""),
-            metadata={"outcome": result.outcome.model_dump(mode="json"), "baseline": result.baseline.value if result.baseline else None},
-        )
+        return as_score(Result.model_validate(stored))
 
     return score
+
+
+def as_score(result: Result) -> Score:
+    """A result as a score of Inspect's; what is not known is no number."""
+    value = result.score.value if result.score else math.nan
+    improvement = result.improvement if result.improvement is not None else math.nan
+    return Score(
+        value={"success": float(result.success), "improvement": improvement, "score": value},
+        answer=result.final_answer,
+        explanation=f"{result.outcome.verdict}; ended by {result.outcome.ended}"
+        + (f": {result.outcome.reason}" if result.outcome.reason else ""),
+        metadata={"outcome": result.outcome.model_dump(mode="json"), "baseline": result.baseline.value if result.baseline else None},
+    )

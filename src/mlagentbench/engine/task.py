@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,11 +22,10 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall
 
-from mlagentbench.actions import ACTIONS
 from mlagentbench.engine.model import current_models
 from mlagentbench.engine.samples import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
-from mlagentbench.engine.tools import as_tool_call
+from mlagentbench.engine.tools import as_tool_call, tool_name
 from mlagentbench.environment import Listener, RunLimits
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import BaselineChoice, Result, Step
@@ -167,7 +166,7 @@ def _conduct(
                     failed(error)
                 raise
         directory = RunDirectory(plan.log_directory / result.run)
-        state.messages = _conversation(plan.task, directory.steps())
+        state.messages = conversation(plan.task.problem, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")
         state.store.set(RESULT, result.model_dump(mode="json"))
         state.metadata |= {"run": result.run, "directory": str(directory.path)}
@@ -205,11 +204,11 @@ async def _result(
         return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call, gradings=gradings, person=person)
 
 
-def _conversation(task: Task, steps: list[Step]) -> list[ChatMessage]:
+def conversation(description: str, steps: Sequence[Step]) -> list[ChatMessage]:
     """A run as a chat, for Inspect's viewer."""
-    messages: list[ChatMessage] = [ChatMessageUser(content=task.problem)]
+    messages: list[ChatMessage] = [ChatMessageUser(content=description)]
     for step in steps:
-        name = ACTIONS[step.action.name].tool_name if step.action.name in ACTIONS else step.action.name
+        name = tool_name(step.action.name)
         call = ToolCall(id=f"step-{step.number}", function=name, arguments=dict(step.action.arguments))
         thoughts = "\n\n".join(f"**{entry}**: {text}" for entry, text in step.entries.items())
         messages.append(ChatMessageAssistant(content=thoughts, tool_calls=[call]))

@@ -19,6 +19,11 @@ WHOLE = 0
 """As a tool's `max_output`: nothing is cut; the environment has done so already."""
 
 
+def tool_name(action: str) -> str:
+    """An action's name as a tool's; one that is not known here keeps its own."""
+    return ACTIONS[action].tool_name if action in ACTIONS else action
+
+
 def tool_parameters(definition: ActionDefinition) -> ToolParams:
     """An action's arguments as a tool's."""
     properties = {

@@ -52,8 +52,8 @@ class Run:
 
     @property
     def framework_seconds(self) -> float:
-        """The rest of `seconds`."""
-        return max(0.0, self.seconds - self.model_seconds - self.script_seconds)
+        """The rest of `seconds`; 0 for an imported run, of which nobody knows how its time was shared."""
+        return 0.0 if self.info.imported else max(0.0, self.seconds - self.model_seconds - self.script_seconds)
 
     @property
     def grading_seconds(self) -> float:

@@ -70,6 +70,8 @@ def resume(
     """
     directory = RunDirectory(path.resolve())
     plan = plan_again(directory.info, directory.path.parent)
+    if directory.info.imported is not None:
+        raise UsageError(f"{directory.name} was imported: what carried it out is not here, so it cannot go on; begin a new run of its task")
     limits = plan.run_limits
     plan = replace(plan, limits=replace(limits, steps=steps or limits.steps, time=seconds or limits.time))
     if step is not None:

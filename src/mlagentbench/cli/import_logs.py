@@ -1,0 +1,113 @@
+"""`mlab import`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from mlagentbench.cli.options import log_directory_option
+from mlagentbench.cli.summary import as_json
+from mlagentbench.original.write import ImportedRun, import_logs
+from mlagentbench.report.text import plural, quantity, visible
+from mlagentbench.report.words import FLAGS
+
+FAILED = 3
+
+
+@click.command("import")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@log_directory_option
+@click.option("--grade/--no-grade", default=True, show_default=True, help="Grade what can be graded here; nothing is fetched for it.")
+@click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, and nothing else, on standard output.")
+def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) -> int:
+    """Import logs of the original MLAgentBench.
+
+    DIR is the folder of one run, or one above several. Each becomes a run of the log directory and an .eval log beside it, so that mlab
+    report, show and view work on it. Importing again changes nothing, unless a log has changed.
+    """
+    console = Console(stderr=as_lines)
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task("importing", total=None)
+        imported = import_logs(
+            folder, log_directory, grade=grade, tell=lambda number, total, _: progress.update(bar, completed=number, total=total)
+        )
+    if as_lines:
+        for each in imported:
+            click.echo(_line(each))
+    else:
+        _print(console, imported, folder, log_directory)
+    for each in imported:
+        if each.run is None:
+            console.print(Text(f"not imported: {visible(each.reason)}", style="red"))
+    return FAILED if all(each.run is None for each in imported) else 0
+
+
+def _line(imported: ImportedRun) -> str:
+    told = {"source": str(imported.logs), "state": imported.state}
+    if imported.run is None:
+        return json.dumps({**told, "reason": imported.reason})
+    more = {"actions": imported.actions, "all_steps": len(imported.run.steps), "files": imported.files}
+    usage = imported.run.usage
+    more |= {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return json.dumps({**json.loads(as_json(imported.run.directory)), **told, **more, "problems": imported.run.problems})
+
+
+def _print(console: Console, imported: Sequence[ImportedRun], folder: Path, log_directory: Path) -> None:
+    console.print(_table([each for each in imported if each.run is not None], folder))
+    for each in imported:
+        for problem in each.run.problems if each.run else ():
+            console.print(Text.assemble((f"{_shown(each, folder)}  ", "dim"), (visible(problem), "yellow")), soft_wrap=True)
+    reasons = Counter(reason for each in imported if (reason := _ungraded(each)))
+    for reason, count in reasons.most_common():
+        console.print(Text(f"{plural(count, 'run')} not graded: {visible(reason)}", style="dim"), soft_wrap=True)
+    states = Counter(each.state for each in imported)
+    console.print(Text(f"{FLAGS['imported'].title}: {FLAGS['imported'].meaning}", style="dim"), soft_wrap=True)
+    console.print(
+        Text(f"{plural(len(imported), 'log')}: " + ", ".join(f"{count} {state}" for state, count in states.items()), style="bold")
+    )
+    console.print(Text(f"To look at them: mlab report {log_directory}, or mlab view {log_directory}"), soft_wrap=True)
+
+
+def _ungraded(imported: ImportedRun) -> str:
+    result = imported.run.result if imported.run else None
+    return (result.outcome.reason or "") if result and result.outcome.verdict == "ungraded" else ""
+
+
+def _table(imported: Sequence[ImportedRun], folder: Path) -> Table:
+    scored = any(each.run and each.run.score is not None for each in imported)
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("log", overflow="fold", min_width=16)
+    for heading in ("steps", "actions", "tokens in", "out", "time", "files", "problems", *(("score",) if scored else ())):
+        table.add_column(heading, justify="right", no_wrap=heading != "tokens in")
+    for each in imported:
+        run = each.run
+        assert run is not None
+        usage = run.usage
+        score = quantity(run.score, run.info.unit) if run.score is not None else "-"
+        table.add_row(
+            Text(_shown(each, folder)),
+            str(len(run.steps)),
+            str(each.actions),
+            f"{usage.input_tokens:,}",
+            f"{usage.output_tokens:,}",
+            f"{run.seconds:,.0f} s",
+            str(each.files),
+            str(len(run.problems)) if run.problems else "-",
+            *((score,) if scored else ()),
+            style="dim" if each.state == "there already" else "",
+        )
+    return table
+
+
+def _shown(imported: ImportedRun, folder: Path) -> str:
+    path = imported.logs.resolve()
+    inside = path.relative_to(folder.resolve()) if path.is_relative_to(folder.resolve()) else path
+    return visible(path.name if str(inside) == "." else str(inside))

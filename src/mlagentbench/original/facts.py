@@ -1,0 +1,225 @@
+"""What a log of the original tells of a run as a whole: its arguments, its task, its models, its time, and how it ended."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from mlagentbench.original.files import Logs, Reader, whole
+from mlagentbench.original.trace import FINAL, RETRIEVE, Trace
+from mlagentbench.records import Ended, Role
+from mlagentbench.run.score import Ending
+from mlagentbench.tasks.catalogue import BUILT_IN
+
+NAMES: Mapping[str, str] = {
+    "amp-parkinsons-disease-progression-prediction": "parkinsons-disease",
+    "cifar10-training": "cifar10",
+    "google-research-identify-contrails-reduce-global-warming": "identify-contrails",
+    "fathomnet-out-of-sample-detection": "fathomnet",
+    "feedback-prize-english-language-learning": "feedback",
+}
+"""The original's names of tasks, in lower case, that are others here."""
+AGENTS: Mapping[str, str] = {
+    "ResearchAgent": "research",
+    "SimpleActionAgent": "act",
+    "ReasoningActionAgent": "react",
+    "Agent": "baseline",
+    "LangChainAgent": "langchain",
+    "AutoGPTAgent": "autogpt",
+}
+"""The original's classes, by what they are called here."""
+NO_MODEL = "none/none"
+UNKNOWN = "unknown"
+LIMIT_STEPS, LIMIT_TIME = 50, 5 * 3600
+"""The original's own limits, where a log does not tell them."""
+
+_ERRORS: Sequence[tuple[str, Ended]] = (
+    (r"TooLongPromptError|context_length_exceeded|maximum context length", "limit_context"),
+    (r"TimeoutException|Timed out!", "limit_time"),
+    (r"KeyboardInterrupt|SystemExit", "cancelled"),
+    (r"Connection|Timeout|RateLimit|Rate limit|quota|Unavailable|InternalServer|APIError|APIStatus|HTTPError|SSL|LLMError|BlockedPrompt"
+     r"|No space left|MemoryError|OutOfMemory|google\.api_core", "infrastructure"),
+)  # fmt: skip
+"""What the last line of `error.txt` says, and how such a run ended: the first that matches."""
+
+
+class Facts(NamedTuple):
+    """What is known of a run beside its steps."""
+
+    arguments: Mapping[str, JsonValue]
+    """The original's command line, by name."""
+    task: str
+    """As it is called here."""
+    agent: str
+    models: dict[Role, str]
+    description: str
+    seconds: float | None
+    """From its start to its end, as `overall_time.txt` has it; None where that is missing."""
+    error: str
+    """The exception that ended it, whole; empty for none."""
+    message: str
+    """What the agent said last to the program that ran it; empty where that is not known."""
+
+    def limit(self, name: str, default: float) -> float:
+        """A limit of the command line."""
+        value = self.arguments.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else default
+
+
+def read_facts(logs: Logs, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> Facts:
+    """Gather what a run's files say.
+
+    Args:
+        logs: the run's folders.
+        trace: its steps.
+        state: an agent's own state, from any of its files; empty where there are none.
+        reader: reads.
+    """
+    printed = reader.text(logs.root / "log") or ""
+    main = reader.text(logs.agent / "main_log") or ""
+    told = state.get("args")
+    arguments = told if isinstance(told, dict) else _namespace(printed)
+    folder = _line(printed, r"Benchmark folder name: +(\S+)") or str(arguments.get("task") or "")
+    agent = str(arguments.get("agent_type") or "") or _guessed_agent(logs, main)
+    return Facts(
+        arguments=arguments,
+        task=_task(folder, logs),
+        agent=agent,
+        models=_models(arguments, agent, logs),
+        description=trace.description or _between(main, "Research Problem: ", "\n\nYou do not know") or "",
+        seconds=_seconds(logs, reader),
+        error=(reader.text(logs.env / "error.txt") or "").strip(),
+        message=_line(printed, r"^Final message: +(.*)$") or "",
+    )
+
+
+def _namespace(printed: str) -> dict[str, JsonValue]:
+    """The command line as the original prints it first: `Namespace(task='imdb', max_steps=50, ...)`. It is read, not evaluated."""
+    line = _line(printed, r"^(Namespace\(.*\))\s*$")
+    try:
+        call = ast.parse(line or "", mode="eval").body
+        keywords = call.keywords if isinstance(call, ast.Call) else []
+        found = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords if keyword.arg}
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return {}
+    read = whole(found)
+    return read if isinstance(read, dict) else {}
+
+
+def _task(name: str, logs: Logs) -> str:
+    """A task as it is called here: as the log names it, or else a folder above the log."""
+    if name:
+        return our_name(name)
+    parents = [our_name(part) for part in reversed(logs.root.resolve().parts[-4:])]
+    return next((part for part in parents if is_known(part)), UNKNOWN)
+
+
+def our_name(name: str) -> str:
+    """A name of the original's as one of ours: `CLRS` is clrs."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return NAMES.get(plain, plain) or UNKNOWN
+
+
+def is_known(task: str) -> bool:
+    """Whether a task of that name is here."""
+    return (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
+
+
+def _guessed_agent(logs: Logs, main: str) -> str:
+    """Whose log it is, where no file names the agent."""
+    if "Reflection: What does the observation mean?" in main or any(logs.agent.glob("step_*_summary_log.log")):
+        return "ResearchAgent"
+    if (logs.agent / "ai_settings.yaml").exists():
+        return "AutoGPTAgent"
+    if (logs.agent / "step_log.log").exists():
+        return "LangChainAgent"
+    if "Always respond in this format exactly:" in main:
+        return "ReasoningActionAgent" if "\nThought: What you are currently doing" in main else "SimpleActionAgent"
+    return ""
+
+
+def _models(arguments: Mapping[str, JsonValue], agent: str, logs: Logs) -> dict[Role, str]:
+    named: dict[Role, JsonValue] = {
+        "agent": arguments.get("llm_name"),
+        "fast": arguments.get("fast_llm_name"),
+        "editor": arguments.get("edit_script_llm_name"),
+    }
+    found: dict[Role, str] = {role: name for role, name in named.items() if isinstance(name, str) and name}
+    if agent == "Agent":
+        found["agent"] = NO_MODEL
+    found.setdefault("agent", UNKNOWN)
+    return found
+
+
+def _seconds(logs: Logs, reader: Reader) -> float | None:
+    path = logs.env / "overall_time.txt"
+    text = reader.text(path, wanted=True)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if math.isfinite(seconds) and seconds >= 0:
+        return seconds
+    reader.say(path, "holds no time")
+    return None
+
+
+def ending(facts: Facts, trace: Trace, turns: int, refused: int) -> Ending:
+    """How a run ended, as far as its log tells.
+
+    Args:
+        facts: of the run.
+        trace: its steps.
+        turns: of its agent.
+        refused: how many of its model's last replies, in a row, held no action.
+    """
+    if any(step.action == FINAL for step in trace.steps):
+        return Ending("final_answer")
+    if facts.error:
+        last = facts.error.splitlines()[-1].strip()[:300]
+        return Ending(_by_error(facts.error, last), f"it was ended by an error: {last}")
+    tries = facts.limit("max_retries", 5)
+    if facts.message == "No valid response after max_retries" or refused >= tries:
+        return Ending("format_failure", f"{refused or int(tries)} replies in a row held no action")
+    if len(trace.steps) >= facts.limit("max_steps", LIMIT_STEPS):
+        return Ending("limit_steps", f"it reached its limit of {facts.limit('max_steps', LIMIT_STEPS):g} steps")
+    if "agent max steps" in facts.message or turns >= facts.limit("agent_max_steps", LIMIT_STEPS):
+        return Ending("limit_steps", f"its agent reached its limit of {facts.limit('agent_max_steps', LIMIT_STEPS):g} turns")
+    if facts.seconds is not None and facts.seconds >= facts.limit("max_time", LIMIT_TIME):
+        return Ending("limit_time", f"it reached its limit of {facts.limit('max_time', LIMIT_TIME):g} seconds")
+    if facts.seconds is None or not trace.whole:
+        return Ending("cancelled", "its log breaks off: it was stopped, or its last files are lost")
+    return Ending("cancelled", "its log does not tell how it ended")
+
+
+def _by_error(whole_error: str, last: str) -> Ended:
+    for pattern, ended in _ERRORS:
+        if re.search(pattern, last):
+            return ended
+    # What fails in the code that asks models is a failure of what the run stood on; anything else is the agent's own.
+    frames = re.findall(r'File "[^"]*?([^"/\\]+)", line', whole_error)
+    return "infrastructure" if frames and frames[-1] in ("LLM.py", "api_manager.py") else "agent_error"
+
+
+def keeps_log(facts: Facts, trace: Trace) -> bool:
+    """Whether the agent's research log was on."""
+    return facts.agent == "ResearchAgent" and any(
+        step.action == RETRIEVE or step.action.startswith("Append Summary") for step in trace.steps
+    )
+
+
+def _line(text: str, pattern: str) -> str | None:
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def _between(text: str, start: str, end: str) -> str | None:
+    _, found, rest = text.partition(start)
+    return rest.partition(end)[0].strip() if found and end in rest else None

@@ -1,0 +1,132 @@
+"""The original's agents of other people's making: LangChain's, and AutoGPT, which acts past the environment and leaves its trace empty."""
+
+from __future__ import annotations
+
+import ast
+import calendar
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from mlagentbench.original.calls import LoggedCall, read_calls
+from mlagentbench.original.files import Logs, Reader, text_of, whole
+from mlagentbench.original.trace import TraceStep
+
+_STAMPED = re.compile(r".*_(\d{8}-\d{6})\.log")
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_ACTION = re.compile(r"^Action:[ \t]*(?P<action>[^\n]+)\nAction Input:", re.MULTILINE)
+_QUESTION = "Determine exactly one command to use"
+"""What AutoGPT's question ends with; before it stands what the command before returned."""
+NOT_JSON = "its JSON could not be read"
+
+
+class GuestCall(NamedTuple):
+    """A call of AutoGPT, and what it was for."""
+
+    call: LoggedCall
+    step: int
+    """The index of the step it came before; the number of steps for what led to none."""
+    commands: bool
+    """Whether it asked for a command, rather than for a summary of the memory."""
+    rejected: str | None
+
+
+class GuestRun(NamedTuple):
+    """What AutoGPT's calls tell of its steps."""
+
+    steps: Sequence[TraceStep]
+    entries: Sequence[Mapping[str, str]]
+    """What was thought before each step."""
+    calls: Sequence[GuestCall]
+
+
+def autogpt(logs: Logs, reader: Reader) -> GuestRun:
+    """Read AutoGPT's calls, a file each, as its steps: its commands, and what the next question says that they returned."""
+    asked = [(stamp, call) for stamp, path in _stamped(logs.agent) for call in read_calls(reader.text(path) or "")]
+    found, steps, entries = list[GuestCall](), list[TraceStep](), list[Mapping[str, str]]()
+    for place, (_, call) in enumerate(asked):
+        commands = '"command"' in call.reply or _QUESTION in call.prompt
+        read = _command(call.reply) if commands else None
+        found.append(GuestCall(call, len(steps), commands, NOT_JSON if commands and read is None else None))
+        if read is None:
+            continue
+        action, arguments, thoughts = read
+        later = asked[place + 1 :]
+        observation = next((told for _, other in later if (told := _returned(other.prompt, action)) is not None), "")
+        steps.append(TraceStep(action, arguments, observation, float(later[0][0] if later else asked[place][0])))
+        entries.append(thoughts)
+    if steps:
+        reader.say(logs.agent, "the steps are read from the agent's own calls, their times from the names of its files: to the second")
+    return GuestRun(steps, entries, found)
+
+
+def _stamped(folder: Path) -> list[tuple[int, Path]]:
+    found = []
+    for path in sorted(folder.glob("*.log")):
+        match = _STAMPED.fullmatch(path.name)
+        try:
+            stamp = calendar.timegm(time.strptime(match[1], "%Y%m%d-%H%M%S")) if match else None
+        except ValueError:
+            stamp = None
+        if stamp is not None:
+            found.append((stamp, path))
+    return sorted(found)
+
+
+def _command(reply: str) -> tuple[str, Mapping[str, JsonValue], Mapping[str, str]] | None:
+    text = reply[reply.find("{") : reply.rfind("}") + 1]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            value = ast.literal_eval(text)  # it reads values, and runs nothing
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+    read = whole(value)
+    command = read.get("command") if isinstance(read, dict) else None
+    if not isinstance(read, dict) or not isinstance(command, dict) or not isinstance(command.get("name"), str) or not command["name"]:
+        return None
+    arguments, thoughts = command.get("args"), read.get("thoughts")
+    named = (
+        {"Thought" if name == "text" else name.capitalize(): text_of(text) for name, text in thoughts.items()}
+        if isinstance(thoughts, dict)
+        else {}
+    )
+    return command["name"], arguments if isinstance(arguments, dict) else {}, named
+
+
+def _returned(prompt: str, action: str) -> str | None:
+    start = prompt.rfind(f"Command {action} returned: ")
+    if start < 0:
+        return None
+    told = prompt[start:].partition(_QUESTION)[0]
+    return told.partition("returned: ")[2].strip()
+
+
+def langchain(logs: Logs, steps: Sequence[TraceStep], reader: Reader) -> list[Mapping[str, str]]:
+    """What LangChain's agent thought before each step, from what it printed; nothing where that cannot be told."""
+    text = _ANSI.sub("", reader.text(logs.agent / "step_log.log") or reader.text(logs.agent / "main_log") or "")
+    start = text.find("Entering new")
+    at, found = max(0, text.find("\n", start) if start >= 0 else 0), list[Mapping[str, str]]()
+    for step in steps:
+        match = next((match for match in _ACTION.finditer(text, at) if match["action"].strip() == step.action), None)
+        if match is None:
+            found.append({})
+            continue
+        said = text[at : match.start()]
+        thought = said.rpartition("Thought:")[2].strip()
+        found.append({"Thought": thought} if thought else {})
+        at = match.end()
+    return found
+
+
+def finished(logs: Logs, reader: Reader) -> str | None:
+    """The answer that LangChain's agent ended with, outside its actions; None for none."""
+    text = _ANSI.sub("", reader.text(logs.agent / "main_log") or "")
+    _, found, rest = text.rpartition("\nFinal Answer:")
+    return rest.partition("> Finished chain.")[0].strip() if found else None

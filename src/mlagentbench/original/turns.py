@@ -1,0 +1,256 @@
+"""The turns of the original's own agents: what was thought, and which calls of models belong to which step.
+
+Its logs number turns, not steps: with the research log on, a turn is three steps. A turn whose arguments could not be read took none; it is
+kept as a reply that held no action, which is what it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.original.calls import LoggedCall, read_calls
+from mlagentbench.original.files import Logs, Reader, text_of
+from mlagentbench.original.trace import APPEND, RETRIEVE, Trace, TraceStep, arguments_of
+
+UNREAD = "ActionInputParsingError"
+ENTRIES: Mapping[str, tuple[str, ...]] = {
+    "SimpleActionAgent": ("Action", "Action Input"),
+    "ReasoningActionAgent": ("Thought", "Action", "Action Input"),
+}
+RESEARCH = ("Reflection", "Research Plan and Status", "Fact Check", "Thought", "Action", "Action Input")
+SUMMARISED = 5000
+"""Characters of an observation from which on the agent remembered a summary."""
+_PLAN = "Research Plan and Status"
+"""The entry that the original changes before it keeps it."""
+
+
+class Turn(NamedTuple):
+    """A turn, as the agent remembered it."""
+
+    before: int
+    """How many steps the trace had before its action."""
+    log: int
+    """The number in its logs' names."""
+    entries: Mapping[str, str]
+    observation: str
+
+    @property
+    def acted(self) -> bool:
+        """Whether it led to a step."""
+        return not self.observation.startswith(UNREAD)
+
+
+class AgentLog(NamedTuple):
+    """What the agent's own files say of its turns."""
+
+    state: Mapping[str, JsonValue]
+    """Of its last whole file; empty where there is none."""
+    turns: Sequence[Turn]
+
+
+def read_agent(logs: Logs, reader: Reader) -> AgentLog:
+    """Read `agent_<step>_<turn>.json`, all of them: each holds the turns before it, and a later one may be torn."""
+    state: Mapping[str, JsonValue] = {}
+    found: dict[tuple[int, bool, int], Turn] = {}
+    for last, number, path in _agent_files(logs.agent):
+        read = reader.json(path)
+        history = read.get("history_steps") if isinstance(read, dict) else None
+        if not isinstance(read, dict) or not isinstance(history, list):
+            if read is not None:
+                reader.say(path, "holds no state of an agent")
+            continue
+        state = read
+        for place, value in enumerate(history):
+            turn = _turn(value, number if place == len(history) - 1 else place)
+            if turn is None or turn.before > last + 1:
+                continue
+            key = (turn.before, turn.acted, 0 if turn.acted else turn.log)
+            found.setdefault(key, turn)
+    return AgentLog(state, [found[key] for key in sorted(found)])
+
+
+def _agent_files(folder: Path) -> list[tuple[int, int, Path]]:
+    named = [(re.fullmatch(r"agent_(-?\d+)_(\d+)\.json", path.name), path) for path in folder.glob("agent_*.json")]
+    return sorted((int(match[1]), int(match[2]), path) for match, path in named if match)
+
+
+def _turn(value: object, number: int) -> Turn | None:
+    if not isinstance(value, dict):
+        return None
+    action, index = value.get("action"), value.get("step_idx")
+    if not isinstance(action, dict) or not isinstance(index, int) or not isinstance(action.get("Action"), str):
+        return None
+    observation = text_of(value.get("observation", ""))
+    turn = Turn(index, number, {str(name): text_of(text) for name, text in action.items()}, observation)
+    return turn._replace(before=index - 1) if turn.acted else turn
+
+
+def of_this_run(turns: Sequence[Turn], trace: Trace, logs: Logs, reader: Reader) -> list[Turn]:
+    """The turns that the trace bears out. A folder that was used twice holds turns of the run before."""
+    kept = []
+    for turn in turns:
+        if turn.acted and turn.before < len(trace.steps):
+            step = trace.steps[turn.before]
+            same = step.observation == turn.observation or len(step.observation) > SUMMARISED
+            if turn.entries["Action"].strip() != step.action or not same:
+                reader.say(logs.agent, f"turn {turn.log} is not the trace's step {turn.before}: it is of another run, and was left out")
+                continue
+        elif turn.before >= len(trace.steps) + (not turn.acted) and trace.whole:
+            reader.say(logs.agent, f"turn {turn.log} is beyond the trace's last step: it is of another run, and was left out")
+            continue
+        kept.append(turn)
+    return kept
+
+
+def remembered(turns: Sequence[Turn], trace: Trace) -> list[TraceStep]:
+    """The steps that a torn trace lacks and the agent remembered; what the environment did between them is lost."""
+    lost = [turn for turn in turns if turn.acted and turn.before >= len(trace.steps)]
+    return [TraceStep(action := turn.entries["Action"].strip(), _arguments(action, turn), turn.observation, None) for turn in lost]
+
+
+def _arguments(action: str, turn: Turn) -> Mapping[str, JsonValue]:
+    raw = turn.entries.get("Action Input", "")
+    try:
+        value = json.loads(raw.strip().removeprefix("```json").removeprefix("```").removesuffix("```"))
+    except ValueError:
+        return {"Action Input": raw}
+    return arguments_of(action, value)
+
+
+def reads(reply: str, entries: Sequence[str]) -> dict[str, str] | None:
+    """A reply's entries as the original reads them; None where one lacks, or there is no such action.
+
+    It searches for each label with anything before the next, greedily: the last occurrence of each that leaves room for those after it.
+    """
+    places, end = list[int](), len(reply)
+    for entry in reversed(entries[1:]):
+        end = reply.rfind(f"{entry}:", 0, end)
+        places.insert(0, end)
+    first = reply.find(f"{entries[0]}:", 0, max(end, 0))
+    if first < 0 or min(places, default=0) < 0:
+        return None
+    starts = [place + len(entry) + 1 for place, entry in zip((first, *places), entries, strict=True)]
+    read = {entry: reply[start:stop] for entry, start, stop in zip(entries, starts, (*places, len(reply)), strict=True)}
+    return read if read["Action"].strip() in ACTIONS else None
+
+
+class TurnLogs:
+    """The model calls of an agent's turns, handed out turn by turn.
+
+    Args:
+        logs: the run's folders.
+        entries: what its replies consist of.
+        reader: reads.
+    """
+
+    def __init__(self, logs: Logs, entries: Sequence[str], reader: Reader) -> None:
+        self._entries = entries
+        self._reader = reader
+        self._folder = logs.agent
+        self._calls: dict[str, list[LoggedCall]] = {}
+        for path in sorted(logs.agent.glob("step_*_log.log*")):
+            if not re.fullmatch(r"step_\d+_((summary|summarize_observation)_)?log\.log(_\d+)?", path.name):
+                continue
+            calls = read_calls(reader.text(path) or "")
+            for number, call in enumerate(calls, 1):
+                if not call.whole:
+                    reader.say(path, f"breaks off in its call {number}")
+            self._calls[path.name] = calls
+
+    def replies(self, turn: Turn | None, number: int, action: str) -> tuple[list[LoggedCall], LoggedCall | None, dict[str, str]]:
+        """The calls of a turn: those whose replies held no action, the one that did, and its entries.
+
+        Args:
+            turn: as the agent remembered it; None where it did not.
+            number: of its log.
+            action: what it did.
+        """
+        name = f"step_{number}_log.log"
+        calls = self._calls.get(name, [])
+        for place, call in enumerate(calls):
+            read = reads(call.reply, self._entries)
+            if self._is_of(turn, action, call, read):
+                before, self._calls[name] = calls[:place], calls[place + 1 :]
+                refused = [each for each in before if reads(each.reply, self._entries) is None]
+                if len(refused) < len(before):
+                    count = len(before) - len(refused)
+                    self._reader.say(self._folder / name, f"{count} of its replies are of another run, and were left out")
+                return refused, call, read or {}
+        return [], None, {}
+
+    @staticmethod
+    def _is_of(turn: Turn | None, action: str, call: LoggedCall, read: Mapping[str, str] | None) -> bool:
+        if turn is not None:
+            return all(text in call.reply for entry, text in turn.entries.items() if entry != _PLAN)
+        return read is not None and read["Action"].strip() == action
+
+    def summary(self, number: int, content: str, tries: int) -> list[LoggedCall]:
+        """The calls that led to an entry of the research log: those that came to nothing, and the one that did."""
+        name = f"step_{number}_summary_log.log"
+        calls, taken = self._calls.get(name, []), list[LoggedCall]()
+        failed = "Too long to summarize." in content
+        while calls and (not failed or (len(taken) < tries and "[Reasoning]:" not in calls[0].reply)):
+            call, calls = calls[0], calls[1:]
+            _, found, rest = call.reply.partition("[Reasoning]:")
+            written = found and rest.split("[Reasoning]:")[0] in content
+            if found and not written:
+                self._reader.say(self._folder / name, "holds a summary that no step has, which was left out")
+                continue
+            taken.append(call)
+            if written:
+                break
+        self._calls[name] = calls
+        return taken
+
+    def shortening(self, number: int) -> list[LoggedCall]:
+        """The calls that summarised a turn's long observation: its parts, then the whole."""
+        names = [name for name in self._calls if name.startswith(f"step_{number}_summarize_observation_log.log")]
+        found = [call for name in sorted(names, key=_part) for call in self._calls[name]]
+        for name in names:
+            self._calls[name] = []
+        return found
+
+    def holds_no_action(self, call: LoggedCall) -> bool:
+        """Whether the original could not read a reply."""
+        return reads(call.reply, self._entries) is None
+
+    def left(self, number: int) -> list[LoggedCall]:
+        """What was asked for a turn that came to nothing: the next one's, when the run ended."""
+        name = f"step_{number}_log.log"
+        calls, self._calls[name] = self._calls.get(name, []), []
+        return calls
+
+    def unclaimed(self) -> Iterator[tuple[Path, list[LoggedCall]]]:
+        """The logs of which calls are left, which belong to no step."""
+        for name, calls in self._calls.items():
+            if calls:
+                yield self._folder / name, calls
+
+
+def _part(name: str) -> float:
+    """The order of a long text's parts; the call that puts them together comes last."""
+    part = name.rpartition("log_")[2]
+    return float(part) if part.isdecimal() else float("inf")
+
+
+def is_bookkeeping(step: TraceStep, chosen: bool) -> bool:
+    """Whether a step is the research log's own, which the agent's program took and not its model."""
+    return not chosen and step.action in (APPEND, RETRIEVE)
+
+
+def by_position(turns: Sequence[Turn]) -> tuple[dict[int, Turn], dict[int, list[Turn]]]:
+    """Turns that led to a step, by its index, and those that led to none, by the step they came before."""
+    acted = {turn.before: turn for turn in turns if turn.acted}
+    unread: dict[int, list[Turn]] = defaultdict(list)
+    for turn in turns:
+        if not turn.acted:
+            unread[turn.before].append(turn)
+    return acted, unread
