@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.grading.success import THRESHOLD
 from mlagentbench.report import text, words
 from mlagentbench.report.step_view import Room, shown_path, usage_words
 from mlagentbench.results.load import Run
+from mlagentbench.tasks.success import THRESHOLD
 
 
 class Figure(NamedTuple):

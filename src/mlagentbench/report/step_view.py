@@ -11,10 +11,10 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.errors import RunNotFound
-from mlagentbench.grading.success import THRESHOLD
 from mlagentbench.records import Step, StepScore, Usage
 from mlagentbench.report import text, words
 from mlagentbench.results.load import Run
+from mlagentbench.tasks.success import THRESHOLD
 from mlagentbench.workspace.snapshots import FileChange
 
 SHORT = 72
