@@ -7,6 +7,7 @@ lock meanwhile, and wait for it first.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
 import shutil
@@ -14,13 +15,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from mlagentbench.errors import GradingError, SandboxUnavailable
+from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
 from mlagentbench.grading.lock import timing
 from mlagentbench.grading.worker import Answer, Request
 from mlagentbench.records import Record, Score
@@ -28,9 +30,8 @@ from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import Limits, TaskSpec, Variant
+from mlagentbench.workspace.files import write_all
 
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-"""A grader computes little, and must not disturb what it times."""
 MAX_ANSWER = 64 * 2**20
 """Bytes of an answer."""
 
@@ -90,7 +91,7 @@ class Grader:
     Its process is started with the first, and kept while graders answer: many submissions of one hand, such as a task's own proofs, then
     cost little more than their grading. What different agents left is graded in different processes.
 
-    The arguments are those of `grade`.
+    The arguments are those of `grade`, and a server to fork its process from; without one it is started.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Grader:
         sandbox: Choice = "auto",
         limits: Limits | None = None,
         seed: int | None = None,
+        forks: ForkServer | None = None,
     ) -> None:
         self.task = task
         self._variant: Variant = variant
@@ -109,6 +111,7 @@ class Grader:
         self._sandbox: Choice = sandbox
         self._limits = limits or task.spec.limits
         self._seed = seed
+        self._forks = forks
         self._worker: _Worker | None = None
         self._stack = AsyncExitStack()
 
@@ -145,7 +148,7 @@ class Grader:
                 answer = await self._ask(request)
                 seconds = time.monotonic() - started
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
         if answer.unavailable is not None:
             raise SandboxUnavailable(answer.unavailable)
         if answer.score is not None and not math.isfinite(answer.score.value):
@@ -155,7 +158,7 @@ class Grader:
     async def _ask(self, request: Request) -> Answer:
         worker, self._worker = self._worker, None
         if worker is None:
-            worker = await self._stack.enter_async_context(_worker(self.task))
+            worker = await self._stack.enter_async_context(_worker(self.task, self._forks))
         try:
             answer = await worker.ask(request, self._limits.grading_time)
         except BaseException:
@@ -180,44 +183,85 @@ async def grade_all(grader: Grader, submissions: Iterable[Path]) -> list[Graded]
     return found
 
 
+class _Process(NamedTuple):
+    """A process that grades, started or forked."""
+
+    pid: int
+    questions: int
+    """A descriptor: of its standard input."""
+    answers: asyncio.StreamReader
+    has_ended: Callable[[], bool]
+    wait: Callable[[], Awaitable[int]]
+    """Gives its exit status when it has ended."""
+
+
 @asynccontextmanager
-async def _worker(task: Task) -> AsyncIterator[_Worker]:
+async def _worker(task: Task, forks: ForkServer | None) -> AsyncIterator[_Worker]:
     """A process that grades. At the end nothing of it is left."""
-    errors = Path(tempfile.mkdtemp(prefix="mlab-grader-")) / "errors.txt"
-    with errors.open("wb") as sink:
+    folder = Path(tempfile.mkdtemp(prefix="mlab-grader-"))
+    errors = folder / "errors.txt"
+    try:
+        async with _started(errors) if forks is None else _forked(forks, errors) as process:
+            try:
+                yield _Worker(task, process, errors)
+            finally:
+                if not process.has_ended():
+                    end_descendants(process.pid)
+                    send(process.pid, signal.SIGKILL)
+                    await process.wait()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _started(errors: Path) -> AsyncIterator[_Process]:
+    inside, questions = os.pipe()
+    with os.fdopen(questions, "wb"), os.fdopen(inside, "rb"), errors.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "mlagentbench.grading.worker"),
-            stdin=asyncio.subprocess.PIPE,
+            stdin=inside,
             stdout=asyncio.subprocess.PIPE,
             stderr=sink,
             env={**os.environ, **ONE_THREAD},
             start_new_session=True,
             limit=MAX_ANSWER,
         )
-    assert process.stdin is not None
-    try:
-        yield _Worker(task, process, errors)
-    finally:
-        if process.returncode is None:
-            end_descendants(process.pid)
-            send(process.pid, signal.SIGKILL)
-        process.stdin.close()
-        await process.wait()
-        shutil.rmtree(errors.parent, ignore_errors=True)
+        assert process.stdout is not None
+        yield _Process(process.pid, questions, process.stdout, lambda: process.returncode is not None, process.wait)
+
+
+@asynccontextmanager
+async def _forked(forks: ForkServer, errors: Path) -> AsyncIterator[_Process]:
+    (inside, questions), (outside, writing) = os.pipe(), os.pipe()
+    with os.fdopen(questions, "wb"), os.fdopen(outside, "rb") as answering:
+        try:
+            with errors.open("wb") as sink:
+                forked = forks.fork(inside, writing, sink.fileno())
+        finally:
+            os.close(inside)
+            os.close(writing)
+        with forked.status:
+            answers = asyncio.StreamReader(limit=MAX_ANSWER)
+            loop = asyncio.get_running_loop()
+            transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(answers), answering)
+            try:
+                yield _Process(forked.pid, questions, answers, forked.has_ended, lambda: asyncio.to_thread(forked.wait))
+            finally:
+                transport.close()
 
 
 class _Worker:
-    def __init__(self, task: Task, process: asyncio.subprocess.Process, errors: Path) -> None:
+    def __init__(self, task: Task, process: _Process, errors: Path) -> None:
         self._task = task
         self._process = process
         self._errors = errors
 
     async def ask(self, request: Request, seconds: float) -> Answer:
         """Ask, and have the answer within the time limit."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(request.model_dump_json().encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and its answer tells
+            write_all(self._process.questions, request.model_dump_json().encode() + b"\n")
         try:
-            data = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+            data = await asyncio.wait_for(self._process.answers.readline(), seconds)
         except TimeoutError:
             raise GradingError(
                 f"the grader of {self._task.id} took longer than {seconds:g} seconds; raise limits.grading_time in its task.toml"

@@ -7,6 +7,7 @@ standard error and the exit status tells.
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import threading
@@ -17,10 +18,12 @@ from mlagentbench.errors import InvalidSubmission, SandboxUnavailable
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.records import Record, Score
-from mlagentbench.sandbox.isolation import Choice, choose
+from mlagentbench.sandbox import isolation
+from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.tasks.spec import Variant
 
+_choose = functools.cache(isolation.choose)  # what a machine gives is tried once a process
 MAX_REASON = 500
 """Characters of a reason: it may quote what the agent's code wrote."""
 
@@ -75,7 +78,7 @@ def answer(request: Request) -> Answer:
             private=request.private,
             variant=request.variant,
             seed=request.seed,
-            isolation=choose(request.sandbox),
+            isolation=_choose(request.sandbox),
             scratch=request.scratch,
         )
         for name in task.spec.submission.required:

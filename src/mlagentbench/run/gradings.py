@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import secrets
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mlagentbench.grading.grade import Graded
-from mlagentbench.store.durable import replace
 from mlagentbench.tasks.catalogue import Task
 
 
@@ -43,12 +44,15 @@ class Gradings:
             return None
 
     def put(self, submission: str, graded: Graded) -> None:
-        """Keep what a submission is worth. A cache: where it cannot be written, nothing is lost but time."""
+        """Keep what a submission is worth. A cache: where it is not written, or torn, only time is lost, so nothing waits for the disk."""
         if not self._keeps or graded.failed:
             return
+        path = self._path(submission)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
         try:
             self._folder.mkdir(exist_ok=True)
-            replace(self._path(submission), graded.model_dump_json())
+            temporary.write_text(graded.model_dump_json())
+            temporary.rename(path)
         except OSError:
             return
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mlagentbench.data.prepare import prepare
 from mlagentbench.errors import MLAgentBenchError, UsageError
+from mlagentbench.grading.fork_server import ForkServer, fork_server
 from mlagentbench.records import Result
 from mlagentbench.run.capacity import cores
 from mlagentbench.run.conduct import compared_with
@@ -46,25 +47,26 @@ async def regrade_all(
     """
     places = asyncio.Semaphore(parallel or cores())
 
-    async def one(directory: RunDirectory) -> Regraded:
+    async def one(directory: RunDirectory, forks: ForkServer | None) -> Regraded:
         async with places:
-            found = await _one(directory, every_step, again)
+            found = await _one(directory, every_step, again, forks)
         tell(found)
         return found
 
-    return list(await asyncio.gather(*map(one, directories)))
+    async with fork_server() as forks:
+        return list(await asyncio.gather(*(one(directory, forks) for directory in directories)))
 
 
-async def _one(directory: RunDirectory, every_step: bool, again: bool) -> Regraded:
+async def _one(directory: RunDirectory, every_step: bool, again: bool, forks: ForkServer | None) -> Regraded:
     before = directory.result
     assert before is not None
     try:
-        return Regraded(directory, before, await regrade(directory, every_step=every_step, again=again))
+        return Regraded(directory, before, await regrade(directory, every_step=every_step, again=again, forks=forks))
     except MLAgentBenchError as error:
         return Regraded(directory, before, None, str(error))
 
 
-async def regrade(directory: RunDirectory, *, every_step: bool = False, again: bool = False) -> Result:
+async def regrade(directory: RunDirectory, *, every_step: bool = False, again: bool = False, forks: ForkServer | None = None) -> Result:
     """Grade a finished run again and write its result. How it ended stays, and so does what its score is compared with.
 
     Raises:
@@ -79,7 +81,7 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
         baseline = await compared_with(plan)
-    scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, baseline)
+    scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, baseline, forks=forks)
     # A reason that is not the ending's own is the grading's, which is done again.
     ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
     with directory.lock():

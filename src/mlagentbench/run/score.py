@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import GradingError
+from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
-from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
 from mlagentbench.run.gradings import Gradings
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import TaskSpec, Variant
+from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 
@@ -37,6 +38,12 @@ class Scoring(NamedTuple):
     """What scores are compared with; None for what the grader measures beside the submission, if anything."""
     gradings: AbstractAsyncContextManager[object] = nullcontext()
     """Is held during each grading."""
+    forks: ForkServer | None = None
+    """What its grader is forked from; None to start one."""
+
+    def grader(self) -> Grader:
+        """What grades the submissions of one run."""
+        return Grader(self.task, variant=self.variant, private=self.private, sandbox=self.sandbox, forks=self.forks)
 
     def against(self, score: Score) -> Baseline | None:
         """What a score is compared with; None for nothing."""
@@ -69,7 +76,7 @@ async def score_run(
     started = time.monotonic()
     steps = await asyncio.to_thread(directory.steps)
     # One process for all of the run: they are one agent's submissions.
-    async with Grader(scoring.task, variant=scoring.variant, private=scoring.private, sandbox=scoring.sandbox) as worker:
+    async with scoring.grader() as worker:
         grader = _Grader(directory, scoring, worker, again=again)
         last = await grader.grade(len(steps))
         result = _result(directory, scoring, ending, steps, usage, last, time.monotonic() - started)
@@ -95,37 +102,43 @@ class _Grader:
     async def grade(self, step: int) -> Graded | None:
         """What the submission after a step is worth; None where there is none."""
         submission = await asyncio.to_thread(self._submission, step)
-        if submission is None:
-            return None
+        return None if submission is None else await self._grade(submission)
+
+    async def _grade(self, submission: Manifest) -> Graded | None:
         if submission.digest not in self._graded:
             self._graded[submission.digest] = self._kept.get(submission.digest) or await self._restored(submission)
         return self._graded[submission.digest]
 
     async def _restored(self, submission: Manifest) -> Graded | None:
-        folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
+        folder = await asyncio.to_thread(self._restore, submission)
         try:
-            await asyncio.to_thread(self._store.restore, submission, folder)
             if missing(self._scoring.task.spec, folder):
                 return None
             graded = await self._graded_now(folder)
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        self._kept.put(submission.digest, graded)
+        await asyncio.to_thread(self._kept.put, submission.digest, graded)
         return graded
+
+    def _restore(self, submission: Manifest) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
+        try:
+            self._store.restore(submission, folder)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return folder
 
     def _submission(self, step: int) -> Manifest | None:
         path = self._directory.manifest(step)
         return Manifest.load(path).select(self._scoring.task.spec.submission.files) if path.exists() else None
 
-    def _lost(self, step: int) -> bool:
-        submission = self._submission(step)
-        return submission is not None and bool(self._store.lost(submission))
-
     async def step_score(self, step: int) -> StepScore:
         """The same, as a point of the run's curve."""
-        if await asyncio.to_thread(self._lost, step):
+        submission = await asyncio.to_thread(self._submission, step)
+        if submission is not None and self._store.lost(submission):
             return StepScore(step=step, reason="its files were let go, as --keep-versions asked")
-        graded = await self.grade(step)
+        graded = None if submission is None else await self._grade(submission)
         if graded is None:
             return StepScore(step=step, reason="no submission")
         if graded.score is None:

@@ -22,7 +22,8 @@ from types import MappingProxyType
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.grade import ONE_THREAD, Graded, Grader, grade_all
+from mlagentbench.grading.fork_server import ONE_THREAD
+from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.run.baseline import Place, StarterRun, run_starter
 from mlagentbench.run.check.findings import Check, Finding, Numbers, failed, ok, skipped
 from mlagentbench.run.check.judge import Evidence, judge

@@ -1,0 +1,240 @@
+"""What grading costs: a table's score beside row-by-row grading, and `mlab grade --every-step` over 50 runs of 50 steps.
+
+    python benchmarks/grading.py            two minutes, about 2 GB of disk below --dir
+    python benchmarks/grading.py --quick    under a minute
+
+The first table times graders alone, in turns on the same files: ours, whole (the files opened, the answers read, every id and number
+checked), beside the original benchmark's manner (pandas, and a look-up by label for each row) and beside a plain loop over the rows of the
+`csv` module. Neither of those checks anything, and both have the true labels at hand. A turn of ours is five gradings, and their mean.
+
+The second times the command on run directories that real runs left, each with 10 distinct submissions, no two runs alike: cold, with no
+grading known from before, and again, with all of them known. `processor` is processor time of all its processes: over the cores it is what
+the command takes on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from numpy.typing import NDArray
+
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.reader import SubmissionFiles
+from mlagentbench.model import Models, Script
+from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.store.run_directory import prepare_log_directory
+from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.tasks.cifar10.grade import grade as grade_cifar10
+from mlagentbench.tasks.imdb.grade import grade as grade_imdb
+
+CORES = len(os.sched_getaffinity(0))
+ROWS = 10_000
+DISTINCT = 10
+"""Submissions of a run."""
+
+TOML = """\
+id = "pictures"
+title = "Ten classes of pictures"
+category = "none"
+modality = "none"
+published = 2026-01-01
+metric = { name = "accuracy", direction = "maximize" }
+submission = { mode = "file", files = ["submission.csv"], required = ["submission.csv"] }
+paper = { baseline = 0.1 }
+"""
+PREPARE = f"""\
+import numpy as np
+import polars as pl
+
+
+def mini(public, private, seed):
+    labels = np.random.default_rng(seed).integers(0, 10, {ROWS})
+    pl.DataFrame({{"id": np.arange({ROWS}), "label": labels}}).write_csv(private / "answers.csv")
+"""
+GRADE = "from mlagentbench.tasks.cifar10.grade import grade\n"
+
+# In the place of a script that trains and predicts, it puts the next table where such a script would write it.
+AGENT = """\
+import shutil
+from pathlib import Path
+
+from mlagentbench.records import Action
+
+
+class Submitter:
+    needs_model = False
+
+    def __init__(self, tables: str, every: int) -> None:
+        self.tables, self.every = sorted(Path(tables).iterdir()), every
+
+    async def __call__(self, environment):
+        for number, table in enumerate(self.tables):
+            for _ in range(self.every - (number == len(self.tables) - 1)):
+                shutil.copyfile(table, environment.workspace.root / "submission.csv")
+                await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
+        await environment.execute(Action(name="Final Answer", arguments={"final_answer": "done"}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and runs")
+    parser.add_argument("--dir", type=Path, default=Path.cwd(), help="where to work; a folder is made there and removed again")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="grading-", dir=options.dir) as name:
+        folder = Path(name)
+        print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}\n")
+        functions(folder, 3 if options.quick else 15)
+        command(folder, 8 if options.quick else 50, 50)
+
+
+def functions(folder: Path, times: int) -> None:
+    """Scores of one table, in three ways."""
+    print(f"{'a table':>14} {'ours ms':>9} {'pandas ms':>10} {'ratio':>7} {'csv ms':>9} {'ratio':>7}    (medians of {times})")
+    for rows, classes in ((ROWS, 10), (25_000, 2)):
+        context, labels = tables(folder / f"{rows}", rows, classes)
+        path = context.submission.root / "submission.csv"
+        score = grade_cifar10 if classes == 10 else grade_imdb
+        ways: list[Callable[[], float]] = [
+            lambda score=score, context=context: score(context).value,
+            lambda path=path, labels=labels: row_by_row(path, labels),
+            lambda path=path, labels=labels: loop(path, labels),
+        ]
+        scores = {way() for way in ways}
+        assert len(scores) == 1, scores
+        taken = [[timed(ways[0], 5), timed(ways[1]), timed(ways[2])] for _ in range(times)]
+        ours, pandas, plain = (1000 * statistics.median(column) for column in zip(*taken, strict=True))
+        print(f"{rows:>9,} x {classes:>2} {ours:>9.1f} {pandas:>10.1f} {pandas / ours:>7.1f} {plain:>9.1f} {plain / ours:>7.1f}")
+
+
+def tables(folder: Path, rows: int, classes: int) -> tuple[GradingContext, NDArray[Any]]:
+    """A submission and its answers, as a task's grader is given them, and the true labels."""
+    rng = np.random.default_rng(rows)
+    labels = rng.integers(0, classes, rows)
+    for part in ("submission", "private", "scratch"):
+        (folder / part).mkdir(parents=True)
+    number, names = ("id", [str(each) for each in range(classes)]) if classes == 10 else ("idx", ["negative", "positive"])
+    pl.DataFrame({number: np.arange(rows), "label": labels}).write_csv(folder / "private" / "answers.csv")
+    write_table(folder / "submission" / "submission.csv", rng, rows, number, names)
+    context = GradingContext(
+        submission=SubmissionFiles(folder / "submission"),
+        starter=SubmissionFiles(folder / "scratch"),
+        private=folder / "private",
+        variant="mini",
+        seed=None,
+        isolation=PlainSandbox(),
+        scratch=folder / "scratch",
+    )
+    return context, labels
+
+
+def write_table(path: Path, rng: np.random.Generator, rows: int, number: str, names: Sequence[str]) -> None:
+    values = rng.dirichlet(np.ones(len(names)), rows).round(6)
+    pl.DataFrame({number: np.arange(rows), **dict(zip(names, values.T, strict=True))}).write_csv(path)
+
+
+def row_by_row(path: Path, labels: NDArray[Any]) -> float:
+    """Accuracy as the original benchmark finds it: each row by its label, a series a row."""
+    submission = pd.read_csv(path, index_col=0)
+    right = 0
+    for number, label in enumerate(labels):
+        right += int(submission.loc[number].argmax() == label)
+    return right / len(labels)
+
+
+def loop(path: Path, labels: NDArray[Any]) -> float:
+    """The same without pandas."""
+    with path.open(newline="") as file:
+        lines = csv.reader(file)
+        next(lines)
+        rows = {int(number): [float(value) for value in values] for number, *values in lines}
+    right = 0
+    for number, label in enumerate(labels):
+        row = rows[number]
+        right += int(row.index(max(row)) == label)
+    return right / len(labels)
+
+
+def timed(act: Callable[[], object], times: int = 1) -> float:
+    """Seconds that it takes, on average over some times."""
+    started = time.perf_counter()
+    for _ in range(times):
+        act()
+    return (time.perf_counter() - started) / times
+
+
+def command(folder: Path, runs: int, steps: int) -> None:
+    """`mlab grade LOGS --every-step`, on the directories of real runs."""
+    os.environ["MLAB_CACHE"] = str(folder / "cache")
+    started = time.perf_counter()
+    logs = make_runs(folder, runs, steps)
+    made = time.perf_counter() - started
+    submissions = f"{runs * DISTINCT} distinct tables of {ROWS:,} x 10"
+    print(f"\nmlab grade --every-step: {runs} runs of {steps} steps, {submissions} (made in {made:.0f} s)")
+    for title in ("cold", "again"):
+        before = processor_seconds()
+        taken = timed(
+            lambda: subprocess.run(
+                [sys.executable, "-m", "mlagentbench", "grade", logs, "--every-step", "--json"], check=True, stdout=subprocess.DEVNULL
+            )
+        )
+        used = processor_seconds() - before
+        print(f"{title:>8} {taken:>7.1f} s   processor {used:>6.1f} s, over {CORES} cores {used / CORES:>5.1f} s")
+
+
+def processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def make_runs(folder: Path, runs: int, steps: int) -> Path:
+    """Real runs of an agent that leaves a new table every few steps; none of them is graded yet at any step but the last."""
+    task = folder / "pictures"
+    (task / "starter").mkdir(parents=True)
+    (task / "starter" / "train.py").write_text("# Writes submission.csv.\n")
+    (folder / "agent.py").write_text(AGENT)
+    for name, text in (("task.toml", TOML), ("prepare.py", PREPARE), ("grade.py", GRADE), ("problem.md", "Tell pictures apart.\n")):
+        (task / name).write_text(text)
+    logs = prepare_log_directory(folder / "logs")
+    rng = np.random.default_rng(0)
+    for _ in range(runs):
+        written = folder / "tables"
+        written.mkdir()
+        for table in range(DISTINCT):
+            write_table(written / f"{table}.csv", rng, ROWS, "id", [str(each) for each in range(10)])
+        plan = RunPlan(
+            task=load_task(task),
+            agent=f"{folder / 'agent.py'}:Submitter",
+            agent_options={"tables": str(written), "every": steps // DISTINCT},
+            log_directory=logs,
+            variant="mini",
+            sandbox="none",
+            score_steps=False,
+            baseline="paper",
+        )
+        result = asyncio.run(conduct(plan, Models.scripted(Script([]))))
+        assert result.score is not None and result.steps == steps, result
+        shutil.rmtree(written)
+    shutil.rmtree(logs / "gradings")
+    return logs
+
+
+if __name__ == "__main__":
+    main()
