@@ -59,10 +59,9 @@ class Group(NamedTuple):
     pooled: Interval | None
     """Success over all runs, each counting once, with Wilson's interval; None where no run counts."""
     mean: Interval | None
-    """The mean over tasks of their success rates, each task counting once as in the paper's averages, with a bootstrap interval over
-    tasks."""
+    """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
     improvement: Interval | None
-    """The mean over tasks of their average improvements, with a bootstrap interval; tasks without a valid submission are left out."""
+    """The mean over tasks of their average improvements (`statistics.average`); tasks without a valid submission are left out."""
     left_out: tuple[str, ...] = ()
     """Tasks of which no run counts."""
 
@@ -157,8 +156,8 @@ def _group(name: str, column: Column) -> Group:
         tasks=tuple(rates),
         runs=runs,
         pooled=statistics.success_rate(successes, runs) if runs else None,
-        mean=statistics.mean(list(rates.values())),
-        improvement=statistics.mean(list(_improvements(column).values())),
+        mean=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in column.values() if cell.counted]),
+        improvement=statistics.average([cell.improvements for cell in column.values() if cell.improvements]),
         left_out=tuple(task for task in column if task not in rates),
     )
 
