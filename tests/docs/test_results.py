@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 def test_the_example_prints_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     facts: dict[str, Any] = {"agent_options": {}, "models": {"agent": "scripted/demo"}, "snapshots": False}
+    facts |= {"category": "code improvement", "published": datetime.date(2023, 10, 5)}
     write_run(tmp_path / "runs", "a-run", started=1.0, **facts)
     write_run(tmp_path / "runs", "b-run", vectorization_steps(fast=1.1), verdict="no_improvement", started=2.0, **facts)
     write_run(tmp_path / "runs", "c-run", vectorization_steps()[:3], finished=False, agent="react", started=3.0, **facts)
@@ -34,7 +36,7 @@ def test_the_example_prints_what_the_page_says(tmp_path: Path, monkeypatch: pyte
             exec(compile(code, "docs/results.md", "exec"), names)
         assert printed.getvalue() == expected
         tried += 1
-    assert tried == 4
+    assert tried == 5
 
 
 @pytest.mark.parametrize(("heading", "columns"), [("logs.frame()", RUNS), ("logs.steps_frame()", STEPS)])

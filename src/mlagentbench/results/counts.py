@@ -189,6 +189,7 @@ class _Worth(NamedTuple):
 
 
 NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
+"""What no valid submission is worth."""
 
 
 def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
