@@ -75,6 +75,8 @@ class ExampleStep:
     status: Any = "ok"
     seconds: float = 2.0
     malformed: int = 0
+    tokens: int | None = None
+    """Of its prompt; by default a few more each step."""
 
 
 def vectorization_steps(fast: float = 0.00303) -> list[ExampleStep]:
@@ -229,13 +231,13 @@ def _step(number: int, step: ExampleStep, started: float, cost: float | None) ->
         seconds=step.seconds,
         model_seconds=step.seconds * 0.4,
         script_seconds=step.seconds * 0.5 if executes else 0.0,
-        usage=_usage(number, cost),
+        usage=_usage(number, cost, step.tokens),
         malformed=step.malformed,
     )
 
 
-def _usage(number: int, cost: float | None) -> Usage:
-    return Usage(input_tokens=1800 + 150 * number, output_tokens=220, calls=1, cost=cost)
+def _usage(number: int, cost: float | None, tokens: int | None = None) -> Usage:
+    return Usage(input_tokens=1800 + 150 * number if tokens is None else tokens, output_tokens=220, calls=1, cost=cost)
 
 
 def _calls(directory: RunDirectory, number: int, step: ExampleStep) -> None:
@@ -255,7 +257,7 @@ def _result(
     scores = tuple(_step_score(info, number, step, baseline) for number, step in enumerate(steps, start=1))
     last = scores[-1] if scores else None
     seconds = sum(step.seconds for step in steps)
-    agent = Usage.total(_usage(number, cost) for number in range(1, len(steps) + 1))
+    agent = Usage.total(_usage(number, cost, step.tokens) for number, step in enumerate(steps, start=1))
     return Result(
         run=directory.name,
         outcome=outcome,

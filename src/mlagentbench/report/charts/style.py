@@ -7,6 +7,7 @@ so that one drawing serves the light and the dark page.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ _LOADER_BASE = "https://vega.github.io/vega-datasets/"
 
 SCALE = 2.0
 """Pixels of a PNG for each of its SVG."""
-DASHES = ([], [5, 3], [2, 2])
+DASHES: tuple[Sequence[int], ...] = ([], [5, 3], [2, 2])
 """Of the lines of a column, once the colours are used up."""
 LONGEST_NAME = 44
 """Characters of a name within a chart."""
@@ -40,28 +41,45 @@ class Palette(NamedTuple):
     zone: str
     bad: str
     background: str
+    """`transparent` on the page, whose own ground is `--paper`."""
     series: tuple[str, ...]
     """Of what is compared: agents with their models. Told apart by people who see few colours, as far as eight can be."""
     verdicts: Mapping[str, str]
-    """By the keys of `outcomes.PARTS`."""
+    """By the keys of `outcomes.VERDICTS`."""
+    endings: Mapping[str, str]
+    """By the keys of `outcomes.ENDINGS`."""
+    on_bars: str
+    """Of text within bars, whatever their colour."""
 
 
 VERDICT_KEYS = ("success", "no_improvement", "invalid_submission", "no_submission", "apart")
+ENDING_KEYS = ("final_answer", "limit_steps", "limit_time", "limit", "format_failure", "agent_error", "apart")
 LIGHT = Palette(
     *("#1f2328", "#5c636d", "#e6e4df", "#2f5bb7", "#5c636d", "#1a7f4b", "#b3261e", "#ffffff"),
-    series=("#2f5bb7", "#c05a12", "#16826f", "#a3307f", "#8a6d00", "#5b4bc4", "#4d7c1f", "#a5413c"),
-    verdicts=dict(zip(VERDICT_KEYS, ("#2f9461", "#aab2bd", "#d98a4e", "#b3463d", "#e6e4df"), strict=True)),
+    series=("#2f5bb7", "#b8530c", "#117a67", "#a3307f", "#806400", "#5b4bc4", "#47751b", "#a5413c"),
+    verdicts=dict(zip(VERDICT_KEYS, ("#7cc29b", "#cdd2d9", "#eebd90", "#e39188", "#f1efea"), strict=True)),
+    endings=dict(zip(ENDING_KEYS, ("#a9c1ea", "#f3d5a5", "#e5b782", "#d3caa0", "#e3b1cf", "#e39188", "#f1efea"), strict=True)),
+    on_bars="#1f2328",
 )
 DARK = Palette(
     *("#e8e6e1", "#a2a8b1", "#33373e", "#8fb0ff", "#a2a8b1", "#5fca91", "#ff9a8f", "#16181d"),
     series=("#8fb0ff", "#f0a063", "#5cc9b4", "#ec8fcb", "#d8bd5a", "#b3a6ff", "#a5cf72", "#f29a94"),
-    verdicts=dict(zip(VERDICT_KEYS, ("#4fae7e", "#6a727d", "#c07f4a", "#c25b52", "#33373e"), strict=True)),
+    verdicts=dict(zip(VERDICT_KEYS, ("#2a7450", "#4a515c", "#85562b", "#8c3d36", "#2b2f36"), strict=True)),
+    endings=dict(zip(ENDING_KEYS, ("#3d5c9a", "#75561f", "#87501f", "#5f5628", "#7a3d62", "#8c3d36", "#2b2f36"), strict=True)),
+    on_bars="#f3f1ec",
 )
 THEMED = Palette(
     *("var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--muted)", "var(--good)", "var(--bad)", "transparent"),
     series=tuple(f"var(--series-{number})" for number in range(1, 9)),
     verdicts={key: f"var(--verdict-{key.replace('_', '-')})" for key in VERDICT_KEYS},
+    endings={key: f"var(--ended-{key.replace('_', '-')})" for key in ENDING_KEYS},
+    on_bars="var(--on-bars)",
 )
+
+
+def ground(palette: Palette) -> str:
+    """What a chart stands on, for gaps and halos."""
+    return "var(--paper)" if palette.background == "transparent" else palette.background
 
 
 class Look(NamedTuple):
@@ -84,6 +102,17 @@ def name(text: str) -> str:
     """A name from a run as a chart may hold it: the converter aborts the whole process on a character that XML forbids."""
     text = " ".join(visible(text).split())
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+
+
+def short(columns: Iterable[str]) -> Mapping[str, str]:
+    """Names of columns as charts have them: models without their providers, where that leaves them different."""
+    columns = list(dict.fromkeys(columns))
+    brief = [name(re.sub(r"(?<=, )(?:[^\s,/]+/)+", "", column)) for column in columns]
+    full = [name(column) for column in columns]
+    if len(set(brief)) < len(columns):
+        # Names cut to the same beginning would be taken for one column.
+        brief = full if len(set(full)) == len(columns) else [f"{number}. {each}" for number, each in enumerate(full, start=1)]
+    return dict(zip(columns, brief, strict=True))
 
 
 def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:

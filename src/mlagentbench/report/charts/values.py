@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -15,6 +15,10 @@ from mlagentbench.report.words import direction_words, is_time
 
 LOG_FROM = 30
 """Ratio of the largest to the smallest value from which a logarithmic scale is used."""
+
+
+PLAIN = "abs(datum.value) >= 1e4 && abs(datum.value) < 1e9 ? format(datum.value, ',.0f') : format(datum.value, '~g')"
+"""How Vega writes a number on an axis."""
 
 
 class Range(NamedTuple):
@@ -44,7 +48,7 @@ def value_axis(info: RunInfo, span: Range, ticks: int = 5) -> alt.Axis:
     unit = f" ({info.unit})" if info.unit and not is_time(info.unit) else ""
     scale = ", logarithmic" if span.log else ""
     title = f"{info.metric.replace('_', ' ')}{unit}{scale}: {direction_words(info.direction)}"
-    options: dict[str, Any] = {"labelExpr": _seconds_label(info.unit, span) if is_time(info.unit) else "format(datum.value, '~g')"}
+    options: dict[str, Any] = {"labelExpr": _seconds_label(info.unit, span) if is_time(info.unit) else PLAIN}
     if span.log:
         powers = range(math.ceil(math.log10(span.low)), math.floor(math.log10(span.high)) + 1)
         factors = (1,) if len(powers) > 2 else (1, 3)
@@ -55,6 +59,11 @@ def value_axis(info: RunInfo, span: Range, ticks: int = 5) -> alt.Axis:
     else:
         options["tickCount"] = ticks
     return alt.Axis(**above(title), **options)
+
+
+def top_of(rates: Iterable[float]) -> float:
+    """Where an axis of rates ends that begins at 0: at a tenth beyond the greatest, at 1 at most."""
+    return min(1.0, max(0.2, math.ceil(10 * max(rates) + 0.2) / 10))
 
 
 def step_axis(steps: int, ticks: int = 10) -> alt.Axis:

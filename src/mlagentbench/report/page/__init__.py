@@ -27,6 +27,7 @@ from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report.charts import scores, style
+from mlagentbench.report.page.comparison import STANDING_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
 from mlagentbench.report.step_view import Room, rejected_replies, shown_path, step_views
 from mlagentbench.report.text import plural, visible
@@ -130,9 +131,9 @@ def render_report(logs: Path, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE)
     many = len(runs) != 1 or bool(unreadable)
     slugs = _slugs(runs)
     pages = _Pages(many, slugs)
-    room, stories = _fitted(pages, runs, max_bytes, whole)
-    views = [run_view(run, slugs[run.directory.path], room) for run in runs]
-    overview = pages.overview(views, unreadable) if many else Markup()
+    views = [run_view(run, slugs[run.directory.path], ROOMS[0]) for run in runs]
+    overview = pages.overview(runs, views, unreadable) if many else Markup()
+    room, stories = _fitted(pages, runs, max_bytes - len(overview.encode("utf-8", "replace")), whole)
     title = _counted(views) if many else f"{views[0].task}: {views[0].title}"
     return pages.shell(title, str(shown_path(logs)), overview, stories, room)
 
@@ -170,10 +171,13 @@ class _Pages:
         )
         return Story(slug, view.title, Markup(html))
 
-    def overview(self, views: Sequence[RunView], unreadable: Sequence[str]) -> Markup:
-        """The table of all runs."""
+    def overview(self, runs: Sequence[Run], views: Sequence[RunView], unreadable: Sequence[str]) -> Markup:
+        """What is told of all runs together, and their table."""
+        links = {path: f"#{quote(slug)}" for path, slug in self.slugs.items()}
         html = self._templates.get_template("overview.html.j2").render(
             runs=views,
+            together=comparison(runs, links),
+            standing_columns=STANDING_COLUMNS,
             unreadable=unreadable,
             columns=COLUMNS,
             filters=_filters(views),
@@ -216,8 +220,8 @@ class _Pages:
 def _fitted(pages: _Pages, runs: Sequence[Run], max_bytes: int, whole: int) -> tuple[Room, list[Story]]:
     """All stories, their texts cut as little as the page's size allows."""
     sample = runs[:: max(1, len(runs) // SAMPLE)]
-    # What is not stories is the table, over a kilobyte a run, and the page's own style and script.
-    budget = max_bytes - 50_000 - 1_500 * len(runs)
+    # What else there is: the page's own style and script, and a heading a run.
+    budget = max_bytes - 50_000 - 500 * len(runs)
 
     def seems_to_fit(room: Room) -> bool:
         return sum(len(_pack(pages.run(run, room).html)) for run in sample) * len(runs) <= budget * len(sample)

@@ -1,0 +1,116 @@
+"""How runs came out, as bars of shares: what their submissions were worth, and what ended them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import altair as alt
+
+from mlagentbench.report.charts.style import LIGHT, Palette, config, data, ground, quoted, short
+from mlagentbench.results.cells import Cell, Trial
+
+WIDTH, BAR = 360, 26
+"""Of the plot, and the height of a bar, in pixels."""
+ROOM = 18
+"""Pixels that a count needs within its part."""
+
+Kind = Literal["verdict", "ended"]
+APART = "not counted"
+VERDICTS: Mapping[str, str] = {
+    "success": "success",
+    "no_improvement": "no success",
+    "invalid_submission": "invalid submission",
+    "no_submission": "no submission",
+    "apart": APART,
+}
+ENDINGS: Mapping[str, str] = {
+    "final_answer": "final answer",
+    "limit_steps": "limit of steps",
+    "limit_time": "limit of time",
+    "limit": "another limit",
+    "format_failure": "replies without an action",
+    "agent_error": "error of the agent",
+    "apart": APART,
+}
+
+
+class Part(NamedTuple):
+    """A part of a bar."""
+
+    column: str
+    kind: str
+    """A key of `VERDICTS` or `ENDINGS`."""
+    runs: int
+    of: int
+    """All runs of the column."""
+
+
+def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[Part]:
+    """The runs of each column by how they came out, those that are not counted the last."""
+    kinds = VERDICTS if kind == "verdict" else ENDINGS
+    found = []
+    for column, by_task in columns.items():
+        trials = [trial for cell in by_task.values() for trial in cell.trials]
+        of_kind = [_kind(trial, kind) for trial in trials]
+        found += [Part(column, each, of_kind.count(each), len(trials)) for each in kinds if each in of_kind]
+    return found
+
+
+def outcomes(found: Sequence[Part], kind: Kind, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
+    """Bars of shares, a bar a column, with the number of runs in each part.
+
+    Args:
+        found: the parts.
+        kind: what they are told apart by.
+        palette: the colours.
+        legend: whether the parts are named.
+
+    Returns:
+        The chart; None where there are no runs, or where all came out in one way.
+    """
+    kinds = VERDICTS if kind == "verdict" else ENDINGS
+    present = [each for each in kinds if any(part.kind == each for part in found)]
+    if len(present) < 2:
+        return None
+    columns = list(dict.fromkeys(part.column for part in found))
+    colors = palette.verdicts if kind == "verdict" else palette.endings
+    rows = []
+    for place, column in enumerate(columns):
+        start = 0.0
+        for part in (part for part in found if part.column == column):
+            share = part.runs / part.of
+            text = f"{part.runs:,}" if share * WIDTH >= ROOM else ""
+            rows.append(
+                {"row": place, "kind": kinds[part.kind], "from": start, "to": start + share, "middle": start + share / 2, "text": text}
+            )
+            start += share
+    labels = short(columns)
+    totals = {column: next(part.of for part in found if part.column == column) for column in columns}
+    names = f"[{', '.join(quoted(f'{labels[column]}, n {totals[column]:,}') for column in columns)}][datum.value]"
+    y = alt.Y("row:O", axis=alt.Axis(title=None, domain=False, ticks=False, labelExpr=names, labelLimit=340), scale=alt.Scale(padding=0.14))
+    x = alt.X(
+        "from:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(title="share of runs", format=".0%", tickCount=5, grid=False)
+    )
+    scale = alt.Scale(domain=[kinds[each] for each in present], range=[colors[each] for each in present])
+    shown = alt.Legend(title=None, orient="top", columns=4, symbolType="square", columnPadding=16) if legend else None
+    bars = alt.Chart(data(rows)).mark_bar(stroke=ground(palette), strokeWidth=1)
+    return alt.LayerChart(
+        layer=[
+            bars.encode(x=x, x2=alt.X2("to"), y=y, color=alt.Color("kind:N", scale=scale, legend=shown)),
+            alt.Chart(data(rows)).mark_text(fontSize=12, color=palette.on_bars).encode(x=alt.X("middle:Q"), y=y, text="text:N"),
+        ],
+        width=WIDTH,
+        height=BAR * len(columns),
+        background=palette.background,
+        padding={"left": 6, "right": 12, "top": 6, "bottom": 4},
+        config=config(palette),
+    )
+
+
+def _kind(trial: Trial, kind: Kind) -> str:
+    if not trial.counted:
+        return "apart"
+    if kind == "verdict":
+        return trial.verdict
+    return trial.ended if trial.ended in ENDINGS else "limit"

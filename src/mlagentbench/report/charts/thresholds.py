@@ -1,0 +1,87 @@
+"""Success where it needs more or less than the paper's 10%: at the last step, and at the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from mlagentbench.report.charts.style import LIGHT, Palette, above, config, data, looks, short
+from mlagentbench.report.charts.values import top_of
+from mlagentbench.report.experiment import AtThreshold
+from mlagentbench.tasks.success import THRESHOLD
+
+WIDTH, HEIGHT = 310, 230
+"""Of the plot alone, in pixels."""
+
+ASIDE = 0.005
+"""By which the marks of two columns stand apart."""
+
+At = Literal["last", "best"]
+
+
+def success_by_threshold(
+    found: Sequence[AtThreshold], at: At, palette: Palette = LIGHT, *, columns: Iterable[str] = (), legend: bool = True
+) -> alt.LayerChart | None:
+    """Success by what it needs, a line a column.
+
+    Args:
+        found: the rates.
+        at: at which step.
+        palette: the colours.
+        columns: all columns in order, for their colours.
+        legend: whether the columns are named.
+
+    Returns:
+        The chart; None where no column has rates, or where all are 0.
+    """
+    labels = short(each.column for each in found)
+    rows: list[dict[str, Any]] = [
+        {"column": labels[each.column], "threshold": each.threshold, "rate": rate.value, "low": rate.low, "high": rate.high}
+        for each in found
+        if (rate := each.last if at == "last" else each.best) is not None
+    ]
+    if not any(row["rate"] for row in rows):
+        return None
+    by_column = looks(columns or (each.column for each in found), palette)
+    present = [column for column in by_column if any(row["column"] == labels[column] for row in rows)]
+    # Side by side, so that intervals do not hide one another.
+    for row in rows:
+        row["x"] = row["threshold"] + ASIDE * ([labels[column] for column in present].index(row["column"]) - (len(present) - 1) / 2)
+    thresholds = sorted({each.threshold for each in found})
+    names = [labels[column] for column in present]
+    x = alt.X(
+        "x:Q",
+        scale=alt.Scale(domain=[0, thresholds[-1] + 0.02], nice=False),
+        axis=alt.Axis(title="improvement that a success needs", values=thresholds, format=".0%", grid=False),
+    )
+    step = "last" if at == "last" else "best"
+    y = alt.Y(
+        "rate:Q",
+        scale=alt.Scale(domain=[0, top_of(row["high"] for row in rows)], nice=False),
+        axis=alt.Axis(**above(f"success at the {step} step"), format=".0%", tickCount=5),
+    )
+    key = (
+        alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
+        if legend and len(names) > 1
+        else None
+    )
+    color = alt.Color("column:N", scale=alt.Scale(domain=names, range=[by_column[column].color for column in present]), legend=key)
+    dashes = alt.Scale(domain=names, range=[list(by_column[column].dash) or [1, 0] for column in present])
+    paper = alt.Chart(data([{"x": THRESHOLD}])).mark_rule(color=palette.muted, strokeDash=[2, 3]).encode(x=x)
+    lines = (
+        alt.Chart(data(rows))
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, color=color, strokeDash=alt.StrokeDash("column:N", scale=dashes, legend=None))
+    )
+    whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.5, opacity=0.35).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high"), color=color)
+    points = alt.Chart(data(rows)).mark_circle(size=40, opacity=1).encode(x=x, y=y, color=color)
+    return alt.LayerChart(
+        layer=[paper, whiskers, lines, points],
+        width=WIDTH,
+        height=HEIGHT,
+        background=palette.background,
+        padding={"left": 6, "right": 16, "top": 6, "bottom": 4},
+        config=config(palette),
+    )

@@ -1,0 +1,211 @@
+"""What success costs: mean tokens, minutes and dollars a run against the success rate, as the paper's figure of efficiency has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import altair as alt
+
+from mlagentbench.report.charts.style import LIGHT, Look, Palette, above, config, data, ground, looks, short
+from mlagentbench.report.charts.values import LOG_FROM, top_of
+from mlagentbench.report.experiment import Standing
+from mlagentbench.results.statistics import Interval
+
+WIDTH, HEIGHT = 310, 230
+"""Of the plot alone, in pixels."""
+LETTER, LINE = 6.4, 15
+"""About how wide a letter of a label is, and how high a line."""
+
+Amount = Literal["tokens", "minutes", "dollars"]
+TITLES: Mapping[Amount, str] = {"tokens": "tokens a run, mean", "minutes": "minutes a run, mean", "dollars": "US dollars a run, mean"}
+AMOUNTS: Mapping[Amount, Callable[[Standing], Interval | None]] = {
+    "tokens": lambda standing: standing.tokens,
+    "minutes": lambda standing: _scaled(standing.seconds, 1 / 60),
+    # A mean over some of the runs would be no column's.
+    "dollars": lambda standing: standing.cost if standing.priced == standing.runs else None,
+}
+
+
+class _Point(NamedTuple):
+    column: str
+    label: str
+    amount: Interval
+    rate: Interval
+
+
+class _Box(NamedTuple):
+    """A rectangle in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: _Box) -> float:
+        """The area that both cover."""
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, wide) * max(0.0, high)
+
+
+def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = LIGHT) -> alt.LayerChart | None:
+    """Success against what runs took.
+
+    Args:
+        standings: the columns. One whose amount is not known for all its runs is left out.
+        amount: which.
+        palette: the colours.
+
+    Returns:
+        The chart; None with fewer than two points.
+    """
+    labels = short(standing.column for standing in standings)
+    points = [
+        _Point(standing.column, labels[standing.column], found, standing.rate)
+        for standing in standings
+        if (found := AMOUNTS[amount](standing)) is not None and standing.rate is not None
+    ]
+    if len(points) < 2:
+        return None
+    span = _span(points)
+    x = alt.X(
+        "x:Q", scale=alt.Scale(type="log" if span.log else "linear", domain=[span.low, span.high], nice=False), axis=_axis(amount, span)
+    )
+    y = alt.Y(
+        "y:Q",
+        scale=alt.Scale(domain=[0, span.top], nice=False),
+        axis=alt.Axis(**above("success, mean over tasks"), format=".0%", tickCount=5),
+    )
+    by_column = looks((standing.column for standing in standings), palette)
+    layers = [layer for point in points for layer in _marks(point, by_column[point.column], x, y)]
+    for point, place in zip(points, _places(points, span), strict=True):
+        layers += _label(point, place, by_column[point.column].color, ground(palette), x, y)
+    return alt.LayerChart(
+        layer=layers,
+        width=WIDTH,
+        height=HEIGHT,
+        background=palette.background,
+        padding={"left": 6, "right": 16, "top": 6, "bottom": 4},
+        config=config(palette),
+    )
+
+
+def left_out(standings: Sequence[Standing], amount: Amount) -> list[str]:
+    """The columns that have a rate and no place in the chart, since their amount is unknown."""
+    return [standing.column for standing in standings if standing.rate is not None and AMOUNTS[amount](standing) is None]
+
+
+class _Span(NamedTuple):
+    """What the axes reach over: amounts from `low` to `high`, rates from 0 to `top`."""
+
+    low: float
+    high: float
+    log: bool
+    top: float
+
+    def across(self, value: float) -> float:
+        """Where an amount stands, in pixels from the left."""
+        if self.log:
+            return WIDTH * math.log(value / self.low) / math.log(self.high / self.low)
+        return WIDTH * (value - self.low) / (self.high - self.low)
+
+    def down(self, rate: float) -> float:
+        """Where a rate stands, in pixels from the top."""
+        return HEIGHT * (1 - rate / self.top)
+
+
+def _span(points: Sequence[_Point]) -> _Span:
+    top = top_of(point.rate.high for point in points)
+    lows, highs = [point.amount.low for point in points], [point.amount.high for point in points]
+    if min(lows) > 0 and max(highs) / min(lows) >= LOG_FROM:
+        return _Span(min(lows) / 1.5, max(highs) * 1.5, log=True, top=top)
+    return _Span(0.0, max(highs) * 1.08 or 1.0, log=False, top=top)
+
+
+def _axis(amount: Amount, span: _Span) -> alt.Axis:
+    short = "format(datum.value, '~s')" if amount == "tokens" else "format(datum.value, ',~g')"
+    return alt.Axis(
+        title=TITLES[amount] + (", logarithmic" if span.log else ""), tickCount=6, grid=False, labelExpr=short, labelOverlap=True
+    )
+
+
+def _scaled(interval: Interval | None, factor: float) -> Interval | None:
+    return None if interval is None else Interval(*(bound * factor for bound in interval))
+
+
+def _marks(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """A point with its two intervals."""
+    row = {"x": point.amount.value, "y": point.rate.value}
+    across = {**row, "x": point.amount.low, "x2": point.amount.high}
+    upright = {**row, "y": point.rate.low, "y2": point.rate.high}
+    rule: dict[str, Any] = {"color": look.color, "strokeWidth": 1.5, "opacity": 0.5}
+    return [
+        alt.Chart(data([across])).mark_rule(**rule).encode(x=x, y=y, x2=alt.X2("x2")),
+        alt.Chart(data([upright])).mark_rule(**rule).encode(x=x, y=y, y2=alt.Y2("y2")),
+        alt.Chart(data([row])).mark_point(color=look.color, filled=not look.dash, size=80, strokeWidth=2, opacity=1).encode(x=x, y=y),
+    ]
+
+
+class _Place(NamedTuple):
+    """Where a label stands, from its point."""
+
+    dx: int
+    dy: int
+    align: Literal["left", "right", "center"]
+
+
+PLACES = (
+    *(_Place(9, -10, "left"), _Place(-9, -10, "right"), _Place(9, 11, "left"), _Place(-9, 11, "right")),
+    *(_Place(9, -25, "left"), _Place(-9, -25, "right"), _Place(9, 26, "left"), _Place(-9, 26, "right")),
+    *(_Place(0, -40, "center"), _Place(0, 41, "center")),
+)
+"""The first is taken that covers least of what is there already."""
+
+
+def _places(points: Sequence[_Point], span: _Span) -> list[_Place]:
+    """A place for each label, from left to right, where it covers no other label and as little else as can be."""
+    taken = [box for point in points for box in _crosshair(point, span)]
+    found: dict[int, _Place] = {}
+    frame = _Box(0, -8, WIDTH + 12, HEIGHT)
+    for number, point in sorted(enumerate(points), key=lambda each: each[1].amount.value):
+        boxes = [_box(point, place, span) for place in PLACES]
+        # What hangs out of the chart is as bad as what covers another label.
+        costs = [
+            sum(box.overlap(other) for other in taken) + ((box.right - box.left) * (box.bottom - box.top) - box.overlap(frame))
+            for box in boxes
+        ]
+        best = min(range(len(PLACES)), key=lambda place: (costs[place], place))
+        found[number] = PLACES[best]
+        taken.append(boxes[best])
+    return [found[number] for number in range(len(points))]
+
+
+def _crosshair(point: _Point, span: _Span) -> list[_Box]:
+    """What a point and its intervals cover."""
+    across, down = span.across(point.amount.value), span.down(point.rate.value)
+    return [
+        _Box(across - 6, down - 6, across + 6, down + 6),
+        _Box(span.across(point.amount.low), down - 1, span.across(point.amount.high), down + 1),
+        _Box(across - 1, span.down(point.rate.high), across + 1, span.down(point.rate.low)),
+    ]
+
+
+def _box(point: _Point, place: _Place, span: _Span) -> _Box:
+    wide = LETTER * len(point.label)
+    at = span.across(point.amount.value) + place.dx
+    left = {"left": at, "right": at - wide, "center": at - wide / 2}[place.align]
+    middle = span.down(point.rate.value) + place.dy
+    return _Box(left, middle - LINE / 2, left + wide, middle + LINE / 2)
+
+
+def _label(point: _Point, place: _Place, color: str, halo: str, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """A column's name beside its point, in its colour, on a halo that keeps it legible over lines."""
+    row = {"x": point.amount.value, "y": point.rate.value, "text": point.label}
+    options: dict[str, Any] = {"align": place.align, "baseline": "middle", "dx": place.dx, "dy": place.dy, "fontSize": 12}
+    marks = [
+        alt.Chart(data([row])).mark_text(color=halo, stroke=halo, strokeWidth=4, strokeJoin="round", **options),
+        alt.Chart(data([row])).mark_text(color=color, **options),
+    ]
+    return [mark.encode(x=x, y=y, text=alt.Text("text:N")) for mark in marks]

@@ -1,0 +1,240 @@
+"""Many runs laid out for what is told of them: columns of agents with models, what each needed, and what must be said beside the numbers.
+
+Numbers are made in `results`; here they are put together and worded, once for the page and for the charts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from mlagentbench.records import Baseline, StepScore
+from mlagentbench.report.text import plural
+from mlagentbench.report.words import FLAGS
+from mlagentbench.results import statistics
+from mlagentbench.results.cells import Cell, Conditions, cells, conditions, trial_of
+from mlagentbench.results.compare import Group, by_category
+from mlagentbench.results.counts import THRESHOLDS, counts
+from mlagentbench.results.load import Run
+from mlagentbench.results.statistics import Interval
+from mlagentbench.results.tables import columns
+
+FEW = 3
+"""Runs up to which they are told one by one only: rates of so few say nothing that the table of runs does not."""
+
+APART: Mapping[str, str] = {
+    "infrastructure": "ended by a failure that was not the agent's",
+    "cancelled": "cancelled",
+    "unfinished": "without a result yet",
+    "ungraded": "not graded",
+    "no_baseline": "compared with no baseline",
+}
+"""Why a run is not counted, by the keys of `Cell.apart`."""
+
+
+Key = TypeVar("Key", bound=str)
+
+
+class Standing(NamedTuple):
+    """One column over all its tasks. Amounts are means a counted run, with bootstrap intervals over runs."""
+
+    column: str
+    agent: str
+    model: str
+    under: str
+    """Variant, isolation and hardware, as far as columns differ in them."""
+    tasks: tuple[str, ...]
+    """Those with a counted run."""
+    runs: int
+    """The counted ones."""
+    apart: Counter[str]
+    rate: Interval | None
+    """The mean over tasks of success (`statistics.average_rate`)."""
+    improvement: Interval | None
+    """The mean over tasks of average improvements (`statistics.average`); as in the paper, a task without a valid submission counts 0."""
+    tokens: Interval | None
+    seconds: Interval | None
+    steps: Interval | None
+    cost: Interval | None
+    """US dollars; None where no run's is known."""
+    priced: int
+    """Counted runs whose cost is known: those that `cost` is the mean of."""
+
+
+class AtThreshold(NamedTuple):
+    """How often a column succeeds where success needs another improvement, as `Standing.rate`."""
+
+    column: str
+    threshold: float
+    last: Interval | None
+    """At the last step."""
+    best: Interval | None
+    """At the best step; None where not each step was graded."""
+
+
+class Course(NamedTuple):
+    """One run's scores."""
+
+    column: str
+    """The agent and model it belongs to."""
+    scores: Sequence[StepScore]
+    steps: int
+    baseline: Baseline | None
+    link: str = ""
+    """The address that its last point leads to."""
+
+    @property
+    def values(self) -> list[float]:
+        """Its valid scores, in order."""
+        return [score.value for score in self.scores if score.value is not None and math.isfinite(score.value)]
+
+
+class Told(NamedTuple):
+    """What must be said beside the numbers."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """Runs by column (an agent with a model, under conditions that are not mixed) and task."""
+
+    runs: tuple[Run, ...]
+    columns: Mapping[str, Mapping[str, Cell]]
+    column_of: Mapping[Conditions, str]
+
+    @staticmethod
+    def of(runs: Iterable[Run]) -> Experiment:
+        """Lay out runs."""
+        runs = tuple(runs)
+        found = columns(cells(runs))
+        column_of = {cell.conditions: column for column, by_task in found.items() for cell in by_task.values()}
+        return Experiment(runs, found, column_of)
+
+    @cached_property
+    def tasks(self) -> Mapping[str, tuple[Run, ...]]:
+        """All runs by task, in the order of the first."""
+        by_task: dict[str, list[Run]] = {}
+        for run in self.runs:
+            by_task.setdefault(run.info.task, []).append(run)
+        return {task: tuple(runs) for task, runs in by_task.items()}
+
+    @cached_property
+    def counted(self) -> int:
+        """How many runs say something of their agents."""
+        return sum(standing.runs for standing in self.standings)
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """The columns over all their tasks."""
+        return [_standing(column, by_task) for column, by_task in self.columns.items()]
+
+    @cached_property
+    def categories(self) -> Mapping[str, Mapping[str, Group]]:
+        """Groups of tasks by category and column; empty where there are not two categories."""
+        found: dict[str, dict[str, Group]] = {}
+        for column, by_task in self.columns.items():
+            for group in by_category(by_task):
+                found.setdefault(group.name, {})[column] = group
+        return found if len(found) > 1 else {}
+
+    @cached_property
+    def thresholds(self) -> list[AtThreshold]:
+        """Success by what it needs, a row a column and threshold."""
+        by_cell: dict[str, dict[str, list[tuple[Mapping[float, bool], Mapping[float, bool] | None]]]] = {}
+        for run in self.runs:
+            found = counts(run)
+            if trial_of(found).counted:
+                by_task = by_cell.setdefault(self.column(run), {})
+                by_task.setdefault(run.info.task, []).append((found.last_success, found.best_success))
+        rows = []
+        for column, tasks in by_cell.items():
+            every = all(best is not None for pairs in tasks.values() for _, best in pairs)
+            for threshold in THRESHOLDS:
+                last = statistics.average_rate([(sum(each[threshold] for each, _ in pairs), len(pairs)) for pairs in tasks.values()])
+                best = [(sum(each[threshold] for _, each in pairs if each is not None), len(pairs)) for pairs in tasks.values()]
+                rows.append(AtThreshold(column, threshold, last, statistics.average_rate(best) if every else None))
+        return rows
+
+    def column(self, run: Run) -> str:
+        """The column that a run belongs to."""
+        return self.column_of[conditions(run.info)]
+
+    def courses(self, task: str, links: Mapping[Path, str] | None = None) -> list[Course]:
+        """The scores of a task's runs.
+
+        Args:
+            task: which.
+            links: the addresses that the runs' last points lead to, by their directories.
+        """
+        return [
+            Course(
+                self.column(run),
+                run.scores,
+                run.steps[-1].number if run.steps else 0,
+                run.result.baseline if run.result else None,
+                (links or {}).get(run.directory.path, ""),
+            )
+            for run in self.tasks[task]
+        ]
+
+    def told(self) -> list[Told]:
+        """Notices: conditions that differ, runs that are not counted, and flags."""
+        found = [*_differences(self.column_of)]
+        apart = _together(cell.apart for by_task in self.columns.values() for cell in by_task.values())
+        if apart:
+            kinds = ", ".join(f"{count} {APART.get(kind, kind)}" for kind, count in apart.most_common())
+            found.append(Told(f"{plural(apart.total(), 'run')} not counted", f"{kinds}. No rate and no mean here has them in it."))
+        flags = _together(cell.flags for by_task in self.columns.values() for cell in by_task.values())
+        for flag, words in FLAGS.items():
+            if flags[flag]:
+                found.append(Told(f"{words.title}: {flags[flag]} of {plural(self.counted, 'counted run')}", words.meaning))
+        return found
+
+
+def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
+    total: Counter[Key] = Counter()
+    for each in counted:
+        total.update(each)
+    return total
+
+
+def _standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
+    trials = [trial for cell in by_task.values() for trial in cell.counted]
+    costs = [trial.cost for trial in trials if trial.cost is not None]
+    shared = next(iter(by_task.values())).conditions
+    return Standing(
+        column=column,
+        agent=shared.agent,
+        model=shared.model,
+        under=column.removeprefix(f"{shared.agent}, {shared.model}").removeprefix(", "),
+        tasks=tuple(task for task, cell in by_task.items() if cell.counted),
+        runs=len(trials),
+        apart=_together(cell.apart for cell in by_task.values()),
+        rate=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in by_task.values() if cell.counted]),
+        improvement=statistics.average([cell.improvements or [0.0] for cell in by_task.values() if cell.counted]),
+        tokens=statistics.mean([trial.tokens for trial in trials]),
+        seconds=statistics.mean([trial.seconds for trial in trials]),
+        steps=statistics.mean([trial.steps for trial in trials]),
+        cost=statistics.mean(costs),
+        priced=len(costs),
+    )
+
+
+def _differences(found: Iterable[Conditions]) -> Iterable[Told]:
+    """A notice for each condition that is not the same for all runs."""
+    found = list(found)
+    for name, values in (
+        ("variants of the data", {each.variant for each in found}),
+        ("isolation", {each.isolation for each in found}),
+        ("hardware", {each.hardware or "unknown" for each in found}),
+    ):
+        if len(values) > 1:
+            text = f"{', '.join(sorted(values))}. Runs that differ in it stand in columns of their own; compare across them with care."
+            yield Told(f"Different {name}", text)

@@ -1,0 +1,336 @@
+"""What the page's overview shows of many runs together: tables of agents with models by task, and pictures.
+
+Nothing here makes HTML but the charts' own SVG; the templates escape the rest. A part that would say nothing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from mlagentbench.report import text
+from mlagentbench.report.charts import courses, outcomes, rates, style, thresholds, tradeoff
+from mlagentbench.report.charts.rates import Heat, Square, between, hundredth
+from mlagentbench.report.charts.style import THEMED, looks
+from mlagentbench.report.experiment import FEW, Experiment, Standing, Told
+from mlagentbench.results.load import Run
+from mlagentbench.results.statistics import Interval
+
+LABELLED = 5.5
+"""Percent of a bar from which a part has room for its number."""
+KEYED = 2
+"""Columns from which a key of colours is shown."""
+
+
+class Key(NamedTuple):
+    """What a colour stands for in pictures."""
+
+    name: str
+    color: str
+    dash: str = ""
+
+
+class Picture(NamedTuple):
+    """A chart, and in words what it shows."""
+
+    title: str
+    svg: Markup
+    words: str
+    points: tuple[str, ...] = ()
+    """The same, point by point, for who cannot see it."""
+
+
+class Piece(NamedTuple):
+    """A part of a bar, in percent of its length."""
+
+    color: str
+    start: float
+    width: float
+    middle: float
+    runs: int
+    label: str
+    """The number of runs, where there is room for it."""
+    words: str
+
+
+class Bar(NamedTuple):
+    """How the runs of a column came out."""
+
+    head: Head
+    runs: int
+    pieces: tuple[Piece, ...]
+
+
+class Bars(NamedTuple):
+    """A bar a column, and what their parts stand for."""
+
+    title: str
+    key: tuple[Key, ...]
+    bars: tuple[Bar, ...]
+
+
+class Head(NamedTuple):
+    """A column's name in parts."""
+
+    agent: str
+    model: str
+    under: str
+
+
+class Box(NamedTuple):
+    """A cell of a heat map."""
+
+    value: str
+    bounds: str
+    of: str
+    apart: str
+    level: int | None
+
+
+class HeatRow(NamedTuple):
+    """A row of a heat map."""
+
+    name: str
+    note: str
+    boxes: tuple[Box, ...]
+
+
+class HeatTable(NamedTuple):
+    """A heat map as a table."""
+
+    rows: tuple[HeatRow, ...]
+    averages: HeatRow | None
+
+
+class Whisker(NamedTuple):
+    """An interval as a line, in percent of its length."""
+
+    start: float
+    width: float
+    at: float
+
+
+class Amount(NamedTuple):
+    """A number with what it rests on."""
+
+    value: str
+    note: str = ""
+    whisker: Whisker | None = None
+
+
+class StandingRow(NamedTuple):
+    """A column of the heat maps over all its tasks, as a row."""
+
+    head: Head
+    amounts: tuple[Amount, ...]
+
+
+STANDING_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a run", "Time a run", "Cost a run")
+
+
+class Comparison(NamedTuple):
+    """All of it."""
+
+    told: tuple[Told, ...]
+    key: tuple[Key, ...]
+    heads: tuple[Head, ...]
+    standings: tuple[StandingRow, ...]
+    success: HeatTable | None
+    improvement: HeatTable | None
+    tradeoffs: tuple[Picture, ...]
+    outcomes: tuple[Bars, ...]
+    categories: HeatTable | None
+    thresholds: tuple[Picture, ...]
+    courses: tuple[Picture, ...]
+
+    @property
+    def contents(self) -> tuple[tuple[str, str], ...]:
+        """The parts that there are, by their place in the page."""
+        parts = [
+            ("agents", "Agents and models", self.standings),
+            ("success", "Success by task", self.success),
+            ("improvement", "Improvement by task", self.improvement),
+            ("categories", "By category", self.categories),
+            ("tradeoff", "Success and what it took", self.tradeoffs),
+            ("outcomes", "How runs came out", self.outcomes),
+            ("thresholds", "Other thresholds", self.thresholds),
+            ("courses", "Scores over steps", self.courses),
+        ]
+        return tuple((place, title) for place, title, there in parts if there)
+
+
+def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
+    """Lay out what is told of many runs.
+
+    Args:
+        runs: all of them.
+        links: the addresses of runs within the page, by their directories.
+    """
+    experiment = Experiment.of(runs)
+    many = len(runs) > FEW and experiment.counted > 0
+    standings = experiment.standings if many else []
+    columns = experiment.columns if many else {}
+    by_column = looks(experiment.columns, THEMED)
+    return Comparison(
+        told=tuple(experiment.told()),
+        key=tuple(Key(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
+        if len(by_column) >= KEYED
+        else (),
+        heads=tuple(_head(standing) for standing in experiment.standings),
+        standings=tuple(StandingRow(_head(standing), _amounts(standing)) for standing in standings),
+        success=_table(rates.heat("success", columns), experiment) if many else None,
+        improvement=_table(rates.heat("improvement", columns), experiment) if many else None,
+        tradeoffs=_tradeoffs(standings),
+        outcomes=_outcomes(experiment) if many else (),
+        categories=_categories(experiment) if many else None,
+        thresholds=_thresholds(experiment) if many else (),
+        courses=_courses(experiment, links),
+    )
+
+
+def _head(standing: Standing) -> Head:
+    return Head(standing.agent, standing.model, standing.under)
+
+
+def _amounts(standing: Standing) -> tuple[Amount, ...]:
+    apart = standing.apart.total()
+    over = text.plural(len(standing.tasks), "task")
+    rate, improvement = standing.rate, standing.improvement
+    return (
+        Amount(f"{standing.runs:,}", f"{apart} not counted" if apart else ""),
+        Amount(f"{hundredth(rate.value)} %", f"{between(rate)}, {over}", _whisker(rate)) if rate else Amount("none"),
+        Amount(f"{hundredth(improvement.value)} %", between(improvement)) if improvement else Amount("none"),
+        _mean(standing.steps, text.number),
+        _mean(standing.tokens, lambda value: text.tokens(round(value))),
+        _mean(standing.seconds, text.duration),
+        _cost(standing),
+    )
+
+
+def _cost(standing: Standing) -> Amount:
+    """Unknown is unknown, never nothing; a mean over some of the runs says so."""
+    unknown = standing.runs - standing.priced
+    if standing.cost is None:
+        return Amount("unknown")
+    found = _mean(standing.cost, text.cost)
+    return found._replace(note=f"{found.note}; unknown for {text.plural(unknown, 'run')}") if unknown else found
+
+
+def _mean(interval: Interval | None, shown: Callable[[float], str]) -> Amount:
+    if interval is None:
+        return Amount("none")
+    low, high = shown(interval.low), shown(interval.high)
+    return Amount(shown(interval.value), f"{low} to {high}" if low != high else "")
+
+
+def _whisker(interval: Interval) -> Whisker:
+    return Whisker(round(100 * interval.low, 1), round(100 * (interval.high - interval.low), 1), round(100 * interval.value, 1))
+
+
+def _table(heat: Heat, experiment: Experiment) -> HeatTable | None:
+    if not any(square.value is not None for by_column in heat.rows.values() for square in by_column.values()):
+        return None
+    rows = tuple(
+        HeatRow(task, experiment.tasks[task][0].info.category, tuple(_box(square, heat) for square in by_column.values()))
+        for task, by_column in heat.rows.items()
+    )
+    averages = HeatRow("Average", "", tuple(_box(square, heat) for square in heat.averages.values()))
+    return HeatTable(rows, averages if len(rows) > 1 else None)
+
+
+def _categories(experiment: Experiment) -> HeatTable | None:
+    """Left out where there is but one category, or where each has one task: then the table by task says it."""
+    if not experiment.categories or len(experiment.categories) == len(experiment.tasks):
+        return None
+    heat = rates.heat_of_groups(experiment.categories, tuple(experiment.columns))
+    rows = []
+    for name, by_column in heat.rows.items():
+        tasks = {task for group in experiment.categories[name].values() for task in group.tasks}
+        rows.append(HeatRow(name, text.plural(len(tasks), "task"), tuple(_box(square, heat) for square in by_column.values())))
+    return HeatTable(tuple(rows), None)
+
+
+def _box(square: Square, heat: Heat) -> Box:
+    apart = f"{square.apart} not counted" if square.apart else ""
+    level = None if square.value is None else rates.level(square.value, heat.measure)
+    return Box(square.shown, square.bounds, square.of, apart, level)
+
+
+def _tradeoffs(standings: Sequence[Standing]) -> tuple[Picture, ...]:
+    titles: Mapping[tradeoff.Amount, str] = {"tokens": "Tokens", "minutes": "Time", "dollars": "Cost"}
+    pictures = []
+    for amount, title in titles.items():
+        chart = tradeoff.tradeoff(standings, amount, THEMED)
+        if chart is None:
+            continue
+        missing = tradeoff.left_out(standings, amount)
+        words = f"Not known for all runs, and so not drawn: {'; '.join(missing)}." if missing else ""
+        pictures.append(Picture(title, _svg(chart), words))
+    return tuple(pictures)
+
+
+def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
+    """What submissions were worth and what ended the runs; without what all runs have in common."""
+    titles: Mapping[outcomes.Kind, str] = {"verdict": "What submissions were worth", "ended": "What ended the runs"}
+    found = []
+    for kind, title in titles.items():
+        words, colors = (outcomes.VERDICTS, THEMED.verdicts) if kind == "verdict" else (outcomes.ENDINGS, THEMED.endings)
+        parts = outcomes.parts(experiment.columns, kind)
+        key = tuple(Key(word, colors[each]) for each, word in words.items() if any(part.kind == each for part in parts))
+        if len(key) > 1:
+            bars = [
+                _bar(_head(standing), [part for part in parts if part.column == standing.column], kind) for standing in experiment.standings
+            ]
+            found.append(Bars(title, key, tuple(bars)))
+    return tuple(found)
+
+
+def _bar(head: Head, parts: Sequence[outcomes.Part], kind: outcomes.Kind) -> Bar:
+    words = outcomes.VERDICTS if kind == "verdict" else outcomes.ENDINGS
+    colors = THEMED.verdicts if kind == "verdict" else THEMED.endings
+    pieces, start = [], 0.0
+    for part in parts:
+        width = 100 * part.runs / part.of
+        label = f"{part.runs:,}" if width >= LABELLED else ""
+        pieces.append(
+            Piece(colors[part.kind], round(start, 2), round(width, 2), round(start + width / 2, 2), part.runs, label, words[part.kind])
+        )
+        start += width
+    return Bar(head, parts[0].of, tuple(pieces))
+
+
+def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:
+    titles: Mapping[thresholds.At, str] = {"last": "At the last step", "best": "At the best step"}
+    pictures = []
+    for at, title in titles.items():
+        chart = thresholds.success_by_threshold(experiment.thresholds, at, THEMED, columns=experiment.columns, legend=False)
+        if chart is None:
+            continue
+        points = [
+            f"{each.column}, {each.threshold:.0%}: {hundredth(rate.value)} %, {between(rate)}"
+            for each in experiment.thresholds
+            if (rate := each.last if at == "last" else each.best) is not None
+        ]
+        pictures.append(Picture(title, _svg(chart), "", tuple(points)))
+    return tuple(pictures)
+
+
+def _courses(experiment: Experiment, links: Mapping[Path, str]) -> tuple[Picture, ...]:
+    """A picture a task that has two runs with a valid score."""
+    pictures = []
+    for task, runs in experiment.tasks.items():
+        found = experiment.courses(task, links)
+        if sum(bool(course.values) for course in found) < 2:
+            continue
+        info = runs[0].info
+        chart = courses.scores_of_task(info, found, THEMED, columns=experiment.columns, legend=False)
+        if chart is not None:
+            pictures.append(Picture(task, _svg(chart), courses.describe_courses(info, found)))
+    return tuple(pictures)
+
+
+def _svg(chart: style.Chart) -> Markup:
+    return Markup(style.to_svg(chart))
