@@ -84,6 +84,7 @@ def test_runs_in_progress_killed_and_torn_are_rows_too(logs: Path) -> None:
     assert frame["ended"].to_list() == ["final_answer", "unfinished", "unfinished", "unfinished"]
     assert frame["counted"].to_list() == [True, False, False, False]
     assert frame["steps"].to_list() == [8, 3, 0, 7]
+    assert frame["problems"].to_list() == [0, 0, 0, 2]
     assert frame["best_success_10"].to_list() == [True, None, None, None]
     assert frame["published"].to_list() == [None] * 4 and frame["category"].to_list() == [None] * 4
     assert steps_frame(load(logs)).group_by("run", maintain_order=True).len().rows() == [("a-done", 8), ("b-going", 3), ("d-torn", 7)]

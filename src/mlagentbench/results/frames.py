@@ -74,10 +74,12 @@ RUNS: Mapping[str, Any] = {
     "debugging_streak": pl.Int64,
     "failed_actions": pl.Int64,
     "malformed": pl.Int64,
+    "problems": pl.Int64,
     "path": pl.String,
 }
 """The columns of `runs_frame`, in order, with their types. `flags` are parted by spaces, `counted` is whether the run says something of
-the agent (`cells.Trial.counted`); the others are of `records.RunInfo` and `counts.Counts`, by the same names."""
+the agent (`cells.Trial.counted`), and `problems` is how many of its files could not be read; the others are of `records.RunInfo` and
+`counts.Counts`, by the same names."""
 
 STEPS: Mapping[str, Any] = {
     "run": pl.String,
@@ -139,6 +141,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "unit": info.unit,
         "direction": info.direction,
         "counted": trial_of(found).counted,
+        "problems": len(run.problems),
         "path": str(run.directory.path),
         **_counted(found),
     }

@@ -76,7 +76,9 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     for key, by_task in found.items():
         name = ", ".join(key)
         # Names with commas in them may read alike.
-        named[name if name not in named else f"{name} ({len(named) + 1})"] = by_task
+        while name in named:
+            name += " (2)"
+        named[name] = by_task
     return named
 
 
