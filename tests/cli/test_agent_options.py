@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.results.cells import agent_words
+from mlagentbench.results.conditions import agent_words
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from tests.cli.test_cli import END, complaint, mlab, script
 from tests.run.lives import make_task

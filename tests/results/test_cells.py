@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from mlagentbench.records import Baseline, Experience, Imported
-from mlagentbench.results.cells import Cell, Conditions, Trial, agent_words, cells
+from mlagentbench.records import Baseline
+from mlagentbench.results.cells import Cell, Trial, cells
+from mlagentbench.results.conditions import Conditions
 from mlagentbench.results.load import load
-from tests.example_runs import run_info, vectorization_steps, write_run
+from tests.example_runs import vectorization_steps, write_run
 
 
 def cell(*trials: Trial) -> Cell:
@@ -122,19 +123,3 @@ def test_what_else_differs_among_the_runs_of_a_cell_is_said(tmp_path: Path) -> N
         "prepared data differs: one, two",
         "baseline differs: side_by_side, paper",
     )
-
-
-def test_an_agent_is_told_with_all_that_sets_it_apart() -> None:
-    plain = run_info("a-run", agent_options={})
-    assert agent_words(plain) == "research"
-    given = Experience(folder="notes", files=1, bytes=10, digest="3f9a41c0ffee")
-    other = plain.model_copy(
-        update={
-            "agent_options": {"research_log": True},
-            "model_options": {"reasoning": "high"},
-            "experience": given,
-            "imported": Imported(folder="logs", digest="0"),
-            "parent": "another-run/3",
-        }
-    )
-    assert agent_words(other) == "research (research_log true, reasoning high, with experience 3f9a41c0, imported, forked)"

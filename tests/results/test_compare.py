@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from mlagentbench.results.cells import Cell, Conditions, Trial
+from mlagentbench.results.cells import Cell, Trial
 from mlagentbench.results.compare import (
     AFTER,
     BEFORE,
@@ -20,6 +20,7 @@ from mlagentbench.results.compare import (
     comparisons,
     overall,
 )
+from mlagentbench.results.conditions import Conditions
 
 
 def won(improvement: float = 0.5) -> Trial:

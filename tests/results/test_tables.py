@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.records import Baseline, Outcome, Result, Score
-from mlagentbench.results.cells import Cell, Conditions, Trial, cells
+from mlagentbench.results.cells import Cell, Trial, cells
+from mlagentbench.results.conditions import Conditions
 from mlagentbench.results.load import Run
 from mlagentbench.results.tables import Table, columns, divisors, improvement_table, printed, success_table
 from mlagentbench.store.run_directory import RunDirectory

@@ -17,8 +17,9 @@ from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.text import plural
 from mlagentbench.report.words import FLAGS
 from mlagentbench.results import statistics
-from mlagentbench.results.cells import Cell, Conditions, cells, conditions, trial_of
+from mlagentbench.results.cells import Cell, cells, trial_of
 from mlagentbench.results.compare import Group, by_category
+from mlagentbench.results.conditions import Conditions, conditions
 from mlagentbench.results.counts import THRESHOLDS, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval

@@ -8,17 +8,15 @@ cell, never mixed in unsaid.
 from __future__ import annotations
 
 import datetime
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from pydantic import JsonValue
-
-from mlagentbench.records import Flag, Role, RunInfo
+from mlagentbench.records import Flag
 from mlagentbench.results import statistics
+from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences
 from mlagentbench.results.counts import UNFINISHED, Counts, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
@@ -29,11 +27,6 @@ NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED)
 
 NO_BASELINE = "no_baseline"
 """What a run is counted apart as whose valid submission was compared with nothing (`--baseline none`)."""
-
-
-Mixable = Literal["isolation", "hardware"]
-ANY: Mapping[Mixable, str] = {"isolation": "any isolation", "hardware": "any hardware"}
-"""What a condition reads whose differences are put up with."""
 
 
 class Trial(NamedTuple):
@@ -71,18 +64,6 @@ class Trial(NamedTuple):
     def counted(self) -> bool:
         """Whether the run says something of the agent."""
         return self.apart is None
-
-
-class Conditions(NamedTuple):
-    """What runs must share to be compared."""
-
-    task: str
-    variant: str
-    agent: str
-    """With its options and its models', its other models, whether it was given experience, and whether its runs were imported or forked."""
-    model: str
-    isolation: str
-    hardware: str
 
 
 @dataclass(frozen=True)
@@ -201,35 +182,6 @@ def trial_of(found: Counts) -> Trial:
     )
 
 
-def agent_words(info: RunInfo) -> str:
-    """An agent with what sets it apart from others of its name: `research (fast openai/gpt-4o-mini, research_log true)`.
-
-    A run that was forked is no independent try: it shares its first steps with another.
-    """
-    others: tuple[Role, ...] = ("fast", "editor")
-    apart = [f"{role} {info.models[role]}" for role in others if info.models.get(role, info.models["agent"]) != info.models["agent"]]
-    for options in (info.agent_options, info.model_options):
-        apart += [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(options.items())]
-    if info.experience is not None:
-        apart.append(f"with experience {info.experience.digest[:8]}")
-    if info.imported is not None:
-        apart.append("imported")
-    if info.parent is not None:
-        apart.append("forked")
-    return f"{info.agent} ({', '.join(apart)})" if apart else info.agent
-
-
-def hardware_words(info: RunInfo) -> str:
-    """The processor and the GPUs of a run's machine; empty where they are not known."""
-    gpus = info.hardware.get("gpus")
-    return ", ".join(str(part) for part in (info.hardware.get("cpu"), *(gpus if isinstance(gpus, list) else ())) if part)
-
-
-def conditions(info: RunInfo) -> Conditions:
-    """What a run must share with others to be compared with them."""
-    return Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware_words(info))
-
-
 def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell]:
     """Runs by their conditions, in the order of the first run of each.
 
@@ -242,26 +194,6 @@ def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell
     for run in runs:
         found.setdefault(conditions(run.info)._replace(**{name: ANY[name] for name in mixing}), []).append(run)
     return [_cell(shared, together) for shared, together in found.items()]
-
-
-def differences(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What runs of a cell differ in all the same, a line each; what is not known of a run is no difference."""
-    values: dict[str, dict[str, None]] = {}
-    for run in runs:
-        info, baseline = run.info, run.result.baseline if run.result else None
-        facts: dict[str, JsonValue] = {
-            **{f"limit {name}": value for name, value in info.limits.items()},
-            **{f"script limit {name}": value for name, value in info.script_limits.items()},
-            **{f"version of {name}": value for name, value in info.versions.items()},
-            "isolation": info.isolation,
-            "hardware": hardware_words(info) or None,
-            "prepared data": info.data,
-            "baseline": baseline.source if baseline else None,
-        }
-        for name, value in facts.items():
-            if value is not None:
-                values.setdefault(name, {})[value if isinstance(value, str) else json.dumps(value)] = None
-    return tuple(f"{name} differs: {', '.join(found)}" for name, found in values.items() if len(found) > 1)
 
 
 def _cell(conditions: Conditions, runs: Sequence[Run]) -> Cell:

@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from mlagentbench.records import Step
-from mlagentbench.results.cells import agent_words, hardware_words, trial_of
+from mlagentbench.results.cells import trial_of
+from mlagentbench.results.conditions import agent_words, hardware_words
 from mlagentbench.results.counts import THRESHOLDS, Counts, counts, executed
 from mlagentbench.results.load import Run
 

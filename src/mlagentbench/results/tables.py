@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.results.cells import ANY, Cell
+from mlagentbench.results.cells import Cell
+from mlagentbench.results.conditions import ANY
 from mlagentbench.results.statistics import Interval
 
 MOST_TASKS = 50
