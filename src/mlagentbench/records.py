@@ -7,8 +7,9 @@ clock. A reader meets `schema_version` in a run's `run.json` and `result.json`; 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -51,6 +52,28 @@ class Record(BaseModel):
     """A frozen record that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def whole(value: Any) -> Any:
+    r"""A text that can be written as UTF-8, or a value of JSON whose texts all can.
+
+    A model's JSON may hold half of a character (a lone surrogate, `"\ud800"`), and so may a name of a file. The half becomes its escape, as
+    it stood in the JSON, and two halves that belong together the character that they are. All else is as it was.
+    """
+    if isinstance(value, str):
+        if value.isascii() or not _HALF.search(value):
+            return value
+        joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
+        return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", joined)
+    if isinstance(value, Mapping):
+        return {whole(key): whole(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [whole(item) for item in value]
+    return value
 
 
 class Usage(Record):

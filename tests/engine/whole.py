@@ -50,7 +50,7 @@ def make_plan(folder: Path, agent: str, steps: int = 20, **options: Any) -> RunP
     )
 
 
-def carry_out(plan: RunPlan, model: str = MODELS["openai"], patience: Patience = QUICK) -> Ended:
+def carry_out(plan: RunPlan, model: str = MODELS["openai"], patience: Patience = QUICK, fast_model: str | None = None) -> Ended:
     """Carry a plan out, whole.
 
     Raises:
@@ -61,7 +61,7 @@ def carry_out(plan: RunPlan, model: str = MODELS["openai"], patience: Patience =
         # Inspect leaves streams to the garbage collector, which is done with them before the test is.
         warnings.simplefilter("ignore", ResourceWarning)
         watch = Watch(lambda plan, number: Silent(), lambda plan, number, result: results.append(result), lambda: None)
-        evaluate([plan], watch, model=model, patience=patience)
+        evaluate([plan], watch, model=model, fast_model=fast_model, patience=patience)
         gc.collect()
     (result,) = results
     return Ended(result, RunDirectory(plan.log_directory / result.run))

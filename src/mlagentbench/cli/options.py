@@ -63,11 +63,19 @@ def agent_options(pairs: Sequence[tuple[str, JsonValue]], shortcuts: Mapping[str
     Raises:
         UsageError: one is given twice.
     """
-    given = [*pairs, *((name, value) for name, value in shortcuts.items() if value is not None)]
-    for name, count in Counter(name for name, _ in given).items():
+    return given_once("agent", [*pairs, *((name, value) for name, value in shortcuts.items() if value is not None)])
+
+
+def given_once(whose: str, pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Options of an agent or of a model, as `whose` says.
+
+    Raises:
+        UsageError: one is given twice.
+    """
+    for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
-            raise UsageError(f"the agent's option {name} is given twice; give it once")
-    return dict(given)
+            raise UsageError(f"the {whose}'s option {name} is given twice; give it once")
+    return dict(pairs)
 
 
 class GroupedCommand(click.Command):

@@ -11,7 +11,7 @@ from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
-from mlagentbench.engine.model import check_model
+from mlagentbench.engine.providers import check_model
 from mlagentbench.run.resume import resume as resumed
 
 

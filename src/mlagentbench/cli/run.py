@@ -25,6 +25,7 @@ from mlagentbench.cli.options import (
     Size,
     agent_options,
     agent_shortcuts,
+    given_once,
     log_directory_option,
     task_path_option,
 )
@@ -33,7 +34,7 @@ from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import prepare
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
-from mlagentbench.engine.model import check_model
+from mlagentbench.engine.providers import check_model
 from mlagentbench.environment import Listener, RunLimits, Silent
 from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
@@ -77,6 +78,15 @@ GROUPS = {
     help="Notes, examples or logs of other runs, for any agent to read in the folder experience.",
 )
 @click.option("--model", help="Any model of Inspect, such as openai/gpt-4o, or scripted/<file>.")
+@click.option(
+    "-M",
+    "--model-option",
+    "model_pairs",
+    multiple=True,
+    type=KeyValue(),
+    metavar="KEY=VALUE",
+    help="An option of that model, as its provider in Inspect names it, such as device=cuda:1.",
+)
 @click.option("--fast-model", help="The model that reads long texts; by default the main one.")
 @click.option("--editor-model", help="The model that edits scripts; by default the main one.")
 @click.option("--runs", default=1, show_default=True, type=click.IntRange(1), help="How often each task is done.")
@@ -140,6 +150,7 @@ def run(
     agent_pairs: Sequence[tuple[str, JsonValue]],
     experience: Path | None,
     model: str | None,
+    model_pairs: Sequence[tuple[str, JsonValue]],
     fast_model: str | None,
     editor_model: str | None,
     runs: int,
@@ -186,9 +197,12 @@ def run(
     options = agent_options(agent_pairs, shortcuts)
     if getattr(make_agent(agent, options), "needs_model", True) and model is None:
         raise UsageError(f"the agent {agent!r} needs a model; name one with --model, such as --model openai/gpt-4o")
+    model_options = given_once("model", model_pairs)
+    if model_options and model is None:
+        raise UsageError("-M is for a model; name one with --model")
     if interactive:
         if model:
-            check_model(model)  # before anything is asked or copied
+            check_model(model, model_options)  # before anything is asked or copied
         tasks = [begin(task_ids, say, allow, prepare_log_directory(log_directory), task_paths).task]
         if session_of(tasks[0]).folder is not None or tasks[0].spec.metric.name == UNGRADED:
             score_steps, baseline = False, "none"
@@ -211,6 +225,7 @@ def run(
             task=task,
             agent=agent,
             agent_options=options,
+            model_options=model_options,
             log_directory=prepare_log_directory(log_directory),
             variant=variant,
             sandbox=sandbox,
@@ -308,8 +323,11 @@ def carry_out(
         console.print(UNSANDBOXED, style="bold red")
     else:
         gpu_nodes(tuple(dict.fromkeys(gpu for plan in plans for gpu in plan.gpus)))
+    for task in {plan.task.id: plan.task for plan in plans}.values():
+        for notice in task.notices:
+            console.print(Text(f"{task.id}: {notice}", style="yellow"), soft_wrap=True)
     for name in {model, fast_model, editor_model} - {None}:
-        check_model(str(name))
+        check_model(str(name), plans[0].model_options if name == model else {})
     # Before the display of runs begins, since what is fetched has one of its own; and before hours of fetching, what needs only a look.
     for plan in plans:
         require_extras(plan.task, plan.python)

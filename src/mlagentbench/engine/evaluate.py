@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
-from inspect_ai.model import get_model
 from inspect_ai.util._display import init_display_type
 
-from mlagentbench.engine.model import check_model
 from mlagentbench.engine.patience import Patience, use_patience
+from mlagentbench.engine.providers import check_model, make_models
 from mlagentbench.engine.task import inspect_task
 from mlagentbench.environment import Listener
 from mlagentbench.errors import InfrastructureError
@@ -65,7 +64,7 @@ def evaluate(
     """Carry out plans, each `runs` times. An interrupt ends all runs and has them graded; a second one stops at once.
 
     Args:
-        plans: what to do.
+        plans: what to do; their model has the same options.
         watch: who is told.
         model: the agent's model, by Inspect's name for it; None for an agent without one.
         fast_model: the one that reads long texts; by default the agent's.
@@ -81,10 +80,11 @@ def evaluate(
         KeyboardInterrupt: the second interrupt.
     """
     roles = {role: name for role, name in (("fast", fast_model), ("editor", editor_model)) if name}
-    for name in {model or NO_MODEL, *roles.values()}:
-        check_model(name)
+    main = model or NO_MODEL
+    for name in {main, *roles.values()}:
+        check_model(name, plans[0].model_options if name == main else {})
     with use_patience(patience):
-        return asyncio.run(_evaluate(plans, watch, model or NO_MODEL, roles, runs, parallel or carried(plans)))
+        return asyncio.run(_evaluate(plans, watch, main, roles, runs, parallel or carried(plans)))
 
 
 async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: dict[str, str], runs: int, parallel: int) -> Evaluation:
@@ -103,8 +103,7 @@ async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: d
         stop.set()
 
     async with contextlib.AsyncExitStack() as clients:
-        # Not by their names: the clients of models that Inspect makes are left open, and their failures outlive the evaluation.
-        main, *others = [await clients.enter_async_context(get_model(name, memoize=False)) for name in (model, *roles.values())]
+        main, others = await make_models(clients, model, roles, plans[0].model_options, parallel)
         clients.enter_context(_interrupts(first_interrupt))
         logs: list[EvalLog] = await eval_async(
             [
@@ -121,7 +120,7 @@ async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: d
                 for plan in plans
             ],
             model=main,
-            model_roles=dict(zip(roles, others, strict=True)),
+            model_roles=dict(others),
             log_dir=str(plans[0].log_directory),
             log_format="eval",
             # Inspect counts the samples of each task apart; that there are not more in all is for the slots to see to.

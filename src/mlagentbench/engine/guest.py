@@ -19,7 +19,7 @@ from mlagentbench.engine.conversation import FINAL_ANSWER, Conversation, thought
 from mlagentbench.engine.model import Question
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
-from mlagentbench.records import Action, Step
+from mlagentbench.records import Action, Step, whole
 
 T = TypeVar("T")
 MOST_IDLE = 50
@@ -123,7 +123,7 @@ class Guest:
     async def _repeated(self, action: Action) -> Step:
         step = self._steps.popleft()
         self._entries = {}
-        if step.action != action:
+        if step.action != Action(name=whole(action.name), arguments=whole(action.arguments)):
             raise self._changed(f"it does {action.name} where it did {step.action.name}, or with other arguments")
         return step
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import Tool, ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError, suspend_working_limit
@@ -21,7 +21,7 @@ from mlagentbench.engine.providers import IN_PROCESS, count, provider_of, tokens
 from mlagentbench.engine.scripted import turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import GenerateOptions, Models, Reply
-from mlagentbench.records import Role, Usage
+from mlagentbench.records import Role, Usage, whole
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Inspect's limits by our names."""
@@ -89,7 +89,7 @@ class RoleModel:
             LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
         """
         config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
-        answer = await self.answer(Question([ChatMessageUser(content=prompt)], config=config))
+        answer = await self.answer(Question([ChatMessageUser(content=whole(prompt))], config=config))
         return self.reply(answer, answer.output.completion)
 
     def reply(self, answer: Answer, text: str) -> Reply:
@@ -154,6 +154,7 @@ class RoleModel:
             # Providers raise whatever their clients raise.
             raise trouble_with(error, self._model.api, here=here) from error
         usages.append(_usage(output))
+        _make_whole(output)
         self._note_cut(output, config)
         if output.choices and output.stop_reason == "model_length":
             raise LimitReached("limit_context", f"the prompt is longer than {self.name} can read")
@@ -187,7 +188,7 @@ class RoleModel:
         if window_of(api) is None or most is None or output.usage is None or output.usage.output_tokens < most or not output.choices:
             return
         tokens = count(api, output.completion)
-        if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason == "stop":
+        if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason in ("stop", "unknown"):
             output.choices[0].stop_reason = "max_tokens"
 
     def _given_up(self, trouble: Trouble, requests: int, seconds: float) -> MLAgentBenchError:
@@ -200,6 +201,14 @@ class RoleModel:
         asked = f"asked {requests} times in {seconds:.0f} s" if requests > 1 else "asked once"
         wait = f", to be asked again in {trouble.retry_after:.0f} s" if trouble.retry_after else ""
         return ModelFailed(f"{self.name} gave no reply ({asked}); the last: {trouble}{wait}")
+
+
+def _make_whole(output: ModelOutput) -> None:
+    """Have a reply in which halves of characters stand as their escapes: nothing could be written or sent that holds them as they are."""
+    for choice in output.choices:
+        message = choice.message.model_dump()
+        if (mended := whole(message)) != message:
+            choice.message = ChatMessageAssistant.model_validate(mended)
 
 
 def _usage(output: ModelOutput) -> Usage:

@@ -125,8 +125,8 @@ class Waits:
         return end - start if end - start >= LEAST_WAIT else 0.0
 
 
-def trouble_with(error: Exception, api: ModelAPI) -> Trouble:
-    """What an error of Inspect's, or of a client's below it, means."""
+def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trouble:
+    """What an error of Inspect's, or of a client's below it, means; `here` for a model that computes in this process."""
     # Inspect was told to ask once; where it would have asked again, it wraps the error.
     attempt = getattr(error, "last_attempt", None)
     cause = attempt.exception() if attempt is not None else error
@@ -135,6 +135,8 @@ def trouble_with(error: Exception, api: ModelAPI) -> Trouble:
     if attempt is not None:
         decision = api.should_retry(cause)
         return Trouble(words, retry_after=getattr(decision, "retry_after", None))
+    if status is None and here:
+        return Trouble(words, spoiled=True)
     if status is None:
         # No answer of the provider's that says no: it sent something that could not be read.
         return Trouble(f"a malformed reply ({words})", spoiled=True)
@@ -144,8 +146,8 @@ def trouble_with(error: Exception, api: ModelAPI) -> Trouble:
     return Trouble(words + (f" ({remedy})" if remedy else ""), lasting=True)
 
 
-def check_reply(output: ModelOutput, api: ModelAPI) -> None:
-    """See that a reply is one.
+def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> None:
+    """See that a reply is one; of a model that computes in this process (`here`), an empty one is.
 
     Raises:
         Trouble: it is not.
@@ -159,7 +161,7 @@ def check_reply(output: ModelOutput, api: ModelAPI) -> None:
         raise Trouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
     # Thinking that took all the tokens leaves no text, and is the model's own doing; a script's reply is what its author wrote.
     nothing = not output.completion.strip() and not output.message.tool_calls
-    if nothing and output.stop_reason != "max_tokens" and not isinstance(api, ScriptedAPI):
+    if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
         raise Trouble("an empty reply", spoiled=True)
 
 

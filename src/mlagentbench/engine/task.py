@@ -83,6 +83,7 @@ def planned(
     keep: dict[str, Any] | None = None,
     continues: str | None = None,
     experience: str | None = None,
+    model_options: dict[str, Any] | None = None,
 ) -> InspectTask:
     """A plan as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
     return _task(
@@ -102,6 +103,7 @@ def planned(
             keep=KeepLast(**keep) if keep else None,
             continues=RunDirectory(Path(continues)) if continues else None,
             experience=Path(experience) if experience else None,
+            model_options=model_options or {},
         )
     )
 
@@ -124,6 +126,7 @@ def _arguments(plan: RunPlan) -> dict[str, Any]:
         "keep": plan.keep._asdict() if plan.keep else None,
         "continues": str(plan.continues.path) if plan.continues else None,
         "experience": str(plan.experience.resolve()) if plan.experience else None,
+        "model_options": dict(plan.model_options),
     }
 
 

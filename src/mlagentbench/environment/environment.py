@@ -22,7 +22,7 @@ from mlagentbench.environment.reading import Reads
 from mlagentbench.environment.tally import Tally
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
-from mlagentbench.records import Action, ModelCall, Role, Step, Usage
+from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
@@ -149,6 +149,7 @@ class Environment:
             raise ActionError("the run has ended by its final answer, and nothing can be done after it")
         await self.settle()
         self._check_limits()
+        action = Action(name=whole(action.name), arguments=whole(action.arguments))
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")
         self.listener.activity(f"{action.name} {argument}".strip()[:100])
         self._tally.acting = True
@@ -159,7 +160,7 @@ class Environment:
         tally, self._tally = self._tally, Tally()
         step = Step(
             number=len(self._steps) + 1,
-            entries=entries,
+            entries=whole(entries),
             action=action,
             observation=observation.text,
             status=observation.status,
@@ -171,7 +172,7 @@ class Environment:
             script_seconds=observation.script_seconds,
             usage=tally.usage,
             malformed=tally.malformed,
-            memory=memory,
+            memory=whole(memory),
             details=observation.details,
             inside=tuple(tally.inside),
         )

@@ -58,6 +58,8 @@ class RunPlan:
     log_directory: Path
     variant: Variant = "full"
     agent_options: Mapping[str, JsonValue] = field(default_factory=dict)
+    model_options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """What the agent's model is made with."""
     limits: RunLimits | None = None
     """None for the task's own."""
     box_limits: BoxLimits | None = None
@@ -305,6 +307,7 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: st
         agent=plan.agent,
         agent_options=plan.agent_options,
         models=models,
+        model_options=plan.model_options,
         description=told(plan.task.problem, experience),
         metric=spec.metric.name,
         unit=spec.metric.unit,

@@ -36,6 +36,7 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         task=load_task(Path(info.task_folder)),
         agent=info.agent,
         agent_options=info.agent_options,
+        model_options=info.model_options,
         log_directory=log_directory,
         variant=info.variant,
         limits=RunLimits(**info.limits),  # type: ignore[arg-type]
@@ -69,12 +70,14 @@ def resume(
         StorageFailed: the disk is full or read-only.
     """
     directory = RunDirectory(path.resolve())
-    plan = plan_again(directory.info, directory.path.parent)
     if directory.info.imported is not None:
         raise UsageError(f"{directory.name} was imported: what carried it out is not here, so it cannot go on; begin a new run of its task")
+    plan = plan_again(directory.info, directory.path.parent)
     limits = plan.run_limits
     plan = replace(plan, limits=replace(limits, steps=steps or limits.steps, time=seconds or limits.time))
     if step is not None:
+        if model is not None:
+            plan = replace(plan, model_options={})
         continued = _fork(directory, plan, step, model)
         with continued.lock():
             yield replace(plan, continues=continued)

@@ -35,9 +35,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
-from mlagentbench.records import ModelCall, Record, Result, Role, RunInfo, Step, Usage
+from mlagentbench.records import ModelCall, Record, Result, Role, RunInfo, Step, Usage, whole
 from mlagentbench.store import lock
 from mlagentbench.store.durable import flush, publish, replace, sweep
 
@@ -295,7 +296,7 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path), (self.steps_folder / f"{step:04d}.{CALLS}").open("a", encoding="utf-8") as file:
-            file.write(call.model_dump_json() + "\n")
+            file.write(_text(call, indent=None))
 
     def append_output(self, step: int, text: str) -> None:
         """Keep a piece of a script's output, as it comes.
@@ -375,8 +376,11 @@ def storage(path: Path) -> Iterator[None]:
         raise StorageFailed(f"cannot write to {path}: {what}; make room, then continue the run with: mlab resume {path}") from error
 
 
-def _text(record: Record) -> str:
-    return record.model_dump_json(indent=1) + "\n"
+def _text(record: Record, indent: int | None = 1) -> str:
+    try:
+        return record.model_dump_json(indent=indent) + "\n"
+    except PydanticSerializationError:
+        return type(record).model_validate(whole(record.model_dump())).model_dump_json(indent=indent) + "\n"
 
 
 def _read(path: Path, kind: type[R]) -> R:
