@@ -182,6 +182,17 @@ def test_a_run_graded_at_its_end_only_has_that_score(logs: Path) -> None:
     assert [(score.step, score.value, score.improvement) for score in run.scores] == [(8, 0.5, 0.25)]
 
 
+def test_the_last_score_is_of_the_last_step_where_some_are_an_agents_own_bookkeeping(logs: Path) -> None:
+    directory = write_run(logs)
+    result = directory.result
+    assert result is not None
+    directory.write_result(result.model_copy(update={"step_scores": (), "steps": 5}))
+
+    [run] = load(logs)
+
+    assert [score.step for score in run.scores] == [8]
+
+
 def test_a_run_killed_before_its_first_step_is_a_run(logs: Path) -> None:
     write_run(logs, steps=list[ExampleStep](), finished=False)
 

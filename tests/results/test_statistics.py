@@ -113,3 +113,38 @@ def test_several_tests_at_once_are_adjusted_for_one_another() -> None:
     assert statistics.adjusted([0.4, 0.6]) == pytest.approx([0.8, 0.8])
     assert statistics.adjusted([0.7, 0.8]) == [1.0, 1.0]
     assert statistics.adjusted([]) == []
+
+
+def test_an_average_of_rates_is_price_and_bonetts() -> None:
+    # Two tasks share two added successes and two failures, one of each to a task: 4/6 and 2/4.
+    found = statistics.average_rate([(3, 4), (1, 2)])
+    assert found is not None and found.value == pytest.approx((3 / 4 + 1 / 2) / 2)
+    middle = (4 / 6 + 2 / 4) / 2
+    half = 1.959963984540054 / 2 * math.sqrt(4 / 6 * 2 / 6 / 6 + 2 / 4 * 2 / 4 / 4)
+    assert (found.low, found.high) == pytest.approx((middle - half, middle + half))
+    # Four tasks without a success: half of one is added to each of eight runs, 0.5 / 9; no bound lies below 0.
+    none = statistics.average_rate([(0, 8)] * 4)
+    assert none is not None and none.value == none.low == 0
+    assert none.high == pytest.approx(0.5 / 9 + 1.959963984540054 * math.sqrt(0.5 / 9 * 8.5 / 9 / 9 / 4))
+    assert statistics.average_rate([(3, 8)]) == statistics.success_rate(3, 8), "of one task Wilson's"
+    assert statistics.average_rate([]) is None
+    with pytest.raises(ValueError, match="have no rate"):
+        statistics.average_rate([(1, 2), (0, 0)])
+
+
+def test_an_average_of_rates_holds_the_true_one_about_as_often_as_it_says() -> None:
+    import numpy as np
+
+    rates = np.array([0.0, 0.1, 0.3, 0.6, 1.0])
+    draws = np.random.default_rng(7).binomial(8, rates, (500, len(rates)))
+    found = [statistics.average_rate([(int(successes), 8) for successes in draw]) for draw in draws]
+    held = sum(interval is not None and interval.low <= rates.mean() <= interval.high for interval in found)
+    assert 0.93 <= held / 500 <= 1.0
+
+
+def test_an_average_of_means_varies_with_the_runs_within_each_task() -> None:
+    assert statistics.average([[0.2, 0.2], [0.6]]) == pytest.approx((0.4, 0.4, 0.4)), "runs that do not vary"
+    found = statistics.average([[0.0, 1.0], [0.5, 0.5, 0.5]])
+    # The first task's mean over two draws is 0, 1/2 or 1 with 1/4, 1/2 and 1/4; the second's stays.
+    assert found == pytest.approx((0.5, 0.25, 0.75))
+    assert statistics.average([]) is None
