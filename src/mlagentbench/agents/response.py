@@ -2,22 +2,27 @@
 
 Covers: labels in any dress (bold, headings, lists, numbers, quotes, capitals, `Action_Input`); the name on a line of its own, in quotes or
 backticks, in lower or snake case, without `(AI)`; arguments in fences, after prose, or right behind the name; a whole reply as one JSON
-object, or a tool call in JSON; `<think>` blocks; a recital of the format or of earlier steps around the one action.
+object, or a tool call in JSON; a call as Python writes it, lines `script_name: train.py`, elements, the lone value of an action with one
+argument; a name that stands right before its arguments, under labels of other words or none; `<think>` blocks; a recital of the format or
+of earlier steps around the one action.
 
-Does not cover: arguments that are not an object, names of actions that do not exist, and all else that would need a guess. Those replies
-are refused, with a message that shows what to write: a refusal costs one call to a model, a wrong guess may cost the run.
+Does not cover: arguments whose end cannot be told, prose that tells of an action, names of actions that do not exist, and all else that
+would need a guess. Those replies are refused, with a message that shows what to write: a refusal costs one call to a model, a wrong guess
+may cost the run.
 
 Where more than one action could be meant:
 
 - the first complete one counts, complete being a known name with its arguments;
 - once an action was attempted, a line `Observation:` ends the reply, for what follows builds on an observation that never was;
 - nothing is looked for behind an object that may have swallowed the rest of the reply;
-- labels that begin a line go before labels within one; of those, and of actions in thinking, there must be only one.
+- labels that begin a line go before labels within one, and those before actions without any; of the latter two, and of actions in
+  thinking, there must be only one.
 """
 
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,8 +32,11 @@ from pydantic import JsonValue
 
 from mlagentbench.agents._replies import labels
 from mlagentbench.agents._replies.arguments import ActionLike, Misfit, Names, as_call, fit, squeezed
+from mlagentbench.agents._replies.elements import elements, read_children
 from mlagentbench.agents._replies.escapes import Unreadable
 from mlagentbench.agents._replies.loose_json import LooseObject, read_object
+from mlagentbench.agents._replies.unbraced import read_unbraced
+from mlagentbench.agents._replies.wrapped import read_arguments
 from mlagentbench.errors import ResponseFormatError
 
 
@@ -104,8 +112,12 @@ _QUOTED_CALL = re.compile(
 )
 _BRACE = re.compile(r"\{(?!\s*\w[\w -]{0,80}\})")
 """The beginning of an object, and not of a placeholder such as `{script_name}`."""
-_OPENING = re.compile(r"\s*+(?:```[a-z]*+\s*+)?(?=\{)", re.IGNORECASE)
-_NAME_LINE = re.compile(r"(?:[^\w\n{]*+\n)*+([^\n]*+)")
+_OPENING = re.compile(r"^[ \t]*+(?=\{\s*+[\"'\u201c])", re.MULTILINE)
+_EMPTY = re.compile(r"[^\w\n]*+\n?[ \t]*+(?:```\w*+)?\s*+")
+_NAME_LINE = re.compile(r"(?:[ \t]*+```\w*+[ \t\r]*+\n|[^\w\n{]*+\n)*+([^\n]*+)")
+_ARGUMENTS = re.compile(r"[^\w\n(]*+(?:\n[^\w(]*+)?\((?=\s*+[A-Za-z_]\w*+\s*+=(?!=))")
+_OPENS = re.compile(rf"{_BRACE.pattern}|\(")
+_MAX_OPENINGS = 1000
 _MAX_NAME = 60
 _MAX_WORDS = 6
 _MAX_BROKEN = 20
@@ -125,6 +137,7 @@ class _Reading:
         self._marks = labels.line_marks(text, thoughts)
         self._fault = _Fault(0, self._nothing)
         self._broken = 0
+        self._broken_at = len(text)
         self._given: dict[str, str] | None = None
 
     def find(self, *, anywhere: bool) -> _Call | None:
@@ -133,11 +146,7 @@ class _Reading:
         if call is None:
             calls = self._labelled(self._marks)
             call = self._only(calls) if anywhere else next(calls, None)
-        if call is None and not self.attempted:
-            call = self._only(self._labelled(labels.inline_marks(self._text, self._marks)))
-        if call is None and not self.attempted:
-            call = self._only(self._quoted())
-        return call
+        return call or (None if self.attempted else self._anywhere())
 
     def entries(self, call: _Call) -> dict[str, str]:
         """The thinking around the action that was found."""
@@ -156,6 +165,20 @@ class _Reading:
             )
             return None
         return found[0] if found else None
+
+    def _anywhere(self) -> _Call | None:
+        """The one action of a text in which no line begins with the label of one; what stands within an action's arguments is none."""
+        unlabelled = _outermost([*self._quoted(), *self._elements(), *self._unlabelled()])
+        attempted, self.attempted = self.attempted, False
+        inline = labels.inline_marks(self._text, self._marks)
+        labelled = list(self._labelled(_outside(unlabelled, inline)))
+        if self.attempted and not labelled:
+            return None
+        self.attempted = self.attempted or attempted
+        calls = [call for call in _outermost([*unlabelled, *labelled]) if call.start <= self._broken_at]
+        invented = (mark.start for mark in inline if mark.kind == "observation" and calls and mark.start >= calls[0].end)
+        end = next(invented, len(self._text))
+        return self._only(call for call in calls if call.start < end)
 
     # Where an action may stand
 
@@ -180,16 +203,32 @@ class _Reading:
     def _read(self, mark: labels.Mark, stop: int) -> tuple[_Call | None, int]:
         """The action of a label that reaches to `stop`, and where it ends: -1 where that cannot be told."""
         label = labels.input_label(self._text, mark.end, stop)
-        phrase = _NAME_LINE.match(self._text, mark.end, label.start() if label else stop)
+        line = _NAME_LINE.match(self._text, mark.end, stop)
+        assert line is not None, "every part of it may be empty"
+        if "(" in line.group(1) and (called := self._names.called(line.group(1))):
+            call = self._object(called[0], called[0], mark.start, line.start(1) + called[1], stop)
+            if label is None or label.start() < call[1] or call[1] < 0:
+                return call
+        phrase = _NAME_LINE.match(self._text, mark.end, label.start()) if label else line
         assert phrase is not None, "every part of it may be empty"
         words, brace, _ = phrase.group(1).partition("{")
         name = self._names.leading(words)
-        after = phrase.start(1) + len(words)
-        near = (label.end(), stop) if label and not brace else (after, min(stop, after + _MAX_GAP))
-        start = found.start() if (found := _BRACE.search(self._text, *near)) else -1
-        if label is None and name is None:
+        if label is None and name is None and (words.strip() or not brace):
             self._blame_name(words, 1)
             return None, mark.end
+        after = phrase.start(1) + len(words)
+        near = (label.end(), stop) if label and not brace else (after, min(stop, after + _MAX_GAP))
+        in_call = _ARGUMENTS.match(self._text, *near) if label else None
+        start = in_call.end() - 1 if in_call else brace_at.start() if (brace_at := _BRACE.search(self._text, *near)) else -1
+        try:
+            found = read_unbraced(self._text, *near, self._actions[name]) if name and not brace and not in_call else None
+        except Unreadable as fault:
+            self.attempted = True
+            self._blame_input(name, words, 4, f"cannot be read: {fault}")
+            return None, -1
+        if found:
+            self.attempted = True
+            return self._fitted(name, words, found, mark.start), found.end
         if start < 0:
             self.attempted = self.attempted or name is not None
             self._blame_input(name, words, 2, "must be a JSON object in braces, and there is none")
@@ -200,34 +239,15 @@ class _Reading:
         """The action whose arguments begin at the brace at `start`, and where it ends: -1 where that cannot be told."""
         self.attempted = True
         try:
-            found = self._arguments(name, start, stop)
+            found = read_arguments(self._text, start, list(self._actions[name].parameters) if name else (), stop)
         except Unreadable as fault:
             self._blame_input(name, words, 4, f"cannot be read: {fault}")
             self._broken += 1
+            self._broken_at = min(self._broken_at, start)
             region = self._text[start:stop]
             closed = "}" in region and region.count('"') % 2 == region.count('\\"') % 2
             return None, stop if closed and self._broken < _MAX_BROKEN else -1
         return self._fitted(name, words, found, begin), found.end
-
-    def _arguments(self, name: str | None, start: int, stop: int) -> LooseObject:
-        """The object at `start`, also where it is a string itself, or the one item of a list."""
-        before = self._text[max(0, start - 20) : start].rstrip()
-        if before.endswith('"') and re.compile(r'\{\s*+\\"').match(self._text, start):
-            return self._from_string(start - 1)
-        found = read_object(self._text, start, list(self._actions[name].parameters) if name else (), stop)
-        if before.endswith("[") and not re.compile(r"\s*+\]").match(self._text, found.end):
-            raise Unreadable("it is a list of several objects")
-        return found
-
-    def _from_string(self, start: int) -> LooseObject:
-        try:
-            inner, end = json.JSONDecoder(strict=False).raw_decode(self._text, start)
-        except ValueError:
-            raise Unreadable("it is text that holds JSON, and not the JSON itself") from None
-        found = read_object(inner, 0, (), len(inner))
-        if inner[found.end :].strip():
-            raise Unreadable("it is text that holds more than one object")
-        return LooseObject(found.pairs, end)
 
     def _fitted(self, name: str | None, words: str, found: LooseObject, begin: int) -> _Call | None:
         """The action with these arguments; None, and a fault, where they are not its own."""
@@ -245,9 +265,9 @@ class _Reading:
         return None
 
     def _whole_object(self) -> _Call | None:
-        """The action of a reply that is one JSON object, entries and all."""
-        opening = _OPENING.match(self._text)
-        if opening is None:
+        """The action of a reply that is one JSON object, entries and all, perhaps behind prose or an empty label."""
+        opening = _OPENING.search(self._text)
+        if opening is None or any(self._names_something(mark, opening.start()) for mark in self._marks):
             return None
         try:
             found = read_object(self._text, opening.end(), (), len(self._text))
@@ -256,14 +276,20 @@ class _Reading:
         call = as_call(found.pairs)
         if call is None:
             return None
-        self.attempted = True
         name = self._names.leading(call.phrase)
+        if name is None:
+            return None
+        self.attempted = True
         complete = self._fitted(name, call.phrase, LooseObject(call.pairs, found.end), 0)
         if complete:
             asked = {squeezed(entry): entry for entry in self._thoughts}
             texts = {asked.get(squeezed(key)): value for key, value in found.pairs.items()}
             self._given = {entry: value.strip() for entry, value in texts.items() if entry and isinstance(value, str)}
         return complete
+
+    def _names_something(self, mark: labels.Mark, stop: int) -> bool:
+        """Whether anything but a fence is between the label of an action and a place behind it."""
+        return mark.kind == "action" and mark.end < stop and not _EMPTY.fullmatch(self._text, mark.end, stop)
 
     def _quoted(self) -> Iterator[_Call]:
         """The complete actions among tool calls in JSON, without labels."""
@@ -275,6 +301,38 @@ class _Reading:
                     yield call
                 if passed < 0:
                     return
+
+    def _unlabelled(self) -> Iterator[_Call]:
+        """The complete actions whose name stands right before their arguments, with labels of other words or none."""
+        openings = list(itertools.islice(_OPENS.finditer(self._text), _MAX_OPENINGS + 1))
+        passed = 0
+        for start in (found.start() for found in openings if len(openings) <= _MAX_OPENINGS):
+            is_call = self._text[start] == "("
+            name = self._names.before(self._text[max(passed, start - _MAX_GAP) : start], call=is_call) if start >= passed else None
+            if name and (not is_call or self._names.called(name + self._text[start : start + _MAX_NAME])):
+                call, passed = self._object(name, name, start, start, len(self._text))
+                if call:
+                    yield call
+                if passed < 0:
+                    return
+
+    def _elements(self) -> Iterator[_Call]:
+        """The complete actions among elements that hold their arguments as elements."""
+        passed = 0
+        for element in elements(self._text):
+            name = self._names.exactly(element.phrase) if element.start >= passed else None
+            if name is None:
+                continue
+            try:
+                found = read_children(self._text, element.inside, len(self._text), element.tag)
+            except Unreadable as fault:
+                self.attempted = True
+                self._broken_at = min(self._broken_at, element.start)
+                self._blame_input(name, name, 4, f"cannot be read: {fault}")
+                return
+            if found and (call := self._fitted(name, name, found, element.start)):
+                passed = call.end
+                yield call
 
     # What is wrong
 
@@ -307,6 +365,26 @@ class _Reading:
     def _nothing(self) -> str:
         example = _form(f"[one of: {self._offered()}]", "[its arguments as a JSON object]", self._thoughts)
         return f"The reply holds no action. End it with one, like this:\n\n{example}"
+
+
+def _outermost(calls: list[_Call]) -> list[_Call]:
+    """Those that are not within the arguments of another, in order."""
+    outer: list[_Call] = []
+    for call in sorted(calls, key=lambda call: (call.start, -call.end)):
+        if not outer or call.start >= outer[-1].end:
+            outer.append(call)
+    return outer
+
+
+def _outside(calls: Sequence[_Call], marks: Sequence[labels.Mark]) -> list[labels.Mark]:
+    """The marks that are not within the arguments of a call; both are in order."""
+    found, ahead = [], list(reversed(calls))
+    for mark in marks:
+        while ahead and ahead[-1].end <= mark.start:
+            ahead.pop()
+        if not ahead or mark.start < ahead[-1].start:
+            found.append(mark)
+    return found
 
 
 def _form(name: str, usage: str, thoughts: Sequence[str] = ()) -> str:

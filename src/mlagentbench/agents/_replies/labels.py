@@ -25,7 +25,7 @@ class Mark(NamedTuple):
 # What may stand before a label on its line: signs of any sort and a number, as in `> **5. Action`.
 _DRESS = r"^(?:[^\w\n]|_|\d{1,2}[.)])*+"
 _WORD_ENDS = r"(?![^\W_])"
-_INPUT = r"action[\W_]{0,3}(?:inputs?|arguments?|args|parameters?|params)"
+_INPUT = r"(?:next[ \t]+)?action[\W_]{0,3}(?:inputs?|arguments?|args|parameters?|params)"
 _ACTION = r"(?:next[ \t]+)?action(?:[ _]name)?(?:[ \t]+\d{1,2})?"
 _FIXED = rf"(?P<input>{_INPUT})|(?P<action>{_ACTION})|(?P<observation>observations?)"
 _INPUT_LABEL = re.compile(rf"(?<![^\W_]){_INPUT}{_WORD_ENDS}", re.IGNORECASE)

@@ -3,9 +3,9 @@ r"""Objects as models write them: JSON, and what can only be meant as JSON.
 Three readings are tried, each in linear time, and the first that fits is taken:
 
 1. JSON as the standard library reads it. What is valid JSON is never read otherwise.
-2. JSON with raw line breaks and tabs in its strings, comments, a trailing comma, a line break in place of a comma, bare keys, Python's
-   constants, single, smart or triple quotes, and backslashes that JSON does not know (`\d` stays `\d`). Markdown's `\_` is `_` where
-   the keys are written so too.
+2. JSON with raw line breaks and tabs in its strings, comments, a trailing comma, a line break in place of a comma, bare keys, `=` for
+   the colon, Python's constants, single, smart or triple quotes, and backslashes that JSON does not know (`\d` stays `\d`). Markdown's
+   `\_` is `_` where the keys are written so too.
 3. A flat object whose strings hold quotes that nobody escaped, where the action's own argument names leave one way to cut it.
 
 Nothing is guessed about a value: where two readings of a backslash or a quote would give different text, `Unreadable` is raised.
@@ -34,6 +34,10 @@ Value: TypeAlias = "str | NumberText | bool | list[Value] | dict[str, Value] | N
 
 MAX_DEPTH = 16
 """No action takes nested arguments; deeper nesting is noise."""
+
+
+UNNAMED = ""
+"""The key of an argument that was given without its name."""
 
 
 class NumberText(str):
@@ -75,6 +79,17 @@ def read_object(text: str, start: int, keys: Collection[str], limit: int) -> Loo
     return LooseObject(_whole(pairs), end)
 
 
+def read_call(text: str, start: int, limit: int) -> LooseObject:
+    """Read the arguments of a call as Python has it, from the parenthesis at `start`; one without a name is `UNNAMED`.
+
+    Raises:
+        Unreadable: they are broken, unfinished, or can be read in two ways.
+    """
+    pairs, end = _Reader(text, start).read()
+    _refuse_torn(text, end, limit)
+    return LooseObject(_whole(pairs), end)
+
+
 def _no_constant(name: str) -> Value:
     raise ValueError(f"{name} is not JSON")
 
@@ -82,7 +97,7 @@ def _no_constant(name: str) -> Value:
 _DECODER = json.JSONDecoder(parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
 
 _SAME_LINE = re.compile(r"[ \t]*+(?:$|[\r\n`<}\]*])")
-_QUOTE_THEN_BRACE = re.compile(r"[\"'\u201d]\s*+,?\s*+\}")
+_QUOTE_THEN_CLOSER = {closer: re.compile(rf"[\"'\u201d]\s*+,?\s*+\{closer}") for closer in "})"}
 
 
 def _refuse_torn(text: str, end: int, limit: int) -> None:
@@ -91,9 +106,11 @@ def _refuse_torn(text: str, end: int, limit: int) -> None:
     Then another end follows, and the line goes on, or a quote or a brace is left over.
     """
     limit = max(end, limit)
-    if not _QUOTE_THEN_BRACE.search(text, end, limit):
+    closer = text[end - 1]
+    if not _QUOTE_THEN_CLOSER[closer].search(text, end, limit):
         return
-    left_over = text.count('"', end, limit) % 2 or text.count("}", end, limit) > text.count("{", end, limit)
+    opener = "{" if closer == "}" else "("
+    left_over = text.count('"', end, limit) % 2 or text.count(closer, end, limit) > text.count(opener, end, limit)
     if left_over or not _SAME_LINE.match(text, end, limit):
         raise Ambiguous('it seems to end twice; write one object with nothing behind it, and a quote inside text as \\"')
 
@@ -108,14 +125,16 @@ def _whole(pairs: Mapping[str, Value]) -> Mapping[str, Value]:
 # The second reading
 
 _SPACE = re.compile(r"\s*+")
-_COMMENT = re.compile(r"(?:#|//)[^\n\"\u201c\u201d]*+(?=\n)")
+_COMMENT = re.compile(r"(?:#|//)[^\n\"\u201c\u201d]*+(?=\n)|/\*[^*\n\"\u201c\u201d]*+\*/")
+_COLON = re.compile(r"=>?(?!=)|[:\uff1a]")
+_COMMA = re.compile(r"[,\uff0c]")
 _NAME = re.compile(r"[A-Za-z_][\w\\]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.])")
 _CONSTANTS: Mapping[str, bool | None] = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _CLOSERS = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u2018": "\u2019"}
 """The quotes that open a string, and those that close it; the last three are smart quotes."""
 
-_STRINGS = {opener: re.compile(rf"([^{closer}\\]*+(?:\\.[^{closer}\\]*+)*+){closer}", re.DOTALL) for opener, closer in _CLOSERS.items()}
+STRINGS = {opener: re.compile(rf"([^{closer}\\]*+(?:\\.[^{closer}\\]*+)*+){closer}", re.DOTALL) for opener, closer in _CLOSERS.items()}
 
 
 class _Raw(NamedTuple):
@@ -132,16 +151,20 @@ class _Reader:
         self.text = text
         self.pos = start
         self.markdown = False
+        self.call = text[start] == "("
+        self.python = self.call
+        """Whether it must be Python, which reads both its quotes alike, and in ways that JSON does not."""
 
     def read(self) -> tuple[dict[str, Value], int]:
-        value = self._finish(self._object(0))
+        value = self._finish(self._object(0, ")" if self.call else "}"))
         assert isinstance(value, dict)
         return value, self.pos
 
     def _finish(self, value: object) -> Value:
         match value:
             case _Raw():
-                return decode(value.text, value.quote, markdown=self.markdown)
+                quote = "'" if self.python and value.quote == '"' else value.quote
+                return decode(value.text, quote, markdown=self.markdown)
             case dict():
                 return {key: self._finish(item) for key, item in value.items()}
             case list():
@@ -153,27 +176,25 @@ class _Reader:
     def _skip(self) -> None:
         while True:
             self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
-            if not self.text.startswith(("#", "//"), self.pos):
+            if not self.text.startswith(("#", "//", "/*"), self.pos):
                 return
             comment = _COMMENT.match(self.text, self.pos)
             if comment is None or self.text[self.pos - 1] not in " \t\r\n,{[":
                 raise self._fault("what looks like a comment")
             self.pos = comment.end()
 
-    def _object(self, depth: int) -> dict[str, object]:
+    def _object(self, depth: int, closer: str = "}") -> dict[str, object]:
         if depth > MAX_DEPTH:
             raise Unreadable("it is nested too deeply")
         self.pos += 1
         pairs: dict[str, object] = {}
         self._skip()
-        while not self._take("}"):
-            key = self._key()
-            self._skip()
-            if not self._take(":"):
-                raise self._fault(f"after {key!r} a colon")
-            self._skip()
+        while not self._closes(closer):
+            key = self._key(closer)
+            if closer == ")" and key in pairs:
+                raise Unreadable("an argument of it is given twice")
             pairs[key] = self._value(depth)
-            self._separate("}")
+            self._separate(closer)
         return pairs
 
     def _array(self, depth: int) -> list[object]:
@@ -182,7 +203,7 @@ class _Reader:
         self.pos += 1
         items: list[object] = []
         self._skip()
-        while not self._take("]"):
+        while not self._closes("]"):
             items.append(self._value(depth))
             self._separate("]")
         return items
@@ -191,22 +212,30 @@ class _Reader:
         """Go past the comma, or the line break that stands for it, up to the next item or the closer."""
         before = self.pos
         self._skip()
-        if self._take(","):
+        if self._take(_COMMA):
             self._skip()
             return
         next_line = closer == "}" and "\n" in self.text[before : self.pos] and self.text[self.pos : self.pos + 1] in _CLOSERS
         if not next_line and not self.text.startswith(closer, self.pos):
             raise self._fault(f"a comma or {closer}")
 
-    def _key(self) -> str:
+    def _key(self, closer: str) -> str:
+        """The name of the next argument, and the colon behind it; a call's argument may have none."""
         quote = self.text[self.pos : self.pos + 1]
+        if quote in _CLOSERS and closer == ")":
+            return UNNAMED
         if quote in _CLOSERS:
+            self.python = self.python or quote == "'"
             key = self._string(quote).text
         elif name := _NAME.match(self.text, self.pos):
             self.pos = name.end()
             key = name.group()
         else:
             raise self._fault("a name in quotes")
+        self._skip()
+        if not self._take(_COLON):
+            raise self._fault(f"after {key!r} a colon")
+        self._skip()
         if "\\_" in key:
             self.markdown = True
         return key.replace("\\_", "_")
@@ -232,7 +261,7 @@ class _Reader:
     def _string(self, quote: str) -> _Raw:
         if self.text.startswith(('"""', "'''"), self.pos):
             return self._verbatim(quote * 3)
-        found = _STRINGS[quote].match(self.text, self.pos + 1)
+        found = STRINGS[quote].match(self.text, self.pos + 1)
         if found is None:
             raise Unreadable("its last text has no closing quote, or the reply was cut off")
         self.pos = found.end()
@@ -247,10 +276,15 @@ class _Reader:
             raise Unreadable(f"text between {quote} is not JSON")
         return _Raw(self.text[start:end], quote)
 
-    def _take(self, mark: str) -> bool:
-        found = self.text.startswith(mark, self.pos)
+    def _closes(self, closer: str) -> bool:
+        found = self.text.startswith(closer, self.pos)
         self.pos += found
         return found
+
+    def _take(self, mark: re.Pattern[str]) -> bool:
+        found = mark.match(self.text, self.pos)
+        self.pos = found.end() if found else self.pos
+        return found is not None
 
     def _fault(self, expected: str) -> Unreadable:
         if self.pos >= len(self.text):

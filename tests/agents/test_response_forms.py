@@ -1,0 +1,98 @@
+"""Replies in all the forms that models write: hard cases, each with what a careful person would read in it, and any action in each form."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from mlagentbench.errors import ResponseFormatError
+from tests.agents.paper import ACTIONS, DATA, read
+from tests.agents.test_response_values import FRAGMENTS
+
+HARD = [json.loads(line) for line in (DATA / "hard_replies.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", HARD, ids=lambda case: case["name"])
+def test_a_hard_reply_is_read_as_a_careful_person_would(case: dict[str, object]) -> None:
+    if "refused" in case:
+        with pytest.raises(ResponseFormatError) as caught:
+            read(str(case["reply"]))
+        assert str(case["refused"]) in str(caught.value).splitlines()[0]
+        assert "\nAction: " in str(caught.value), "it shows what to write"
+    else:
+        assert read(str(case["reply"]))[1:] == (case["action"], case["arguments"])
+
+
+Form = Callable[[str, Mapping[str, object]], str]
+
+EXACT: Mapping[str, Form] = {
+    "the paper's": lambda name, given: f"Thought: go\nAction: {name}\nAction Input: {json.dumps(given, indent=4)}\n",
+    "bold, fenced": lambda name, given: f"**Action:** {name}\n\n**Action Input:**\n```json\n{json.dumps(given)}\n```\nI wait.",
+    "headings": lambda name, given: f"### 4. Action\n{name}\n### 5. Action Input\n{json.dumps(given, ensure_ascii=False)}",
+    "other labels": lambda name, given: f"Tool: {name}\nTool Input: {json.dumps(given)}",
+    "no labels": lambda name, given: f"Let me do this.\n\n**{name}**\n```json\n{json.dumps(given)}\n```\n",
+    "elements for labels": lambda name, given: f"<action>{name}</action><action_input>{json.dumps(given)}</action_input>",
+    "one object": lambda name, given: json.dumps({"Thought": "go", "Action": name, "Action Input": given}),
+    "one object, flat": lambda name, given: json.dumps({"action": name, **given}),
+    "name as a key": lambda name, given: json.dumps({name: given}, indent=2),
+    "tool call": lambda name, given: f"<tool_call>\n{json.dumps({'name': name, 'arguments': given})}\n</tool_call>",
+    "tool call, encoded": lambda name, given: json.dumps({"function": {"name": name, "arguments": json.dumps(given)}}),
+    "encoded": lambda name, given: f"Action: {name}\nAction Input: {json.dumps(json.dumps(given))}",
+    "thinking before": lambda name, given: f"<think>Or {json.dumps({'a': 1})}?</think>\nAction: {name}\nAction Input: {json.dumps(given)}",
+    "observation behind": lambda name, given: (
+        f"Action: {name}\nAction Input: {json.dumps(given)}\nObservation: done\nAction: {name}\nAction"
+    ),
+}
+"""Ways to write any arguments so that they mean exactly one thing."""
+
+LOOSE: Mapping[str, Form] = {
+    "call": lambda name, given: f"Action: {name}({', '.join(f'{key}={value!r}' for key, value in given.items())})",
+    "call in a fence": lambda name, given: (
+        f"```python\n{name.replace(' ', '_').lower()}({', '.join(f'{key}={value!r}' for key, value in given.items())})\n```"
+    ),
+    "Python's object": lambda name, given: f"Action: {name}\nAction Input: {dict(given)!r}",
+    "lines, quoted": lambda name, given: (
+        f"Action: {name}\nAction Input:\n" + "\n".join(f"{key}: {json.dumps(value)}" for key, value in given.items())
+    ),
+    "escaped": lambda name, given: f"Action: {name}\nAction Input: " + json.dumps(given).replace('"', '\\"'),
+    "doubled": lambda name, given: f"Action: {name}\nAction Input: {{{json.dumps(given)}}}",
+}
+"""Ways that leave some arguments in doubt; those are refused."""
+
+
+def any_action(chance: random.Random) -> tuple[str, dict[str, object]]:
+    """An action, with any text and numbers."""
+    name = chance.choice(sorted(ACTIONS))
+    given: dict[str, object] = {
+        key: chance.randrange(10**6) if parameter.type is int else "".join(chance.choices(FRAGMENTS, k=chance.randrange(1, 10)))
+        for key, parameter in ACTIONS[name].parameters.items()
+    }
+    return name, given
+
+
+@pytest.mark.parametrize("form", EXACT)
+def test_any_action_in_a_clear_form_is_read_back_exactly(form: str) -> None:
+    chance = random.Random(form)
+    for _ in range(300):
+        name, given = any_action(chance)
+        reply = EXACT[form](name, given)
+        assert read(reply)[1:] == (name, given), reply
+
+
+@pytest.mark.parametrize("form", LOOSE)
+def test_any_action_in_a_loose_form_is_read_back_exactly_or_refused(form: str) -> None:
+    chance = random.Random(form)
+    taken = 0
+    for _ in range(400):
+        name, given = any_action(chance)
+        reply = LOOSE[form](name, given)
+        try:
+            found = read(reply)
+        except ResponseFormatError:
+            continue
+        assert found[1:] == (name, given), reply
+        taken += 1
+    assert taken > 10
