@@ -24,7 +24,7 @@ COMMANDS: Mapping[str, Mapping[str, Lazy]] = {
     },
     "What came of them": {
         "show": Lazy("mlagentbench.cli.show:show", "Show a run, or one step of it."),
-        "report": Lazy("mlagentbench.cli.report:report", "Write the report of runs as one page."),
+        "report": Lazy("mlagentbench.cli.report:report", "Tell how runs came out: tables here, and one page."),
         "view": Lazy("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
         "grade": Lazy("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
         "import": Lazy("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),

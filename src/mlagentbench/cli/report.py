@@ -2,24 +2,136 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.text import Text
 
-from mlagentbench.report.page import write_report
+from mlagentbench.errors import UsageError
+from mlagentbench.report.experiment import FEW, Experiment
+from mlagentbench.report.tables.build import notices, tables
+from mlagentbench.report.tables.export import FORMATS, Format, report_object, write_tables
+from mlagentbench.report.tables.model import Table
+from mlagentbench.report.tables.terminal import shown
+from mlagentbench.report.text import plural, visible
+from mlagentbench.report.words import headline
+from mlagentbench.results.load import scan
 from mlagentbench.store.run_directory import find_runs
 
 logs_argument = click.argument("logs", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("runs"))
 
 
+class Cutoff(click.ParamType[tuple[str, datetime.date]]):
+    """`MODEL=YYYY-MM-DD`: the last day that a model may know of."""
+
+    name = "model=date"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> tuple[str, datetime.date]:
+        """Read a pair."""
+        if isinstance(value, tuple):
+            return value
+        model, _, day = str(value).rpartition("=")
+        try:
+            return model, datetime.date.fromisoformat(day)
+        except ValueError:
+            self.fail(f"{value!r} is not of the form MODEL=YYYY-MM-DD", parameter, context)
+
+
 @click.command()
 @logs_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page's file; by default report.html in LOGS.")
-def report(logs: Path, output: Path | None) -> None:
-    """Write the report of runs as one page."""
-    click.echo(write_report(logs, output or logs / "report.html"))
+@click.option(
+    "--tables", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write every table into this folder, a file each."
+)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(FORMATS),
+    help="Of the tables; can be given again. csv (the default), parquet and json have raw values, and all runs and steps too.",
+)
+@click.option("--cutoff", "given", multiple=True, type=Cutoff(), metavar="MODEL=YYYY-MM-DD", help="The last day that a model knows of.")
+@click.option("--json", "as_json", is_flag=True, help="Print all tables and runs as one JSON object.")
+def report(
+    logs: Path,
+    output: Path | None,
+    folder: Path | None,
+    formats: tuple[Format, ...],
+    given: tuple[tuple[str, datetime.date], ...],
+    as_json: bool,
+) -> None:
+    """Tell how runs came out: tables here, and one page."""
+    if formats and folder is None:
+        raise UsageError("--format is of tables; say where to write them with --tables DIR")
+    # Imported here, since the page's charts take a while, which neither --help nor a wrong option is worth.
+    from mlagentbench.report.page import write_report
+
+    loaded = scan(logs)
+    experiment = Experiment.of(loaded.runs)
+    found = tables(experiment, _cutoffs(experiment, dict(given)))
+    page = write_report(logs, output or logs / "report.html")
+    if folder is not None:
+        _write(folder, experiment, found, formats or ("csv",))
+    if as_json:
+        click.echo(json.dumps({"page": str(page), **report_object(experiment, found, loaded.unreadable)}, indent=1))
+        return
+    console = Console()
+    _print(console, experiment, found, loaded.unreadable)
+    if folder is not None:
+        console.print(f"tables  {folder}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"page    {page}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats: tuple[Format, ...]) -> None:
+    from mlagentbench.results.frames import runs_frame, steps_frame
+
+    write_tables(folder, found, {"runs": runs_frame(experiment.runs), "steps": steps_frame(experiment.runs)}, formats)
+
+
+def _print(console: Console, experiment: Experiment, found: Iterable[Table], unreadable: Iterable[str]) -> None:
+    columns, tasks, runs = len(experiment.columns), len(experiment.tasks), len(experiment.runs)
+    opening = f"{plural(runs, 'run')} of {plural(tasks, 'task')} by {plural(columns, 'agent')}; {experiment.counted:,} counted"
+    console.print(Text(opening, style="bold"))
+    if runs <= FEW:
+        # Rates of so few say nothing.
+        for run in experiment.runs:
+            console.print(Text(f"{run.name}: {visible(headline(run.info, run.result))}"))
+    else:
+        for table in found:
+            console.print()
+            for part in shown(table, console.width):
+                console.print(part)
+    console.print()
+    for told in notices(experiment):
+        console.print(Text.assemble((f"{visible(told.title)}: ", "bold yellow"), (visible(told.text), "yellow")))
+    for line in unreadable:
+        console.print(Text(visible(line), style="red"))
+
+
+def _cutoffs(experiment: Experiment, given: Mapping[str, datetime.date]) -> dict[str, datetime.date | None]:
+    """The last day that each model may know of: as it was given, or as its maker states it.
+
+    Raises:
+        UsageError: one is given of a model that did no run.
+    """
+    cells = [cell for by_task in experiment.columns.values() for cell in by_task.values()]
+    models = {cell.conditions.model for cell in cells}
+    for model in given.keys() - models:
+        raise UsageError(f"no run is by the model {model!r}, of which a cutoff is given; there are {', '.join(sorted(models))}")
+    asked = {model for model in models - given.keys() if not model.startswith(("scripted/", "none/"))}
+    found: dict[str, datetime.date | None] = {**given}
+    if asked and any(cell.published for cell in cells):
+        # Imported here, since Inspect takes seconds.
+        from mlagentbench.engine.model import knowledge_cutoff
+
+        found |= {model: knowledge_cutoff(model) for model in asked}
+    return found
 
 
 @click.command()

@@ -94,7 +94,7 @@ def cost(dollars: float | None) -> str:
     """US dollars: `$0.0123`, `$12.30`; `unknown` for None."""
     if dollars is None:
         return "unknown"
-    return f"${dollars:,.2f}" if dollars >= 0.995 or dollars == 0 else f"${dollars:.2g}"
+    return f"${dollars:,.2f}" if dollars >= 0.0995 or dollars == 0 else f"${dollars:.2g}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -12,6 +12,9 @@ from mlagentbench.tasks.success import THRESHOLD
 MANY_TIMES = 1.995
 """From this ratio on a change is told as "2 times", below it in percent."""
 
+NO_MODEL = "none/none"
+"""The model of an agent that asks none, as Inspect names it."""
+
 VERDICTS: Mapping[Verdict, str] = {
     "success": "success",
     "no_improvement": "no success",

@@ -1,0 +1,354 @@
+"""The tables of an experiment: what `mlab report` prints, and writes as files.
+
+Success is as in the paper's Table 3 (arXiv 2310.03302), improvements as in its Table 4; beside each number stand its 95% interval and the
+runs that it rests on. Runs that say nothing of an agent are in no rate and no mean: they have a table of their own, by name.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlagentbench.report import text
+from mlagentbench.report.experiment import Experiment, Standing, Told
+from mlagentbench.report.tables.model import AVERAGE, NONE, Kind, Row, Shown, Table, Value, named
+from mlagentbench.report.words import ENDED, VERDICTS
+from mlagentbench.results.cells import Cell, trial
+from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, Group, by_cutoff, comparisons
+from mlagentbench.results.counts import UNFINISHED
+from mlagentbench.results.statistics import Interval
+from mlagentbench.results.tables import improvement_table, success_table
+
+INTERVAL: Mapping[str, Kind] = {"low": "number", "high": "number"}
+COLUMN: Mapping[str, Kind] = {"column": "text", "agent": "text", "model": "text"}
+
+
+def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> list[Table]:
+    """All tables that have something in them.
+
+    Args:
+        experiment: the runs.
+        cutoffs: the last day that a model may know of, by its name; None where it is not known.
+    """
+    found = [
+        success(experiment),
+        improvement(experiment),
+        cost(experiment),
+        verdicts(experiment),
+        endings(experiment),
+        categories(experiment),
+        periods(experiment, cutoffs),
+        compared(experiment),
+        not_counted(experiment),
+    ]
+    return [table for table in found if table.rows]
+
+
+def notices(experiment: Experiment) -> list[Told]:
+    """What must be said beside the numbers: conditions that differ, runs that are not counted, flags, and what runs of a cell differ in."""
+    differing: dict[str, list[str]] = {}
+    for task, column, cell in _cells(experiment):
+        for difference in cell.differences:
+            differing.setdefault(difference, []).append(f"{task} by {column}")
+    told = [Told("Runs of one cell differ", f"{difference} ({_some(where)}).") for difference, where in differing.items()]
+    return [*experiment.told(), *told]
+
+
+def success(experiment: Experiment) -> Table:
+    """Success rates, tasks down and columns across, with their mean over tasks."""
+    rows: list[Row] = []
+    for task, column, cell in _cells(experiment):
+        rows.append(
+            {"task": task, **_column(experiment, column), **_interval("rate", cell.rate)}
+            | {"successes": cell.successes, "runs": len(cell.counted), "tasks": 1}
+        )
+    for standing in experiment.standings:
+        rows.append(
+            {"task": None, **_column(experiment, standing.column), **_interval("rate", standing.rate)}
+            | {"successes": None, "runs": standing.runs, "tasks": len(standing.tasks)}
+        )
+    return Table(
+        name="success",
+        title="Success rate, % [95% interval], n runs that count",
+        columns={"task": "text", **COLUMN, "rate": "number", **INTERVAL, "successes": "count", "runs": "count", "tasks": "count"},
+        rows=_ordered(experiment, rows),
+        down=TASK,
+        shown=[Shown("", lambda row: _estimate(row, "rate", of="runs"))],
+        across="column",
+        notes=[
+            "A success is more than 10% better than the baseline at the last step.",
+            *_sentences(success_table(experiment.columns).notices()),
+        ],
+    )
+
+
+def improvement(experiment: Experiment) -> Table:
+    """Improvements over the baseline, tasks down and columns across. Without a valid submission a cell's is 0, as the paper has it."""
+    rows: list[Row] = []
+    for task, column, cell in _cells(experiment):
+        found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
+        rows.append(
+            {"task": task, **_column(experiment, column), **_interval("improvement", found)}
+            | {"valid": len(cell.improvements), "runs": len(cell.counted), "tasks": 1}
+        )
+    for standing in experiment.standings:
+        cells = experiment.columns[standing.column].values()
+        rows.append(
+            {"task": None, **_column(experiment, standing.column), **_interval("improvement", standing.improvement)}
+            | {"valid": sum(len(cell.improvements) for cell in cells), "runs": standing.runs, "tasks": len(standing.tasks)}
+        )
+    return Table(
+        name="improvement",
+        title="Improvement over the baseline, % [95% interval], n valid submissions",
+        columns={"task": "text", **COLUMN, "improvement": "number", **INTERVAL, "valid": "count", "runs": "count", "tasks": "count"},
+        rows=_ordered(experiment, rows),
+        down=TASK,
+        shown=[Shown("", lambda row: _estimate(row, "improvement", of="valid", signed=True))],
+        across="column",
+        notes=[
+            "Means over valid submissions at the last step; a cell with runs and no valid submission is 0.",
+            *_sentences(improvement_table(experiment.columns).notices()),
+        ],
+    )
+
+
+def cost(experiment: Experiment) -> Table:
+    """What a run took: means over the runs that count, and what all runs of a column cost together."""
+
+    def row(standing: Standing) -> Row:
+        amounts = {"tokens": standing.tokens, "seconds": standing.seconds, "steps": standing.steps, "cost": standing.cost}
+        found = {f"{name}{bound}": value for name, mean in amounts.items() for bound, value in _bounds(mean).items()}
+        return {**_column(experiment, standing.column), "runs": standing.runs, **found, "priced": standing.priced}
+
+    def mean(name: str, told: Callable[[float], str]) -> Callable[[Row], str]:
+        return lambda row: NONE if row[name] is None else told(_number(row[name]))
+
+    amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in ("tokens", "seconds", "steps", "cost") for bound in BOUNDS}
+    return Table(
+        name="cost",
+        title="What a run took, on average",
+        columns={**COLUMN, "runs": "count", **amounts, "priced": "count"},
+        rows=[row(standing) for standing in experiment.standings],
+        down=NAME,
+        shown=[
+            Shown("runs", lambda row: str(row["runs"])),
+            Shown("steps", mean("steps", lambda steps: f"{steps:.1f}")),
+            Shown("time", mean("seconds", text.duration)),
+            Shown("tokens", mean("tokens", lambda tokens: text.tokens(round(tokens)))),
+            Shown("cost", lambda row: text.cost(_number(row["cost"])) if row["cost"] is not None else "unknown"),
+        ],
+        notes=_priced(experiment),
+    )
+
+
+def verdicts(experiment: Experiment) -> Table:
+    """What runs' submissions were worth, of all runs."""
+    return _tally(experiment, "verdicts", "What submissions were worth, in runs", "verdict", VERDICTS)
+
+
+def endings(experiment: Experiment) -> Table:
+    """How runs ended, of all runs: those too that do not count."""
+    names = {ended: re.sub(r"^limit (\w+?)s?$", r"\1 limit", ended.replace("_", " ")) for ended in (*ENDED, UNFINISHED)}
+    return _tally(experiment, "endings", "How runs ended, in runs", "ended", names)
+
+
+def categories(experiment: Experiment) -> Table:
+    """Success by category of task, where there are several."""
+    rows = [_group(experiment, "category", column, group) for groups in experiment.categories.values() for column, group in groups.items()]
+    return _groups("categories", "Success rate by category, % [95% interval], n tasks", "category", rows)
+
+
+def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> Table:
+    """Success on tasks published before a model's knowledge ends and after it, of the models of which that is known."""
+    rows: list[Row] = []
+    known: dict[str, datetime.date] = {}
+    for column, by_task in experiment.columns.items():
+        model = next(iter(by_task.values())).conditions.model
+        cutoff = cutoffs.get(model)
+        if cutoff is None:
+            continue
+        known[model] = cutoff
+        rows += [_group(experiment, "published", column, group) for group in by_cutoff(by_task, cutoffs)]
+    order = [kind for kind in (BEFORE, AFTER) if any(row["published"] == kind for row in rows)]
+    # Where no task's date is known, there is nothing to tell.
+    rows = [row for kind in (*order, UNKNOWN_DATE) for row in rows if row["published"] == kind] if order else []
+    table = _groups("cutoffs", "Success rate by when tasks were published, % [95% interval], n tasks", "published", rows)
+    notes = [f"The knowledge of {model} ends on {cutoff}." for model, cutoff in known.items()]
+    return replace(table, notes=notes)
+
+
+def compared(experiment: Experiment) -> Table:
+    """Every pair of columns, task by task."""
+    found = [comparison for comparison in comparisons(experiment.columns) if comparison.success is not None]
+    lacking = sorted({task for comparison in found for task in comparison.left_out})
+    return Table(
+        name="comparisons",
+        title="Success rates compared, in percentage points [95% interval over tasks]",
+        columns={
+            **{"first": "text", "second": "text", "difference": "number"},
+            **INTERVAL,
+            **{"p": "number", "tasks": "count", "first_runs": "count", "second_runs": "count"},
+            **{"first_rate": "number", "second_rate": "number", "runs_needed": "count", "left_out": "text"},
+        },
+        rows=[_comparison(comparison) for comparison in found],
+        down=Shown("pair", lambda row: f"{named(row['first'])} less {named(row['second'])}", number=False),
+        shown=[
+            Shown("difference", lambda row: _estimate(row, "difference", signed=True)),
+            Shown("p", lambda row: _p(row["p"])),
+            Shown("tasks", lambda row: str(row["tasks"])),
+            Shown("runs needed", lambda row: NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
+        ],
+        notes=[
+            "Paired by task. p is of an exact sign-flip test over tasks, adjusted for the number of pairs (Holm).",
+            "Runs needed: of each, all tasks together, to tell such rates apart with a power of 80%.",
+            *([f"Tasks that some pair does not share: {', '.join(lacking)}."] if lacking else []),
+        ],
+    )
+
+
+def not_counted(experiment: Experiment) -> Table:
+    """The runs that say nothing of an agent, by name, and why."""
+    rows: list[Row] = []
+    for run in experiment.runs:
+        apart = trial(run).apart
+        if apart is not None:
+            reason = run.result.outcome.reason if run.result else None
+            rows.append({"run": run.name, "task": run.info.task, "column": experiment.column(run), "apart": apart, "reason": reason})
+    return Table(
+        name="not-counted",
+        title="Runs that are not counted in any rate or mean",
+        columns={"run": "text", "task": "text", "column": "text", "apart": "text", "reason": "text"},
+        rows=rows,
+        down=Shown("run", lambda row: str(row["run"]), number=False),
+        shown=[
+            Shown("why", lambda row: str(row["apart"]).replace("_", " "), number=False),
+            Shown("reason", lambda row: str(row["reason"] or ""), number=False),
+        ],
+    )
+
+
+NAME = Shown("agent, model", lambda row: named(row["column"]), number=False)
+TASK = Shown("task", lambda row: AVERAGE if row["task"] is None else str(row["task"]), number=False)
+BOUNDS = ("", "_low", "_high")
+
+
+def _cells(experiment: Experiment) -> Iterable[tuple[str, str, Cell]]:
+    return ((task, column, cell) for task in experiment.tasks for column, cells in experiment.columns.items() if (cell := cells.get(task)))
+
+
+def _column(experiment: Experiment, column: str) -> dict[str, Value]:
+    shared = next(iter(experiment.columns[column].values())).conditions
+    return {"column": column, "agent": shared.agent, "model": shared.model}
+
+
+def _interval(name: str, found: Interval | None) -> dict[str, Value]:
+    return dict(zip((name, "low", "high"), found or (None, None, None), strict=True))
+
+
+def _bounds(found: Interval | None) -> dict[str, Value]:
+    return dict(zip(BOUNDS, found or (None, None, None), strict=True))
+
+
+def _ordered(experiment: Experiment, rows: Sequence[Row]) -> list[Row]:
+    """Rows so that the columns across come in the experiment's order, whichever has the first row."""
+    order = list(experiment.columns)
+    first = {column: place for place, column in enumerate(order)}
+    by_line: dict[Value, list[Row]] = {}
+    for row in rows:
+        by_line.setdefault(row["task"], []).append(row)
+    return [row for line in by_line.values() for row in sorted(line, key=lambda row: first[str(row["column"])])]
+
+
+def _group(experiment: Experiment, name: str, column: str, group: Group) -> Row:
+    found = group.pooled if len(group.tasks) == 1 else group.mean
+    return {name: group.name, **_column(experiment, column), **_interval("rate", found), "tasks": len(group.tasks), "runs": group.runs}
+
+
+def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
+    return Table(
+        name=name,
+        title=title,
+        columns={down: "text", **COLUMN, "rate": "number", **INTERVAL, "tasks": "count", "runs": "count"},
+        rows=rows,
+        down=Shown(down, lambda row: str(row[down]), number=False),
+        shown=[Shown("", lambda row: _estimate(row, "rate", of="tasks"))],
+        across="column",
+    )
+
+
+def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapping[Any, str]) -> Table:
+    """How many runs of each column came out how, columns down."""
+    rows: list[Row] = []
+    for column, by_task in experiment.columns.items():
+        together = Counter(getattr(trial, what) for cell in by_task.values() for trial in cell.trials)
+        rows += [{**_column(experiment, column), what: kind, "runs": together[kind]} for kind in words if together[kind]]
+    there = [kind for kind in words if any(row[what] == kind for row in rows)]
+    rows.sort(key=lambda row: there.index(str(row[what])))
+    return Table(
+        name=name,
+        title=title,
+        columns={**COLUMN, what: "text", "runs": "count"},
+        rows=rows,
+        down=NAME,
+        shown=[Shown("", lambda row: str(row["runs"]))],
+        across=what,
+        words=words,
+    )
+
+
+def _comparison(found: Comparison) -> Row:
+    assert found.success is not None
+    return {
+        **{"first": found.first, "second": found.second},
+        **_interval("difference", found.success.mean),
+        **{"p": found.p, "tasks": len(found.tasks), "first_runs": found.first_runs, "second_runs": found.second_runs},
+        **{"first_rate": found.first_rate, "second_rate": found.second_rate, "runs_needed": found.runs_needed},
+        "left_out": "; ".join(f"{task}: {why}" for task, why in found.left_out.items()) or None,
+    }
+
+
+def _priced(experiment: Experiment) -> list[str]:
+    part = [standing for standing in experiment.standings if 0 < standing.priced < standing.runs]
+    return [f"{standing.column}: the cost of {standing.priced} of {standing.runs} runs is known." for standing in part]
+
+
+def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
+    """A number in percent with its interval, and what it rests on: `62.5 [31, 86] n=8`."""
+    if row[name] is None:
+        return NONE
+    value, low, high = (_number(row[key]) for key in (name, "low", "high"))
+    # The interval of a mean of equal numbers, or of one, says nothing.
+    digits = 0 if high - low >= 0.05 else 1
+    interval = f" [{_percent(low, digits)}, {_percent(high, digits)}]" if low != high else ""
+    count = f" n={row[of]}" if of else ""
+    return f"{'+' if signed and value > 0 else ''}{_percent(value, 1)}{interval}{count}"
+
+
+def _percent(share: float, digits: int) -> str:
+    value = 100 * share
+    shown = f"{value:,.{digits if abs(value) < 1000 else 0}f}".removesuffix(".0").replace("-", text.MINUS)
+    return "0" if shown == f"{text.MINUS}0" else shown
+
+
+def _p(value: Value) -> str:
+    if value is None:
+        return NONE
+    return "< 0.001" if _number(value) < 0.001 else f"{_number(value):.3f}"
+
+
+def _number(value: Value) -> float:
+    assert isinstance(value, (int, float))
+    return float(value)
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+
+
+def _sentences(lines: Iterable[str]) -> list[str]:
+    """Lines as sentences; one that begins with a column's name keeps it as it is."""
+    return [f"{line}." if ": " in line else f"{line[:1].upper()}{line[1:]}." for line in lines]

@@ -1,0 +1,179 @@
+"""Tables as files: CSV and Parquet, JSON, LaTeX, Markdown.
+
+The first three hold raw values, for programs; the other two what people see, for papers and pages. What agents wrote stands in them as
+text: it is escaped where the form has a syntax.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from mlagentbench.errors import UsageError
+from mlagentbench.report.experiment import Experiment
+from mlagentbench.report.tables.build import notices
+from mlagentbench.report.tables.model import NONE, Grid, Kind, Table, grid
+from mlagentbench.report.text import MINUS, visible
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Format = Literal["csv", "parquet", "json", "latex", "markdown"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+SUFFIXES: Mapping[Format, str] = {"csv": ".csv", "parquet": ".parquet", "json": ".json", "latex": ".tex", "markdown": ".md"}
+FOR_PROGRAMS: tuple[Format, ...] = ("csv", "parquet", "json")
+
+LATEX: Mapping[str, str] = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "[": "{[}",  # after a line's end, a bracket would be read as its argument
+    "µ": r"\textmu{}",
+    NONE: "--",
+    MINUS: "$-$",
+}
+
+
+def write_tables(folder: Path, tables: Iterable[Table], frames: Mapping[str, pl.DataFrame], formats: Iterable[Format]) -> list[Path]:
+    """Write tables, and frames beside them in the forms that programs read, a file each.
+
+    Args:
+        folder: where to; it is made where it is not there.
+        tables: the tables, written as `<name>.<suffix>`.
+        frames: more, by name.
+        formats: the forms.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: one cannot be written.
+    """
+    tables, written = list(tables), []
+    for form in dict.fromkeys(formats):
+        contents = {table.name: encoded(table, form) for table in tables}
+        if form in FOR_PROGRAMS:
+            contents |= {name: _encode(frame, form) for name, frame in frames.items()}
+        for name, content in contents.items():
+            written.append(_write(folder / f"{name}{SUFFIXES[form]}", content))
+    return written
+
+
+def encoded(table: Table, form: Format) -> bytes:
+    """A table in a form."""
+    if form == "latex":
+        return latex(table).encode()
+    if form == "markdown":
+        return markdown(table).encode()
+    if form == "json":
+        return (json.dumps(as_object(table), indent=1) + "\n").encode()
+    return _encode(frame(table), form)
+
+
+def frame(table: Table) -> pl.DataFrame:
+    """A table as a frame of raw values; whatever the rows, its columns have their types."""
+    import polars as pl
+
+    types: Mapping[Kind, Any] = {"text": pl.String, "count": pl.Int64, "number": pl.Float64}
+    return pl.DataFrame(list(table.rows), schema={name: types[kind] for name, kind in table.columns.items()})
+
+
+def as_object(table: Table) -> dict[str, Any]:
+    """A table for JSON: its title, its notes, and its rows of raw values."""
+    return {"title": table.title, "notes": list(table.notes), "rows": rows(frame(table))}
+
+
+def report_object(experiment: Experiment, tables: Iterable[Table], unreadable: Iterable[str]) -> dict[str, Any]:
+    """A whole report for JSON: its notices, its tables by name, and a row a run."""
+    from mlagentbench.results.frames import runs_frame
+
+    return {
+        "notices": [told._asdict() for told in notices(experiment)],
+        "unreadable": list(unreadable),
+        "tables": {table.name: as_object(table) for table in tables},
+        "runs": rows(runs_frame(experiment.runs)),
+    }
+
+
+def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """A frame for JSON, which has neither times nor infinity: those are text, this is null."""
+    found: list[dict[str, Any]] = json.loads(frame.write_json())
+    return found
+
+
+def latex(table: Table) -> str:
+    """A table for LaTeX with the package booktabs."""
+    shown = grid(table)
+    align = "".join("r" if number else "l" for number in shown.numbers)
+    lines = ["% needs \\usepackage{booktabs}", r"\begin{table}", r"\centering", rf"\caption{{{_latex(table.title)}}}"]
+    lines += [rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.name)}}}", rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
+    lines += [" & ".join(map(_latex, shown.headings)) + r" \\", r"\midrule"]
+    lines += [" & ".join(map(_latex, line)) + r" \\" for line in shown.lines]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\smallskip {_latex(note)}" for note in table.notes]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def markdown(table: Table) -> str:
+    """A table for Markdown as GitHub reads it, with its title above and its notes below."""
+    return "\n\n".join([f"**{_markdown(table.title)}**", pipe_table(grid(table)), *map(_markdown, table.notes)]) + "\n"
+
+
+def pipe_table(shown: Grid) -> str:
+    """The lines of a Markdown table."""
+    rule = "|".join("---:" if number else "---" for number in shown.numbers)
+    lines = [f"| {' | '.join(map(_markdown, line))} |" for line in (shown.headings, *shown.lines)]
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
+
+
+def _encode(frame: pl.DataFrame, form: Format) -> bytes:
+    """A frame in a form that programs read. A CSV has no lists: their items stand in it with spaces between."""
+    import polars as pl
+
+    buffer = io.BytesIO()
+    if form == "parquet":
+        frame.write_parquet(buffer)
+    elif form == "json":
+        frame.write_json(buffer)
+    else:
+        frame.with_columns(pl.col(name).list.join(" ") for name, kind in frame.schema.items() if kind == pl.List).write_csv(buffer)
+    return buffer.getvalue()
+
+
+def _write(path: Path, content: bytes) -> Path:
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink()
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another folder with --tables") from None
+    return path
+
+
+def _latex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in _line(text))
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\|`*_<>]|\](?=\())", r"\\\1", _line(text))
+
+
+def _line(text: str) -> str:
+    return " ".join(visible(text).split())

@@ -1,0 +1,105 @@
+"""Tables in a terminal, however narrow: a table that is too wide becomes several, one below the other, with the same lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from mlagentbench.report.tables.model import AVERAGE, Grid, Table, grid
+from mlagentbench.report.text import visible
+
+LABEL = 34
+"""The most characters that the names of lines take."""
+SHORT_LABEL = 24
+"""What they take at least, where a table then need not be split."""
+HEADING = 8
+"""What a heading may take where the cells below it are narrower."""
+GAP = 2
+"""Spaces between columns."""
+MOST = 8
+"""Lines of a list that are shown; the rest is counted."""
+
+
+def shown(table: Table, width: int) -> Iterator[RenderableType]:
+    """A table with its title and notes, for a terminal so many characters wide."""
+    whole = grid(table)
+    yield Text(visible(table.title), style="bold")
+    if table.across is not None:
+        for number, part in enumerate(_parts(whole, width)):
+            if number:
+                yield Text()
+            yield _rich(part, _label(part, width))
+    else:
+        # Only lists grow without end: what has columns across is as long as there are tasks or agents.
+        yield _rich(whole._replace(lines=whole.lines[:MOST]), _label(whole, width))
+        if len(whole.lines) > MOST:
+            yield Text(f"and {len(whole.lines) - MOST} more: --tables writes all", style="dim")
+    for note in table.notes:
+        yield Text(visible(note), style="dim")
+
+
+def _parts(whole: Grid, width: int) -> Iterator[Grid]:
+    """A grid as grids that fit, each with the names of the lines."""
+    label = _label(whole, width)
+    left = width - label
+    places: list[int] = []
+    for place in range(1, len(whole.headings)):
+        needed = GAP + _width(whole, place)
+        if places and left < needed:
+            yield _part(whole, places)
+            places, left = [], width - label
+        places.append(place)
+        left -= needed
+    yield _part(whole, places)
+
+
+def _label(whole: Grid, width: int) -> int:
+    """How wide the names of the lines are: shorter than they might be where that spares a second part."""
+    longest = min(LABEL, max(map(cell_len, (whole.headings[0], *(line[0] for line in whole.lines)))))
+    left = width - sum(GAP + _width(whole, place) for place in range(1, len(whole.headings)))
+    return left if SHORT_LABEL <= left < longest else longest
+
+
+def _part(whole: Grid, places: list[int]) -> Grid:
+    taken = [0, *places]
+    return Grid(
+        [whole.headings[place] for place in taken],
+        [[line[place] for place in taken] for line in whole.lines],
+        [whole.numbers[place] for place in taken],
+    )
+
+
+def _width(whole: Grid, place: int) -> int:
+    """How wide a column is: as its cells, or what its heading cannot do without."""
+    cells = max((cell_len(line[place]) for line in whole.lines), default=0)
+    return max(cells, *map(cell_len, _heading_lines(whole.headings[place], max(cells, HEADING))))
+
+
+def _heading_lines(heading: str, room: int) -> list[str]:
+    """A heading, broken where its parts end: an agent, a provider, its model."""
+    lines: list[str] = []
+    for part in visible(heading).split(", "):
+        lines += [part] if cell_len(part) <= room else [piece.strip() for piece in re.findall(r"[^/ ]+[/ ]?", part)]
+    return lines or [""]
+
+
+def _rich(part: Grid, label: int) -> RichTable:
+    table = RichTable(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
+    for place, (heading, number) in enumerate(zip(part.headings, part.numbers, strict=True)):
+        room = max(HEADING, _width(part, place))
+        table.add_column(
+            Text("\n".join(_heading_lines(heading, room)) if number else visible(heading)),
+            justify="right" if number else "left",
+            overflow="fold",
+            max_width=None if place else label,
+            no_wrap=number,
+        )
+    for line in part.lines:
+        total = line[0] == AVERAGE
+        table.add_row(*(Text(visible(" ".join(cell.split()))) for cell in line), style="bold" if total else None)
+    return table
