@@ -84,6 +84,8 @@ def show_task(task_id: str, as_json: bool, task_paths: Sequence[Path]) -> None:
     if spec.paper and spec.paper.baseline is not None:
         table.add_row("the paper", f"baseline {spec.paper.baseline:g} {spec.metric.unit}")
     table.add_row("folder", str(task.folder))
+    for notice in task.notices:
+        table.add_row("note", Text(notice, style="yellow"))
     console = Console()
     console.print(table)
     console.print()
@@ -102,5 +104,6 @@ def _facts(task: Task) -> dict[str, object]:
         "direction": spec.metric.direction,
         "unit": spec.metric.unit,
         "extras": list(spec.extras),
+        "notices": list(task.notices),
         "folder": str(task.folder),
     }

@@ -126,7 +126,7 @@ def prepare(
         TaskError: the task's `prepare.py` lacks the variant or fails, or what it needs is not to be had: packages, files, consent, space,
             or the data of `key`.
     """
-    if not (task.folder / "prepare.py").is_file():
+    if task.preparer is None:
         return Preparation(Prepared(None, None), None, None, made=False)
     cache = cache or cache_directory()
     place = place_of(task, variant, cache)

@@ -47,7 +47,7 @@ def sources(task: Task) -> list[Path]:
         TaskError: a module cannot be read as Python.
     """
     found: set[Path] = set()
-    waiting = [task.folder / "prepare.py"]
+    waiting = [task.preparer or task.folder / "prepare.py"]
     while waiting:
         path = waiting.pop()
         if path not in found:

@@ -35,6 +35,7 @@ from mlagentbench.original.turns import (
 from mlagentbench.records import Action, Imported, ModelCall, Role, RunInfo, Step, Usage
 from mlagentbench.run.score import Ending
 from mlagentbench.tasks.catalogue import BUILT_IN, load_task
+from mlagentbench.tasks.original import our_name
 
 ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
 """Whom high-level actions ask; the others ask the fast model."""
@@ -283,7 +284,7 @@ def _named(found: Facts, drafts: _Drafts, logs: Logs) -> dict[Role, str]:
     called = next((call.model for calls in drafts.calls.values() for call in calls if call.role == "agent"), facts_of.UNKNOWN)
     if called == facts_of.UNKNOWN:
         parts = logs.root.resolve().parts
-        if len(parts) > 3 and parts[-1].isdecimal() and is_known(facts_of.our_name(parts[-2])):
+        if len(parts) > 3 and parts[-1].isdecimal() and is_known(our_name(parts[-2])):
             called = parts[-3]
     return {**found.models, "agent": called}
 

@@ -15,15 +15,8 @@ from mlagentbench.original.trace import FINAL, RETRIEVE, Trace
 from mlagentbench.records import Ended, Role
 from mlagentbench.run.score import Ending
 from mlagentbench.tasks.catalogue import BUILT_IN
+from mlagentbench.tasks.original import our_name
 
-NAMES: Mapping[str, str] = {
-    "amp-parkinsons-disease-progression-prediction": "parkinsons-disease",
-    "cifar10-training": "cifar10",
-    "google-research-identify-contrails-reduce-global-warming": "identify-contrails",
-    "fathomnet-out-of-sample-detection": "fathomnet",
-    "feedback-prize-english-language-learning": "feedback",
-}
-"""The original's names of tasks, in lower case, that are others here."""
 AGENTS: Mapping[str, str] = {
     "ResearchAgent": "research",
     "SimpleActionAgent": "act",
@@ -114,20 +107,14 @@ def _namespace(printed: str) -> dict[str, JsonValue]:
 def _task(name: str, logs: Logs) -> str:
     """A task as it is called here: as the log names it, or else a folder above the log."""
     if name:
-        return our_name(name)
+        return our_name(name) or UNKNOWN
     parents = [our_name(part) for part in reversed(logs.root.resolve().parts[-4:])]
     return next((part for part in parents if is_known(part)), UNKNOWN)
 
 
-def our_name(name: str) -> str:
-    """A name of the original's as one of ours: `CLRS` is clrs."""
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return NAMES.get(plain, plain) or UNKNOWN
-
-
 def is_known(task: str) -> bool:
     """Whether a task of that name is here."""
-    return (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
+    return bool(task) and (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
 
 
 def _guessed_agent(logs: Logs, main: str) -> str:

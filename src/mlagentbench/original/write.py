@@ -162,7 +162,7 @@ def _ungradable(converted: Converted, final: Manifest) -> str | None:
     lacking = [path for path in task.spec.submission.required if path not in final.entries]
     if lacking:
         return f"its final files hold no submission: {', '.join(lacking)} is missing"
-    if (task.folder / "prepare.py").is_file() and not (place_of(task, VARIANT, cache_directory()) / RECORD).exists():
+    if task.preparer and not (place_of(task, VARIANT, cache_directory()) / RECORD).exists():
         return f"the real data of {name} is not prepared here: mlab prepare {name} --variant full, then mlab grade"
     return None
 

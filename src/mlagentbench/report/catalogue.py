@@ -63,7 +63,7 @@ def _row(entry: Entry) -> Mapping[str, str]:
         size = f"{data.download_mb:,} MB" if data.download_mb < 1000 else f"{number(data.download_mb / 1000, DIGITS)} GB"
         source = f"[{size}]({data.url}), {data.licence}" + (f", [terms]({data.consent}) to accept" if data.consent else "")
     else:
-        source = "generated" if (entry.task.folder / "prepare.py").is_file() else "none"
+        source = "generated" if entry.task.preparer else "none"
     return {
         "task": f"`{spec.id}`" + ("†" if spec.answers_public else ""),
         "what": f"{spec.title} ({spec.modality})",

@@ -1,23 +1,25 @@
 """Finding tasks: the built-in ones, those of other packages, and folders named on the command line.
 
-A task is a folder with a `task.toml`. Built-in ones lie beside this file; a package adds its own by the entry point group
-`mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds folders from anywhere.
-Nothing of a task is imported until it is prepared or graded.
+A task is a folder with a `task.toml`, or one of the original's layout (original.py). Built-in ones lie beside this file; a package adds its
+own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds
+folders from anywhere. Nothing of a task is imported until it is prepared or graded.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from mlagentbench.errors import TaskError
+from mlagentbench.tasks import original
 from mlagentbench.tasks.spec import TaskSpec, read_spec
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
@@ -34,6 +36,17 @@ class Task(NamedTuple):
     def id(self) -> str:
         """The name it is run by."""
         return self.spec.id
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What it cannot promise, a line each."""
+        return ()
+
+    @property
+    def preparer(self) -> Path | None:
+        """The file that makes its data; None for a task without."""
+        path = self.folder / "prepare.py"
+        return path if path.is_file() else None
 
     @property
     def starter(self) -> Path:
@@ -62,6 +75,43 @@ class Task(NamedTuple):
         return module
 
 
+class OriginalTask(Task):
+    """A task of the original's layout; see original.py."""
+
+    __slots__ = ()
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What it cannot promise, a line each."""
+        return original.notices(self.folder)
+
+    @property
+    def preparer(self) -> Path | None:
+        """The file that makes its data; None where there is none, or that has been done."""
+        return original.preparer(self.folder)
+
+    @property
+    def starter(self) -> Path:
+        """The folder of what the agent finds."""
+        return self.folder / "env"
+
+    @property
+    def problem(self) -> str:
+        """What the agent is told."""
+        return original.problem(self.folder)
+
+    def module(self, name: str) -> ModuleType | None:
+        """What stands for `<name>.py`: the task's own scripts, called as this package calls a task's modules; None for what it lacks."""
+        functions = {"grade": "grade", "prepare": "full" if self.preparer else None}
+        function = functions.get(name)
+        if function is None:
+            return None
+        module = ModuleType(f"mlagentbench_original_{name}")
+        plug_in = importlib.import_module(f"mlagentbench.tasks._original.{name}")
+        setattr(module, function, functools.partial(getattr(plug_in, function), self.folder))
+        return module
+
+
 def load_task(folder: Path) -> Task:
     """Read one task's folder.
 
@@ -69,6 +119,8 @@ def load_task(folder: Path) -> Task:
         TaskError: the folder lacks a part, or its `task.toml` breaks the rules.
     """
     folder = folder.resolve()
+    if original.is_original(folder):
+        return OriginalTask(original.read_original(folder), folder)
     task = Task(read_spec(folder / "task.toml"), folder)
     for part in ("problem.md", "starter", "grade.py"):
         if not (folder / part).exists():
@@ -103,9 +155,9 @@ def _folders_by_id(task_paths: Iterable[Path]) -> Mapping[str, Path]:
         origin = entry_point.load().__file__
         folders += _task_folders(Path(origin).parent)
     for path in task_paths:
-        found = [path] if (path / "task.toml").exists() else list(_task_folders(path))
+        found = [path] if (path / "task.toml").exists() or original.is_original(path) else [*_task_folders(path), *_originals(path)]
         if not found:
-            raise TaskError(f"{path} holds no task: neither it nor a folder in it has a task.toml")
+            raise TaskError(f"{path} holds no task: neither it nor a folder in it has a task.toml, or the original's env and scripts")
         folders += found
     by_id: dict[str, Path] = {}
     for folder in map(Path.resolve, folders):
@@ -117,6 +169,8 @@ def _folders_by_id(task_paths: Iterable[Path]) -> Mapping[str, Path]:
 
 def _id(folder: Path) -> str:
     """A task's id as its file has it, right or wrong; of a file that cannot be read, the folder's name."""
+    if original.is_original(folder):
+        return original.task_id(folder)
     try:
         found = tomllib.loads((folder / "task.toml").read_text(encoding="utf-8")).get("id")
     except (OSError, ValueError):
@@ -127,3 +181,8 @@ def _id(folder: Path) -> str:
 def _task_folders(parent: Path) -> Iterable[Path]:
     """The folders beside one another that are tasks; one whose name begins with an underscore is none, such as the template of new ones."""
     return sorted(path.parent for path in parent.glob("[!_.]*/task.toml"))
+
+
+def _originals(parent: Path) -> Iterable[Path]:
+    """The folders beside one another that are tasks of the original's layout."""
+    return sorted(path for path in parent.glob("[!_.]*") if original.is_original(path))

@@ -1,0 +1,80 @@
+"""The grader of tasks of the original's layout: their own `scripts/eval.py`, in the grader's process.
+
+`get_score(submission_folder)` gives a number or raises, as it does there. It may import what the agent left, and unpickle it: such tasks'
+notices say so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.context import GradingContext
+from mlagentbench.records import Score
+
+LARGEST = 1 << 37
+"""Bytes of a submission: all of the workspace, checkpoints included."""
+
+
+def grade(folder: Path, context: GradingContext) -> Score:
+    """Have `eval.py` score a copy of the submission.
+
+    Args:
+        folder: the task's.
+        context: as for any grader. What was prepared lies in its private folder, in the original's layout.
+
+    Raises:
+        InvalidSubmission: it raised, over the submission, or gave no number.
+    """
+    if context.private is not None:
+        folder = context.private / "task"
+    submission = context.scratch / "submission"
+    context.submission.copy_to(submission, LARGEST)
+    # What it downloads into the working directory is no file of the user's.
+    os.chdir(context.scratch)
+    try:
+        value = _scorer(folder / "scripts" / "eval.py")(str(submission))
+    except InvalidSubmission:
+        raise
+    except Exception as error:
+        if _is_own_fault(error, submission):
+            raise
+        # It tells so what the submission lacks.
+        raise InvalidSubmission(f"eval.py could not score it: {type(error).__name__}: {error}") from error
+    finally:
+        os.chdir("/")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InvalidSubmission(f"eval.py gave {value!r:.80}, which is no number") from None
+    if not math.isfinite(number):
+        raise InvalidSubmission(f"eval.py gave {number}, which is no score")
+    return Score(value=number)
+
+
+def _scorer(path: Path) -> Callable[[str], object]:
+    """Load `get_score` anew, as the original does: modules beside it can be imported."""
+    spec = importlib.util.spec_from_file_location("mlagentbench_original_eval", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise RuntimeError(f"{path} is missing: the task has no grader")
+    module = importlib.util.module_from_spec(spec)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    spec.loader.exec_module(module)
+    scorer = getattr(module, "get_score", None)
+    if not callable(scorer):
+        raise RuntimeError(f"{path} has no function get_score")
+    return scorer  # type: ignore[no-any-return]
+
+
+def _is_own_fault(error: Exception, submission: Path) -> bool:
+    """Whether a grader lacks something of its own: a package, or a file outside of the submission."""
+    if isinstance(error, ImportError | RuntimeError | MemoryError):
+        return True
+    name = getattr(error, "filename", None)
+    return isinstance(error, OSError) and name is not None and not Path(os.fsdecode(name)).absolute().is_relative_to(submission)
