@@ -139,7 +139,7 @@ def cost(experiment: Experiment) -> Table:
             Shown("steps", mean("steps", lambda steps: f"{steps:.1f}")),
             Shown("time", mean("seconds", text.duration)),
             Shown("tokens", mean("tokens", lambda tokens: text.tokens(round(tokens)))),
-            Shown("cost", lambda row: text.cost(_number(row["cost"])) if row["cost"] is not None else "unknown"),
+            Shown("cost", _price),
         ],
         notes=_priced(experiment),
     )
@@ -309,6 +309,12 @@ def _comparison(found: Comparison) -> Row:
         **{"first_rate": found.first_rate, "second_rate": found.second_rate, "runs_needed": found.runs_needed},
         "left_out": "; ".join(f"{task}: {why}" for task, why in found.left_out.items()) or None,
     }
+
+
+def _price(row: Row) -> str:
+    if not row["tokens"]:
+        return NONE  # nobody was asked
+    return text.cost(None if row["cost"] is None else _number(row["cost"]))
 
 
 def _priced(experiment: Experiment) -> list[str]:
