@@ -112,10 +112,10 @@ def test_categories_are_pooled_over_runs_and_averaged_over_tasks() -> None:
     kaggle, canonical, unknown = by_category(tasks)
 
     assert (kaggle.name, kaggle.tasks, kaggle.runs) == ("classic Kaggle", ("a", "b"), 5)
-    # Over runs 3 of 5, Wilson's interval by hand. Over tasks (3/4 + 0) / 2; Price and Bonett add one success and one failure to each of the
-    # two, 4/6 and 1/3: 1/2 +- 1.95996 / 2 * sqrt(2/9/6 + 2/9/3).
+    # Over runs 3 of 5, Wilson's interval by hand. Over tasks (3/4 + 0) / 2, as sure as one rate of
+    # 4 / (1/4 + 1/1) = 3.2 runs: (0.375 + 0.60023) / 2.20046 +- 1.95996 / 2.20046 * sqrt(0.073242 + 0.093786).
     assert kaggle.pooled == pytest.approx((0.6, 0.230724, 0.882379), abs=1e-5)
-    assert kaggle.mean is not None and kaggle.mean == pytest.approx((0.375, 0.173340, 0.826660), abs=1e-5)
+    assert kaggle.mean is not None and kaggle.mean == pytest.approx((0.375, 0.079170, 0.807217), abs=1e-5)
     assert kaggle.improvement is not None and kaggle.improvement.value == pytest.approx((0.2 + 0.0) / 2)
     assert (canonical.name, canonical.runs, canonical.pooled and canonical.pooled.value) == ("canonical", 1, 1.0)
     assert (unknown.name, unknown.tasks, unknown.runs, unknown.improvement) == (UNKNOWN_CATEGORY, ("d",), 1, None)

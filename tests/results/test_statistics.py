@@ -115,17 +115,17 @@ def test_several_tests_at_once_are_adjusted_for_one_another() -> None:
     assert statistics.adjusted([]) == []
 
 
-def test_an_average_of_rates_is_price_and_bonetts() -> None:
-    # Two tasks share two added successes and two failures, one of each to a task: 4/6 and 2/4.
+def test_an_average_of_rates_is_as_sure_as_its_runs_together() -> None:
+    # The variance of the mean is a quarter of 1/4 + 1/2 that of one run: as many as 4 / (3/4) = 16/3 runs of one rate of 5/8.
     found = statistics.average_rate([(3, 4), (1, 2)])
     assert found is not None and found.value == pytest.approx((3 / 4 + 1 / 2) / 2)
-    middle = (4 / 6 + 2 / 4) / 2
-    half = 1.959963984540054 / 2 * math.sqrt(4 / 6 * 2 / 6 / 6 + 2 / 4 * 2 / 4 / 4)
+    z, runs = 1.959963984540054, 16 / 3
+    middle = (5 / 8 + z**2 / (2 * runs)) / (1 + z**2 / runs)
+    half = z / (1 + z**2 / runs) * math.sqrt(5 / 8 * 3 / 8 / runs + z**2 / (4 * runs**2))
     assert (found.low, found.high) == pytest.approx((middle - half, middle + half))
-    # Four tasks without a success: half of one is added to each of eight runs, 0.5 / 9; no bound lies below 0.
-    none = statistics.average_rate([(0, 8)] * 4)
-    assert none is not None and none.value == none.low == 0
-    assert none.high == pytest.approx(0.5 / 9 + 1.959963984540054 * math.sqrt(0.5 / 9 * 8.5 / 9 / 9 / 4))
+    # Tasks with as many runs each are as sure as one with all of them: also without a success, and with one run a task.
+    assert statistics.average_rate([(0, 8)] * 4) == pytest.approx(statistics.success_rate(0, 32))
+    assert statistics.average_rate([(1, 1)] * 3 + [(0, 1)] * 5) == pytest.approx(statistics.success_rate(3, 8))
     assert statistics.average_rate([(3, 8)]) == statistics.success_rate(3, 8), "of one task Wilson's"
     assert statistics.average_rate([]) is None
     with pytest.raises(ValueError, match="have no rate"):
@@ -148,3 +148,7 @@ def test_an_average_of_means_varies_with_the_runs_within_each_task() -> None:
     # The first task's mean over two draws is 0, 1/2 or 1 with 1/4, 1/2 and 1/4; the second's stays.
     assert found == pytest.approx((0.5, 0.25, 0.75))
     assert statistics.average([]) is None
+
+
+def test_an_average_of_single_runs_varies_with_the_tasks() -> None:
+    assert statistics.average([[0.0], [1.0], [0.5, 0.5]]) == statistics.mean([0.0, 1.0, 0.5])

@@ -64,9 +64,9 @@ def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
 def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
     """The mean over tasks of success rates, each task counting once; None for no tasks.
 
-    The interval says how it would vary with other runs on these same tasks, however few they are: that of Price and Bonett (2004,
-    Computational Statistics & Data Analysis 45) for a linear function of proportions, which adds two successes and two failures in all,
-    shared by the tasks. Of a single task it is Wilson's.
+    The interval says how it would vary with other runs on these same tasks, however few they are, and even with one run a task: Wilson's,
+    of the mean and of as many runs as would leave one rate as uncertain, k^2 / (1 / n1 + ... + 1 / nk). It is a little wide where tasks
+    differ much, since the mean of unlike rates varies less than one rate of its size. Of a single task it is Wilson's.
 
     Args:
         counts: successes and runs of each task.
@@ -78,11 +78,11 @@ def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> 
     rates = [success_rate(successes, runs, level=level) for successes, runs in counts]
     if len(rates) <= 1:
         return rates[0] if rates else None
-    extra = 2 / len(counts)
-    guarded = [(successes + extra) / (runs + 2 * extra) for successes, runs in counts]
-    variance = sum(rate * (1 - rate) / (runs + 2 * extra) for rate, (_, runs) in zip(guarded, counts, strict=True))
-    margin = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt(variance) / len(counts)
-    value, middle = sum(rate.value for rate in rates) / len(rates), sum(guarded) / len(guarded)
+    value = sum(rate.value for rate in rates) / len(rates)
+    runs = len(counts) ** 2 / sum(1 / runs for _, runs in counts)
+    z = float(stats.norm.ppf((1 + level) / 2))
+    middle = (value + z**2 / (2 * runs)) / (1 + z**2 / runs)
+    margin = z / (1 + z**2 / runs) * math.sqrt(value * (1 - value) / runs + z**2 / (4 * runs**2))
     return Interval(value, max(0.0, min(value, middle - margin)), min(1.0, max(value, middle + margin)))
 
 
@@ -90,6 +90,7 @@ def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Inter
     """The mean over tasks of means over runs, each task counting once; None for no tasks.
 
     The interval is a percentile bootstrap over the runs within each task: how the mean would vary with other runs on these same tasks.
+    Where most tasks have one run only, nothing is known of that, and it is a bootstrap over tasks, which is wider.
 
     Args:
         groups: the values of each task's runs; none is empty.
@@ -97,8 +98,10 @@ def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Inter
     """
     if not groups:
         return None
-    draw = np.random.default_rng(SEED)
     arrays = [np.asarray(values, dtype=float) for values in groups]
+    if sum(len(array) == 1 for array in arrays) > len(arrays) / 2:
+        return mean([float(array.mean()) for array in arrays], level=level)
+    draw = np.random.default_rng(SEED)
     means = np.mean([array[draw.integers(0, len(array), (RESAMPLES, len(array)))].mean(axis=1) for array in arrays], axis=0)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(np.mean([array.mean() for array in arrays])), float(low), float(high))
