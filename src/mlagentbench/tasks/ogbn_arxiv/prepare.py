@@ -18,7 +18,7 @@ from mlagentbench.data.fetch import download, unpack
 from mlagentbench.tasks.ogbn_arxiv.citations import make_graph
 
 URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
-MINI_NODES = 3000
+MINI_NODES = 6000
 PARTS = ("train", "valid", "test")
 
 Array = NDArray[Any]

@@ -35,14 +35,15 @@ class MLP(nn.Module):
 def train_epoch(model, optimizer, x, y):
     """Go over the training nodes once, and return the mean loss."""
     model.train()
+    batches = len(x) // BATCH_SIZE
     total = 0.0
-    for batch in torch.randperm(len(x), device=x.device).split(BATCH_SIZE):
+    for batch in torch.randperm(len(x), device=x.device)[: batches * BATCH_SIZE].split(BATCH_SIZE):
         loss = nn.functional.cross_entropy(model(x[batch]), y[batch])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total += loss.item() * len(batch)
-    return total / len(x)
+        total += loss.item()
+    return total / batches
 
 
 @torch.no_grad()
