@@ -6,7 +6,7 @@ import datetime
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -21,7 +21,7 @@ from mlagentbench.report.tables.model import Table
 from mlagentbench.report.tables.terminal import shown
 from mlagentbench.report.text import plural, visible
 from mlagentbench.report.words import headline
-from mlagentbench.results.load import scan
+from mlagentbench.results.load import Run, scan
 from mlagentbench.store.run_directory import find_runs
 
 logs_argument = click.argument("logs", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("runs"))
@@ -56,6 +56,7 @@ class Cutoff(click.ParamType[tuple[str, datetime.date]]):
     type=click.Choice(FORMATS),
     help="Of the tables; can be given again. csv (the default), parquet and json have raw values, and all runs and steps too.",
 )
+@click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Write every chart into this folder, as SVG and PNG.")
 @click.option("--cutoff", "given", multiple=True, type=Cutoff(), metavar="MODEL=YYYY-MM-DD", help="The last day that a model knows of.")
 @click.option("--json", "as_json", is_flag=True, help="Print all tables and runs as one JSON object.")
 def report(
@@ -63,6 +64,7 @@ def report(
     output: Path | None,
     folder: Path | None,
     formats: tuple[Format, ...],
+    figures: Path | None,
     given: tuple[tuple[str, datetime.date], ...],
     as_json: bool,
 ) -> None:
@@ -78,6 +80,7 @@ def report(
     page = write_report(logs, output or logs / "report.html")
     if folder is not None:
         _write(folder, experiment, found, formats or ("csv",))
+    drawn = _draw(figures, loaded.runs) if figures is not None else []
     if as_json:
         click.echo(json.dumps({"page": str(page), **report_object(experiment, found, loaded.unreadable)}, indent=1))
         return
@@ -85,6 +88,10 @@ def report(
     _print(console, experiment, found, loaded.unreadable)
     if folder is not None:
         console.print(f"tables  {folder}", soft_wrap=True, highlight=False, markup=False)
+    if figures is not None:
+        console.print(
+            f"figures {figures}" if drawn else "no figures: no chart would say anything", soft_wrap=True, highlight=False, markup=False
+        )
     console.print(f"page    {page}", soft_wrap=True, highlight=False, markup=False)
 
 
@@ -92,6 +99,13 @@ def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats
     from mlagentbench.results.frames import runs_frame, steps_frame
 
     write_tables(folder, found, {"runs": runs_frame(experiment.runs), "steps": steps_frame(experiment.runs)}, formats)
+
+
+def _draw(folder: Path, runs: Sequence[Run]) -> list[Path]:
+    # Imported here, since the drawing library takes a second.
+    from mlagentbench.report.charts.figures import write_figures
+
+    return write_figures(runs, folder)
 
 
 def _print(console: Console, experiment: Experiment, found: Iterable[Table], unreadable: Iterable[str]) -> None:

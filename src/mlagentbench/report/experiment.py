@@ -138,12 +138,12 @@ class Experiment:
 
     @cached_property
     def categories(self) -> Mapping[str, Mapping[str, Group]]:
-        """Groups of tasks by category and column; empty where there are not two categories."""
+        """Groups of tasks by category and column; empty where there is but one, or as many as tasks: then they say nothing new."""
         found: dict[str, dict[str, Group]] = {}
         for column, by_task in self.columns.items():
             for group in by_category(by_task):
                 found.setdefault(group.name, {})[column] = group
-        return found if len(found) > 1 else {}
+        return found if 1 < len(found) < len(self.tasks) else {}
 
     @cached_property
     def thresholds(self) -> list[AtThreshold]:
@@ -219,7 +219,7 @@ def _standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
         runs=len(trials),
         apart=_together(cell.apart for cell in by_task.values()),
         rate=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in by_task.values() if cell.counted]),
-        improvement=statistics.average([cell.improvements or [0.0] for cell in by_task.values() if cell.counted]),
+        improvement=statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in by_task.values() if cell.counted]),
         tokens=statistics.mean([trial.tokens for trial in trials]),
         seconds=statistics.mean([trial.seconds for trial in trials]),
         steps=statistics.mean([trial.steps for trial in trials]),

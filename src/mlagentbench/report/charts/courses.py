@@ -95,11 +95,10 @@ def describe_courses(info: RunInfo, courses: Sequence[Course]) -> str:
     drawn = [course for course in courses if course.values]
     if not drawn:
         return f"None of {plural(len(courses), 'run')} has a valid score."
-    sentences = [f"{plural(len(drawn), 'run')}, of which {sum(_last(course) is not None for course in drawn)} end with a valid score."]
+    ended = sum(_last(course) is not None for course in drawn)
+    sentences = [f"{plural(len(drawn), 'run')} with a valid score, {'all' if ended == len(drawn) else ended} of them at the end."]
     if len(drawn) < len(courses):
-        sentences[0] += (
-            f" {plural(len(courses) - len(drawn), 'more run')} {'has' if len(courses) - len(drawn) == 1 else 'have'} none at any step."
-        )
+        sentences.append(f"{plural(len(courses) - len(drawn), 'run')} without one.")
     values = [value for course in drawn for value in course.values]
     best = (min if info.direction == "minimize" else max)(values)
     sentences.append(f"Best score: {quantity(best, info.unit)}.")

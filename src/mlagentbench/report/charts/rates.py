@@ -82,8 +82,8 @@ def hundredth(value: float) -> str:
 
 def between(interval: Interval) -> str:
     """Bounds in whole percent: `31 to 86`."""
-    low, high = (f"{100 * bound:,.0f}".replace("-", MINUS) for bound in (interval.low, interval.high))
-    return f"{low} to {high}".replace(f"{MINUS}0 ", "0 ")
+    low, high = (f"{round(100 * bound):,}".replace("-", MINUS) for bound in (interval.low, interval.high))
+    return f"{low} to {high}"
 
 
 def level(value: float, measure: Measure) -> int:
@@ -190,7 +190,7 @@ def _average(by_task: Mapping[str, Cell], measure: Measure) -> Square:
     if measure == "success":
         found = statistics.average_rate([(cell.successes, len(cell.counted)) for cell in cells])
     else:
-        found = statistics.average([cell.improvements or [0.0] for cell in cells])
+        found = statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in cells])
     return Square(found and found.value, found, plural(len(cells), "task") if cells else "")
 
 

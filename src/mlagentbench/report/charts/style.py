@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from mlagentbench.report.text import visible
 
@@ -155,6 +157,13 @@ def above(title: str) -> Mapping[str, Any]:
         "titleY": -14,
         "titleBaseline": "bottom",
     }
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Charts made within are not held against Vega-Lite's schema, which takes longer than drawing them: for many at once."""
+    with debug_mode(False):
+        yield
 
 
 def to_svg(chart: Chart) -> str:

@@ -15,6 +15,8 @@ from mlagentbench.tasks.success import THRESHOLD
 WIDTH, HEIGHT = 310, 230
 """Of the plot alone, in pixels."""
 
+WITH_INTERVALS = 6
+"""Columns up to which intervals are drawn."""
 ASIDE = 0.005
 """By which the marks of two columns stand apart."""
 
@@ -46,9 +48,12 @@ def success_by_threshold(
         return None
     by_column = looks(columns or (each.column for each in found), palette)
     present = [column for column in by_column if any(row["column"] == labels[column] for row in rows)]
-    # Side by side, so that intervals do not hide one another.
+    # Side by side, so that intervals do not hide one another; of many they would hide the lines.
+    few = len(present) <= WITH_INTERVALS
     for row in rows:
-        row["x"] = row["threshold"] + ASIDE * ([labels[column] for column in present].index(row["column"]) - (len(present) - 1) / 2)
+        row["x"] = row["threshold"] + (ASIDE if few else 0) * (
+            [labels[column] for column in present].index(row["column"]) - (len(present) - 1) / 2
+        )
     thresholds = sorted({each.threshold for each in found})
     names = [labels[column] for column in present]
     x = alt.X(
@@ -78,7 +83,7 @@ def success_by_threshold(
     whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.5, opacity=0.35).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high"), color=color)
     points = alt.Chart(data(rows)).mark_circle(size=40, opacity=1).encode(x=x, y=y, color=color)
     return alt.LayerChart(
-        layer=[paper, whiskers, lines, points],
+        layer=[paper, *([whiskers] if few else []), lines, points],
         width=WIDTH,
         height=HEIGHT,
         background=palette.background,

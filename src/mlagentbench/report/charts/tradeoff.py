@@ -18,6 +18,9 @@ WIDTH, HEIGHT = 310, 230
 LETTER, LINE = 6.4, 15
 """About how wide a letter of a label is, and how high a line."""
 
+MOST_NAMES, LONGEST = 6, 26
+"""Columns, and characters of a name, up to which points have names."""
+
 Amount = Literal["tokens", "minutes", "dollars"]
 TITLES: Mapping[Amount, str] = {"tokens": "tokens a run, mean", "minutes": "minutes a run, mean", "dollars": "US dollars a run, mean"}
 AMOUNTS: Mapping[Amount, Callable[[Standing], Interval | None]] = {
@@ -30,7 +33,9 @@ AMOUNTS: Mapping[Amount, Callable[[Standing], Interval | None]] = {
 
 class _Point(NamedTuple):
     column: str
+    name: str
     label: str
+    """What stands beside it: its name, or its number."""
     amount: Interval
     rate: Interval
 
@@ -50,20 +55,22 @@ class _Box(NamedTuple):
         return max(0.0, wide) * max(0.0, high)
 
 
-def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = LIGHT) -> alt.LayerChart | None:
+def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
     """Success against what runs took.
 
     Args:
         standings: the columns. One whose amount is not known for all its runs is left out.
         amount: which.
         palette: the colours.
+        legend: whether columns are named in a key where their points have numbers (`numbered`).
 
     Returns:
         The chart; None with fewer than two points.
     """
-    labels = short(standing.column for standing in standings)
+    names = short(standing.column for standing in standings)
+    labels = {column: str(number) for number, column in enumerate(names, start=1)} if numbered(standings) else names
     points = [
-        _Point(standing.column, labels[standing.column], found, standing.rate)
+        _Point(standing.column, names[standing.column], labels[standing.column], found, standing.rate)
         for standing in standings
         if (found := AMOUNTS[amount](standing)) is not None and standing.rate is not None
     ]
@@ -79,7 +86,8 @@ def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = L
         axis=alt.Axis(**above("success, mean over tasks"), format=".0%", tickCount=5),
     )
     by_column = looks((standing.column for standing in standings), palette)
-    layers = [layer for point in points for layer in _marks(point, by_column[point.column], x, y)]
+    layers = [layer for point in points for layer in _rules(point, by_column[point.column], x, y)]
+    layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(standings)))
     for point, place in zip(points, _places(points, span), strict=True):
         layers += _label(point, place, by_column[point.column].color, ground(palette), x, y)
     return alt.LayerChart(
@@ -90,6 +98,12 @@ def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = L
         padding={"left": 6, "right": 16, "top": 6, "bottom": 4},
         config=config(palette),
     )
+
+
+def numbered(standings: Sequence[Standing]) -> bool:
+    """Whether points have numbers for labels: names, if they are many or long, would cover one another."""
+    names = short(standing.column for standing in standings)
+    return len(names) > MOST_NAMES or max(map(len, names.values()), default=0) > LONGEST
 
 
 def left_out(standings: Sequence[Standing], amount: Amount) -> list[str]:
@@ -135,8 +149,8 @@ def _scaled(interval: Interval | None, factor: float) -> Interval | None:
     return None if interval is None else Interval(*(bound * factor for bound in interval))
 
 
-def _marks(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """A point with its two intervals."""
+def _rules(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """The two intervals of a point."""
     row = {"x": point.amount.value, "y": point.rate.value}
     across = {**row, "x": point.amount.low, "x2": point.amount.high}
     upright = {**row, "y": point.rate.low, "y2": point.rate.high}
@@ -144,8 +158,19 @@ def _marks(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     return [
         alt.Chart(data([across])).mark_rule(**rule).encode(x=x, y=y, x2=alt.X2("x2")),
         alt.Chart(data([upright])).mark_rule(**rule).encode(x=x, y=y, y2=alt.Y2("y2")),
-        alt.Chart(data([row])).mark_point(color=look.color, filled=not look.dash, size=80, strokeWidth=2, opacity=1).encode(x=x, y=y),
     ]
+
+
+def _points(points: Sequence[_Point], by_point: Sequence[Look], x: alt.X, y: alt.Y, *, key: bool) -> alt.Chart:
+    """The means themselves, named in a key where their labels are numbers."""
+    rows: list[dict[str, Any]] = [
+        {"x": point.amount.value, "y": point.rate.value, "column": f"{point.label}  {point.name}"} for point in points
+    ]
+    scale = alt.Scale(domain=[row["column"] for row in rows], range=[look.color for look in by_point])
+    shown = alt.Legend(title=None, orient="bottom", columns=1) if key else None
+    mark = alt.Chart(data(rows)).mark_circle(size=80, opacity=1)
+    found: alt.Chart = mark.encode(x=x, y=y, color=alt.Color("column:N", scale=scale, legend=shown))
+    return found
 
 
 class _Place(NamedTuple):

@@ -26,7 +26,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
-from mlagentbench.report.charts import scores, style
+from mlagentbench.report.charts import scores, style, thresholds
 from mlagentbench.report.page.comparison import STANDING_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
 from mlagentbench.report.step_view import Room, rejected_replies, shown_path, step_views
@@ -132,8 +132,9 @@ def render_report(logs: Path, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE)
     slugs = _slugs(runs)
     pages = _Pages(many, slugs)
     views = [run_view(run, slugs[run.directory.path], ROOMS[0]) for run in runs]
-    overview = pages.overview(runs, views, unreadable) if many else Markup()
-    room, stories = _fitted(pages, runs, max_bytes - len(overview.encode("utf-8", "replace")), whole)
+    with style.unchecked():
+        overview = pages.overview(runs, views, unreadable) if many else Markup()
+        room, stories = _fitted(pages, runs, max_bytes - len(overview.encode("utf-8", "replace")), whole)
     title = _counted(views) if many else f"{views[0].task}: {views[0].title}"
     return pages.shell(title, str(shown_path(logs)), overview, stories, room)
 
@@ -178,6 +179,7 @@ class _Pages:
             runs=views,
             together=comparison(runs, links),
             standing_columns=STANDING_COLUMNS,
+            with_intervals=thresholds.WITH_INTERVALS,
             unreadable=unreadable,
             columns=COLUMNS,
             filters=_filters(views),

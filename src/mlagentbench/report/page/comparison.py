@@ -141,6 +141,8 @@ class Comparison(NamedTuple):
     success: HeatTable | None
     improvement: HeatTable | None
     tradeoffs: tuple[Picture, ...]
+    numbers: tuple[Key, ...]
+    """The key of `tradeoffs`, where points have numbers."""
     outcomes: tuple[Bars, ...]
     categories: HeatTable | None
     thresholds: tuple[Picture, ...]
@@ -181,9 +183,13 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
         else (),
         heads=tuple(_head(standing) for standing in experiment.standings),
         standings=tuple(StandingRow(_head(standing), _amounts(standing)) for standing in standings),
-        success=_table(rates.heat("success", columns), experiment) if many else None,
-        improvement=_table(rates.heat("improvement", columns), experiment) if many else None,
+        # Of a single task the standings say it.
+        success=_table(rates.heat("success", columns), experiment) if len(experiment.tasks) > 1 else None,
+        improvement=_table(rates.heat("improvement", columns), experiment) if len(experiment.tasks) > 1 else None,
         tradeoffs=_tradeoffs(standings),
+        numbers=tuple(Key(f"{number}  {column}", look.color) for number, (column, look) in enumerate(by_column.items(), start=1))
+        if tradeoff.numbered(standings)
+        else (),
         outcomes=_outcomes(experiment) if many else (),
         categories=_categories(experiment) if many else None,
         thresholds=_thresholds(experiment) if many else (),
@@ -242,8 +248,7 @@ def _table(heat: Heat, experiment: Experiment) -> HeatTable | None:
 
 
 def _categories(experiment: Experiment) -> HeatTable | None:
-    """Left out where there is but one category, or where each has one task: then the table by task says it."""
-    if not experiment.categories or len(experiment.categories) == len(experiment.tasks):
+    if not experiment.categories:
         return None
     heat = rates.heat_of_groups(experiment.categories, tuple(experiment.columns))
     rows = []
@@ -263,7 +268,7 @@ def _tradeoffs(standings: Sequence[Standing]) -> tuple[Picture, ...]:
     titles: Mapping[tradeoff.Amount, str] = {"tokens": "Tokens", "minutes": "Time", "dollars": "Cost"}
     pictures = []
     for amount, title in titles.items():
-        chart = tradeoff.tradeoff(standings, amount, THEMED)
+        chart = tradeoff.tradeoff(standings, amount, THEMED, legend=False)
         if chart is None:
             continue
         missing = tradeoff.left_out(standings, amount)

@@ -1,0 +1,92 @@
+"""Every chart of a log directory as files: SVG for papers and slides, PNG for the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mlagentbench.errors import UsageError
+from mlagentbench.report.charts.courses import scores_of_task
+from mlagentbench.report.charts.outcomes import outcomes, parts
+from mlagentbench.report.charts.rates import heat, heat_map, heat_of_groups
+from mlagentbench.report.charts.scores import score_over_steps
+from mlagentbench.report.charts.style import Chart, to_png, to_svg, unchecked
+from mlagentbench.report.charts.thresholds import success_by_threshold
+from mlagentbench.report.charts.tradeoff import tradeoff
+from mlagentbench.report.experiment import FEW, Experiment
+from mlagentbench.results.load import Run
+
+CATEGORY_WORDS = "All runs of a category together, with 95% intervals and the number of runs."
+
+
+class Figure(NamedTuple):
+    """A chart and the name of its files."""
+
+    name: str
+    chart: Chart
+
+
+def figures(runs: Sequence[Run]) -> Iterator[Figure]:
+    """The charts of runs that say something: of few runs each one's own, of many those that compare them."""
+    if len(runs) <= FEW:
+        for run in runs:
+            own = score_over_steps(run.info, run.scores, run.result.baseline if run.result else None, _last(run))
+            if own is not None:
+                yield Figure(f"score-{run.name}", own)
+        return
+    experiment = Experiment.of(runs)
+    found: dict[str, Chart | None] = {
+        "success": heat_map(heat("success", experiment.columns)),
+        "improvement": heat_map(heat("improvement", experiment.columns)),
+        "success-by-category": heat_map(
+            heat_of_groups(experiment.categories, tuple(experiment.columns)), title="Success by category, % of runs", words=CATEGORY_WORDS
+        ),
+        "success-and-tokens": tradeoff(experiment.standings, "tokens"),
+        "success-and-time": tradeoff(experiment.standings, "minutes"),
+        "success-and-cost": tradeoff(experiment.standings, "dollars"),
+        "verdicts": outcomes(parts(experiment.columns, "verdict"), "verdict"),
+        "endings": outcomes(parts(experiment.columns, "ended"), "ended"),
+        "thresholds-last-step": success_by_threshold(experiment.thresholds, "last", columns=experiment.columns),
+        "thresholds-best-step": success_by_threshold(experiment.thresholds, "best", columns=experiment.columns),
+    }
+    for task in experiment.tasks:
+        info = experiment.tasks[task][0].info
+        found[f"scores-{task}"] = scores_of_task(info, experiment.courses(task), columns=experiment.columns, title=task)
+    for name, chart in found.items():
+        if chart is not None:
+            yield Figure(name, chart)
+
+
+def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
+    """Write every chart as SVG and PNG.
+
+    Returns:
+        The files, in order.
+
+    Raises:
+        UsageError: a file cannot be written.
+    """
+    written: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with unchecked():
+            for name, chart in figures(runs):
+                stem = _stem(name, {path.stem for path in written})
+                written += [folder / f"{stem}.svg", folder / f"{stem}.png"]
+                written[-2].write_text(to_svg(chart), encoding="utf-8")
+                written[-1].write_bytes(to_png(chart))
+    except OSError as error:
+        raise UsageError(f"cannot write figures to {folder}: {error.strerror}; choose another folder with --figures") from None
+    return written
+
+
+def _last(run: Run) -> int:
+    return run.steps[-1].number if run.steps else 0
+
+
+def _stem(name: str, taken: set[str]) -> str:
+    """A file's name: names of tasks and runs come from run directories, and may be anything."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80]
+    return stem if stem not in taken else f"{stem}-{len(taken)}"
