@@ -44,6 +44,19 @@ def test_a_run_is_told_as_on_the_page(run: RunDirectory) -> None:
     assert "1 reply before it without an action" in shown[shown.index("   6 ✓") : shown.index("   7 ✓")]
 
 
+@pytest.mark.parametrize("columns", ["50", "160"])
+def test_a_run_is_shown_at_any_width(run: RunDirectory, columns: str) -> None:
+    shown = mlab("show", run.path, environment={"COLUMNS": columns}).stdout
+    assert all(len(line) <= int(columns) for line in shown.splitlines() if "mlab " not in line)
+    assert len(re.findall(r"^ {3}\d ", shown, re.MULTILINE)) == 8, "a line a step"
+
+
+def test_missing_snapshots_are_not_told_at_every_step(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "logs", snapshots=False)
+    assert "no snapshot" not in mlab("show", run.path).stdout
+    assert "no snapshot of this step" in mlab("show", run.path, "--step", "4").stdout
+
+
 def test_a_pipe_gets_no_colour_and_a_terminal_does_unless_asked_not_to(run: RunDirectory) -> None:
     assert "\x1b" not in mlab("show", run.path).stdout
     assert COLOUR.search(on_a_terminal("show", str(run.path), TERM="xterm-256color"))
@@ -160,12 +173,14 @@ def going_on(tmp_path: Path, epochs: int) -> Iterator[tuple[subprocess.Popen[byt
     logs = tmp_path / "runs"
     options = ("--variant", "mini", "--baseline", "none", "--no-score-steps", "--log-dir", str(logs))
     command = [sys.executable, "-m", "mlagentbench", "run", "ladder-2", "--model", model, *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    said = tmp_path / "said.txt"
+    with said.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
     try:
         for _ in range(600):
             if found := list(logs.glob("*/steps/0002.json")):
                 break
-            assert process.poll() is None, "the run ended before it began"
+            assert process.poll() is None, said.read_text()
             time.sleep(0.1)
         yield process, RunDirectory(found[0].parents[1])
     finally:

@@ -135,6 +135,11 @@ def test_success_before_and_after_what_a_model_knows(tmp_path: Path) -> None:
     assert "cutoffs" not in made(tmp_path), "of an unknown cutoff nothing is said"
 
 
+def test_without_a_run_that_counts_there_is_no_empty_table(tmp_path: Path) -> None:
+    write(tmp_path, "lost", None, ended="infrastructure", verdict="ungraded")
+    assert list(made(tmp_path)) == ["verdicts", "endings", "not-counted"]
+
+
 def test_conditions_that_differ_are_said(tmp_path: Path) -> None:
     write(tmp_path, "here", 0.6)
     write(tmp_path, "there", 0.6, isolation="docker")

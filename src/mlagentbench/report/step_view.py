@@ -22,6 +22,8 @@ SHORT = 72
 FILES = 20
 """Changed files of a step that are shown with their differences; the rest are counted."""
 
+NO_SNAPSHOT = "no snapshot of this step"
+
 
 class Room(NamedTuple):
     """Characters that a text may have before it is cut."""
@@ -182,7 +184,7 @@ def _changes(run: Run, step: int) -> tuple[tuple[FileChange, ...], str]:
     except RunNotFound as error:
         return (), str(error)
     if changes is None:
-        return (), "no snapshot of this step"
+        return (), NO_SNAPSHOT
     return changes, f"and {text.plural(len(changes) - FILES, 'file')} more" if len(changes) > FILES else ""
 
 

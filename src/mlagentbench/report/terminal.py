@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.records import Step, StepStatus
 from mlagentbench.report.run_view import run_view
-from mlagentbench.report.step_view import ChangeView, Room, StepView, shown_path, step_view
+from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, Room, StepView, shown_path, step_view
 from mlagentbench.report.text import MINUS, number, plural, size, visible
 from mlagentbench.report.words import NO_MODEL
 from mlagentbench.results.load import Run
@@ -55,7 +55,7 @@ def identity(run: Run) -> RenderableType:
     """What a run is: its task, agent and model, in two lines."""
     view = run_view(run, "", BRIEF)
     who = f" by {visible(view.agent)}" + (f" with {visible(view.models)}" if view.models != NO_MODEL else "")
-    return Text.assemble((view.task, "bold"), f", {view.variant} variant,", who, (f"\n{view.name}, begun on {view.started}", "dim"))
+    return Text.assemble((view.task, "bold"), f", {view.variant} variant,", who, (f"\n{view.name}  {view.started}", "dim"))
 
 
 def outcome(run: Run) -> RenderableType:
@@ -127,7 +127,7 @@ def step_lines(run: Run, shown: Told, width: int) -> RenderableType:
         below.append(Text(gist, style="dim"))
     if step.malformed:
         below.append(Text(f"{plural(step.malformed, 'reply')} before it without an action", style="yellow"))
-    if files := _files(run, view):
+    if (files := _files(run, view)) != NO_SNAPSHOT and files:
         below.append(Text(files, style="cyan"))
     lines = [first]
     for text in below:
@@ -224,16 +224,16 @@ class _Cells(NamedTuple):
 
 ACTION, TIME, TOKENS, SCORE = 21, 12, 9, 15
 """Widths of a step's line, in characters; what an action was about has the rest."""
+NARROWEST = 8
+"""The least that an action and what it was about have together; a narrower terminal wraps."""
 
 
 def _line(cells: _Cells, width: int) -> Text:
-    gist = max(0, width - INDENT - 2 - ACTION - TIME - TOKENS - SCORE)
-    action = visible(" ".join(cells.action.split()))
-    about = Text(visible(cells.gist))
-    about.truncate(gist, overflow="ellipsis", pad=True)
-    named = f"{set_cell_size(action, ACTION)} {about.plain}"
+    room = max(NARROWEST, width - INDENT - 1 - TIME - TOKENS - SCORE)
+    about = Text(f"{visible(' '.join(cells.action.split())):<{ACTION}} {visible(cells.gist)}")
+    about.truncate(room, overflow="ellipsis", pad=True)
     right = f"{cells.time:>{TIME}}{cells.tokens:>{TOKENS}}{cells.score:>{SCORE}}"
-    return Text(f"{cells.number:>4} {cells.mark or ' '} {named}{right}")
+    return Text(f"{cells.number:>4} {cells.mark or ' '} {about.plain}{right}")
 
 
 def _score(run: Run, shown: Told) -> str:

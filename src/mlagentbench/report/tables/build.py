@@ -28,24 +28,18 @@ COLUMN: Mapping[str, Kind] = {"column": "text", "agent": "text", "model": "text"
 
 
 def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> list[Table]:
-    """All tables that have something in them.
+    """All tables that have something in them; without a run that counts, only how runs ended.
 
     Args:
         experiment: the runs.
         cutoffs: the last day that a model may know of, by its name; None where it is not known.
     """
-    found = [
-        success(experiment),
-        improvement(experiment),
-        cost(experiment),
-        verdicts(experiment),
-        endings(experiment),
-        categories(experiment),
-        periods(experiment, cutoffs),
-        compared(experiment),
-        not_counted(experiment),
-    ]
-    return [table for table in found if table.rows]
+    whatever = [verdicts(experiment), endings(experiment), not_counted(experiment)]
+    if not experiment.counted:
+        return [table for table in whatever if table.rows]
+    of_counted = [success(experiment), improvement(experiment), cost(experiment)]
+    of_groups = [categories(experiment), periods(experiment, cutoffs), compared(experiment)]
+    return [table for table in (*of_counted, *whatever, *of_groups) if table.rows]
 
 
 def notices(experiment: Experiment) -> list[Told]:
