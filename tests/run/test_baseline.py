@@ -157,3 +157,12 @@ def test_a_run_is_compared_with_the_best_there_is(tmp_path: Path) -> None:
         chosen = RunPlan(**{**vars(plan), "baseline": choice})
         found = asyncio.run(compared_with(chosen))
         assert (found.value if found else None) == value
+
+
+def test_where_the_paper_has_no_number_the_starter_is_measured_before_the_run(tmp_path: Path) -> None:
+    task = make(tmp_path)
+    specification = task.folder / "task.toml"
+    specification.write_text(specification.read_text().replace("paper = { baseline = 3.0 }\n", ""))
+    plan = RunPlan(task=load_task(task.folder), agent="baseline", log_directory=tmp_path / "runs", variant="full", sandbox="none")
+    assert (against := asyncio.run(compared_with(plan))) is not None
+    assert (against.values, against.source) == ((10.0, 11.0, 12.0), "measured")

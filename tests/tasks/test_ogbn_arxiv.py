@@ -78,7 +78,7 @@ def test_one_column_counts_by_its_place_and_two_by_the_node(task: Task, data: Pr
 @pytest.mark.parametrize("change", [-1, 1])
 def test_one_column_of_another_length_is_refused(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path, change: int) -> None:
     rows = answers["label"].to_list()[: len(answers) + min(change, 0)] + [0] * max(change, 0)
-    with pytest.raises(InvalidSubmission, match=f"{len(answers) + change} rows; write exactly {len(answers)}"):
+    with pytest.raises(InvalidSubmission, match=f"{len(answers) + change:,} rows; write exactly {len(answers):,}"):
         score(task, data, pl.DataFrame({"pred": rows}), tmp_path)
 
 

@@ -42,12 +42,12 @@ from mlagentbench.report.page import write_report
 from mlagentbench.report.text import plural
 from mlagentbench.run.conduct import Person, RunPlan
 from mlagentbench.run.experience import look
-from mlagentbench.run.session import UNGRADED, session_of
+from mlagentbench.run.session import session_of
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.view.environment import gpu_nodes
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.spec import Variant
+from mlagentbench.tasks.spec import UNGRADED, Variant
 from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast
 
 UNSANDBOXED = "No sandbox: the agent's scripts can read and change anything on this machine. Results are flagged."
@@ -104,8 +104,8 @@ GROUPS = {
     type=click.Choice(["auto", "paper", "none"]),
     default="auto",
     show_default=True,
-    help="What scores are compared with: the starter's own as measured here (mini: measured now if need be) or else the paper's; only the"
-    " paper's; nothing.",
+    help="What scores are compared with: the starter's own as measured here, or else the paper's, or else (and on mini) the starter's, measured"
+    " now; only the paper's; nothing.",
 )
 @click.option("--steps", type=click.IntRange(1), help="Steps; by default the task's own limit.")
 @click.option("--time", "seconds", type=Duration(), help="Time in all, such as 90s, 30m or 5h; by default the task's own limit.")

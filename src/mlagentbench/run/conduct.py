@@ -35,7 +35,7 @@ from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, BoxLimits, Mount, Sa
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import Variant
+from mlagentbench.tasks.spec import UNGRADED, Variant
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
 from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
 
@@ -100,28 +100,27 @@ class RunPlan:
 async def compared_with(plan: RunPlan) -> Baseline | None:
     """What a run's score is compared with; None for nothing, and where the grader measures the starter beside the submission.
 
-    With `auto` that is what was measured on a machine like this one; on the mini variant it is measured now where it was not yet; else it
-    is the paper's number, and the run is flagged. A task graded as code has its starter measured beside every submission.
+    With `auto` that is what was measured on a machine like this one; else, on the real data, the paper's number, and the run is flagged;
+    else, on the mini variant and where the paper has none, it is measured now. A task graded as code has its starter measured beside every
+    submission.
 
     Raises:
         TaskError: the starter left no score.
     """
     spec = plan.task.spec
-    if plan.baseline == "none":
+    if plan.baseline == "none" or spec.metric.name == UNGRADED:
         return None
-    if plan.baseline == "auto":
-        if spec.submission.mode == "code":
-            return None
-        # Of the task's own limits: what a user allows an agent changes nothing about the starter.
-        place = plan.place._replace(limits=None)
-        found = (
-            await measure(plan.task, plan.variant, place=place)
-            if plan.variant == "mini"
-            else await asyncio.to_thread(kept, plan.task, plan.variant, place)
-        )
-        if found is not None:
-            return found.baseline
-    return paper_baseline(spec)
+    if plan.baseline == "paper":
+        return paper_baseline(spec)
+    if spec.submission.mode == "code":
+        return None
+    # Of the task's own limits: what a user allows an agent changes nothing about the starter.
+    place = plan.place._replace(limits=None)
+    papers = paper_baseline(spec) if plan.variant == "full" else None
+    if papers is None:
+        return (await measure(plan.task, plan.variant, place=place)).baseline
+    found = await asyncio.to_thread(kept, plan.task, plan.variant, place)
+    return found.baseline if found else papers
 
 
 async def conduct(
