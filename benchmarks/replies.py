@@ -3,7 +3,8 @@
     python benchmarks/replies.py [--each] real_completions.jsonl parse_cases.jsonl
 
 A line of a file is a JSON object: a reply as `text` or `completion`, perhaps with its `model`, perhaps with an `expected_action` and
-`expected_args` (null where no arguments can be read, so that the reply is to be refused). A reply counts as changed where its action or
+`expected_args` (null where no arguments can be read, so that the reply is to be refused); the files of the tests, with `reply` and either
+`action` and `arguments` or `refused`, are read too. A reply counts as changed where its action or
 an argument is not the expected one, or, without an expectation, where an argument does not stand in the reply as it was read.
 The actions are the paper's.
 """
@@ -31,6 +32,7 @@ REASONS = {
     "cannot be read": "broken or ambiguous arguments",
     "does not fit": "wrong arguments",
     "several actions": "several actions",
+    "in its thinking": "in thinking only",
     "The reply lacks": "missing entries",
 }
 
@@ -62,7 +64,9 @@ class Verdict(NamedTuple):
 
 def judge(row: Mapping[str, Any], actions: Mapping[str, PaperAction], *, strict: bool) -> Verdict:
     """What came of one reply."""
-    text = row.get("text") or row.get("completion") or ""
+    text = row.get("text") or row.get("completion") or row.get("reply") or ""
+    if "reply" in row:
+        row = {**row, "expected_action": row.get("action"), "expected_args": row.get("arguments")}
     model = str(row.get("model", "-"))
     try:
         response = parse_response(text, ENTRIES, actions, strict=strict)

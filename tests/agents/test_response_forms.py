@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from mlagentbench.errors import ResponseFormatError
 from tests.agents.paper import ACTIONS, DATA, read
 from tests.agents.test_response_values import FRAGMENTS
 
+SHARED = Path(__file__).parents[3] / "shared" / "data"
 HARD = [json.loads(line) for line in (DATA / "hard_replies.jsonl").read_text().splitlines()]
 
 
@@ -24,6 +26,36 @@ def test_a_hard_reply_is_read_as_a_careful_person_would(case: dict[str, object])
         assert "\nAction: " in str(caught.value), "it shows what to write"
     else:
         assert read(str(case["reply"]))[1:] == (case["action"], case["arguments"])
+
+
+def test_a_reply_that_was_cut_off_is_read_as_the_whole_one_or_refused() -> None:
+    chance = random.Random(5)
+    whole = [case for case in HARD if "refused" not in case and "<think" not in case["reply"]]  # a draft is all that a cut leaves of some
+    assert len(whole) > 190
+    for case in whole:
+        reply = case["reply"]
+        for end in chance.sample(range(len(reply)), min(12, len(reply))):
+            try:
+                found = read(reply[:end])
+            except ResponseFormatError:
+                continue
+            assert found[1:] == (case["action"], case["arguments"]), reply[:end]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"the larger sets of replies are not at {SHARED}")
+def test_each_value_of_a_real_reply_stands_in_it() -> None:
+    accepted = 0
+    for line in (SHARED / "real_completions.jsonl").read_text().splitlines():
+        text = json.loads(line)["text"]
+        try:
+            arguments = read(text).arguments
+        except ResponseFormatError:
+            continue
+        accepted += 1
+        for value in arguments.values():
+            forms = (str(value), json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], str(value).replace("\n", "\\n"))
+            assert any(form in text for form in forms), value
+    assert accepted == 359
 
 
 Form = Callable[[str, Mapping[str, object]], str]

@@ -236,6 +236,16 @@ UNITS = (
         "\\",
         '\\"',
     ),
+    *(
+        "(",
+        "Execute Script(",
+        "Action: ```\n",
+        "Execute Script\n{\n",
+        "<a><b>",
+        "dir_path: x\n",
+        "Action: List Files\nAction Input: x.y\n",
+        "{{",
+    ),
     *("\\n", "\n", " ", "# \n", "**\n", "a", '", "script_name": "', '"}\n', '" }'),
 )
 

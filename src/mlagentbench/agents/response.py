@@ -21,20 +21,20 @@ Where more than one action could be meant:
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from mlagentbench.agents._replies import labels
 from mlagentbench.agents._replies.arguments import ActionLike, Misfit, Names, as_call, fit, squeezed
+from mlagentbench.agents._replies.calls import Call, outermost, outside
 from mlagentbench.agents._replies.elements import elements, read_children
 from mlagentbench.agents._replies.escapes import Unreadable
 from mlagentbench.agents._replies.loose_json import LooseObject, read_object
+from mlagentbench.agents._replies.refusals import Faults, form
 from mlagentbench.agents._replies.unbraced import read_unbraced
 from mlagentbench.agents._replies.wrapped import read_arguments
 from mlagentbench.errors import ResponseFormatError
@@ -68,41 +68,34 @@ def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, Acti
             wrong, the lines after it show what to write.
     """
     thoughts = tuple(entry for entry in entries if squeezed(entry) not in ("action", "actioninput"))
+    reading, call = _read_reply(text, thoughts, actions)
+    found = reading.entries(call)
+    if strict and (missing := [entry for entry in thoughts if entry not in found]):
+        raise ResponseFormatError(
+            f"The reply lacks {', '.join(missing)}. Write every entry, each on a line of its own, like this:\n\n"
+            + form(call.action, actions[call.action].usage, thoughts)
+        )
+    return Response(found, call.action, call.arguments)
+
+
+def _read_reply(text: str, thoughts: Sequence[str], actions: Mapping[str, ActionLike]) -> tuple[_Reading, Call]:
     thinking = labels.end_of_thinking(text)
     reading = _Reading(text[thinking.end :], thoughts, actions)
     call = reading.find(anywhere=not thinking.closed)
+    drafted = not thinking.closed
     if thinking.end and (not thinking.opened or not reading.attempted):
         # The tag may be part of an argument. Or nothing was said behind it: then the action may stand before it, if there is just one.
         whole = _Reading(text, thoughts, actions)
         first = whole.find(anywhere=not reading.attempted)
         if not reading.attempted or (first and first.start < thinking.end <= first.end):
             reading, call = whole, first
+            drafted = first is not None and first.end <= thinking.end
     if call is None:
-        raise ResponseFormatError(reading.refusal())
-    found = reading.entries(call)
-    if strict and (missing := [entry for entry in thoughts if entry not in found]):
-        raise ResponseFormatError(
-            f"The reply lacks {', '.join(missing)}. Write every entry, each on a line of its own, like this:\n\n"
-            + _form(call.action, actions[call.action].usage, thoughts)
-        )
-    return Response(found, call.action, call.arguments)
-
-
-class _Call(NamedTuple):
-    """A complete action, and where in the text it stands."""
-
-    action: str
-    arguments: Mapping[str, JsonValue]
-    start: int
-    end: int
-
-
-class _Fault(NamedTuple):
-    """Why something is not a complete action. Of several faults the first of the highest rank is told."""
-
-    rank: int
-    message: Callable[[], str]
-    """Made only when it is told: a reply may hold thousands of faults."""
+        raise ResponseFormatError(reading.faults.message())
+    if drafted and not labels.says_nothing(reading.text, call.end):
+        reading.faults.drafted(call.action)
+        raise ResponseFormatError(reading.faults.message())
+    return reading, call
 
 
 _QUOTED_CALL = re.compile(
@@ -119,7 +112,6 @@ _ARGUMENTS = re.compile(r"[^\w\n(]*+(?:\n[^\w(]*+)?\((?=\s*+[A-Za-z_]\w*+\s*+=(?
 _OPENS = re.compile(rf"{_BRACE.pattern}|\(")
 _MAX_OPENINGS = 1000
 _MAX_NAME = 60
-_MAX_WORDS = 6
 _MAX_BROKEN = 20
 _MAX_GAP = 200
 
@@ -130,61 +122,62 @@ class _Reading:
     def __init__(self, text: str, thoughts: Sequence[str], actions: Mapping[str, ActionLike]) -> None:
         self.attempted = False
         """Whether an action was asked for, completely or not."""
-        self._text = text
+        self.text = text
         self._thoughts = thoughts
         self._actions = actions
         self._names = Names(actions)
         self._marks = labels.line_marks(text, thoughts)
-        self._fault = _Fault(0, self._nothing)
+        self.faults = Faults(thoughts, actions)
         self._broken = 0
         self._broken_at = len(text)
         self._given: dict[str, str] | None = None
 
-    def find(self, *, anywhere: bool) -> _Call | None:
+    def find(self, *, anywhere: bool) -> Call | None:
         """The action of the text; None where there is none. With `anywhere`, none but a single one counts."""
         call = self._whole_object()
         if call is None:
             calls = self._labelled(self._marks)
             call = self._only(calls) if anywhere else next(calls, None)
+            call = self._before_observation(call) if call else None
         return call or (None if self.attempted else self._anywhere())
 
-    def entries(self, call: _Call) -> dict[str, str]:
+    def entries(self, call: Call) -> dict[str, str]:
         """The thinking around the action that was found."""
-        return self._given if self._given is not None else labels.entries_of(self._text, self._marks, call.start, call.end)
+        return self._given if self._given is not None else labels.entries_of(self.text, self._marks, call.start, call.end)
 
-    def refusal(self) -> str:
-        """What to tell the model."""
-        return self._fault.message()
-
-    def _only(self, calls: Iterable[_Call]) -> _Call | None:
+    def _only(self, calls: Iterable[Call]) -> Call | None:
         found = list(calls)
         if any((call.action, call.arguments) != (found[0].action, found[0].arguments) for call in found):
-            self._blame(
-                5,
-                lambda: f"The reply holds several actions. End it with the one that is meant:\n\n{_form('[its name]', '[its arguments]')}",
-            )
+            self.faults.several()
             return None
         return found[0] if found else None
 
-    def _anywhere(self) -> _Call | None:
+    def _before_observation(self, call: Call) -> Call:
+        """The call, or one without a label before an observation that comes first: then that one, and so the call, never was."""
+        observed = next((mark.start for mark in self._marks if mark.kind == "observation"), call.start)
+        if observed >= call.start:
+            return call
+        return _Reading(self.text[:observed], self._thoughts, self._actions).find(anywhere=True) or call
+
+    def _anywhere(self) -> Call | None:
         """The one action of a text in which no line begins with the label of one; what stands within an action's arguments is none."""
-        unlabelled = _outermost([*self._quoted(), *self._elements(), *self._unlabelled()])
+        unlabelled = outermost([*self._quoted(), *self._elements(), *self._unlabelled()])
         attempted, self.attempted = self.attempted, False
-        inline = labels.inline_marks(self._text, self._marks)
-        labelled = list(self._labelled(_outside(unlabelled, inline)))
+        inline = labels.inline_marks(self.text, self._marks)
+        labelled = list(self._labelled(outside(unlabelled, inline)))
         if self.attempted and not labelled:
             return None
         self.attempted = self.attempted or attempted
-        calls = [call for call in _outermost([*unlabelled, *labelled]) if call.start <= self._broken_at]
+        calls = [call for call in outermost([*unlabelled, *labelled]) if call.start <= self._broken_at]
         invented = (mark.start for mark in inline if mark.kind == "observation" and calls and mark.start >= calls[0].end)
-        end = next(invented, len(self._text))
+        end = next(invented, len(self.text))
         return self._only(call for call in calls if call.start < end)
 
     # Where an action may stand
 
-    def _labelled(self, marks: Sequence[labels.Mark]) -> Iterator[_Call]:
+    def _labelled(self, marks: Sequence[labels.Mark]) -> Iterator[Call]:
         """The complete actions behind labels, up to a hallucinated observation or an object without an end."""
-        stops = [len(self._text)]
+        stops = [len(self.text)]
         for mark in reversed(marks):
             stops.append(mark.start if mark.kind in ("action", "observation") else stops[-1])
         passed = 0
@@ -200,84 +193,83 @@ class _Reading:
                 if passed < 0:
                     return
 
-    def _read(self, mark: labels.Mark, stop: int) -> tuple[_Call | None, int]:
+    def _read(self, mark: labels.Mark, stop: int) -> tuple[Call | None, int]:
         """The action of a label that reaches to `stop`, and where it ends: -1 where that cannot be told."""
-        label = labels.input_label(self._text, mark.end, stop)
-        line = _NAME_LINE.match(self._text, mark.end, stop)
+        label = labels.input_label(self.text, mark.end, stop)
+        line = _NAME_LINE.match(self.text, mark.end, stop)
         assert line is not None, "every part of it may be empty"
-        if "(" in line.group(1) and (called := self._names.called(line.group(1))):
+        if "(" in line.group(1) and (called := self._names.called(self.text[line.start(1) : line.end() + _MAX_GAP])):
             call = self._object(called[0], called[0], mark.start, line.start(1) + called[1], stop)
             if label is None or label.start() < call[1] or call[1] < 0:
                 return call
-        phrase = _NAME_LINE.match(self._text, mark.end, label.start()) if label else line
+        phrase = _NAME_LINE.match(self.text, mark.end, label.start()) if label else line
         assert phrase is not None, "every part of it may be empty"
         words, brace, _ = phrase.group(1).partition("{")
         name = self._names.leading(words)
         if label is None and name is None and (words.strip() or not brace):
-            self._blame_name(words, 1)
+            self.faults.of_name(words, 1)
             return None, mark.end
         after = phrase.start(1) + len(words)
         near = (label.end(), stop) if label and not brace else (after, min(stop, after + _MAX_GAP))
-        in_call = _ARGUMENTS.match(self._text, *near) if label else None
-        start = in_call.end() - 1 if in_call else brace_at.start() if (brace_at := _BRACE.search(self._text, *near)) else -1
+        in_call = _ARGUMENTS.match(self.text, *near) if label else None
+        start = in_call.end() - 1 if in_call else brace_at.start() if (brace_at := _BRACE.search(self.text, *near)) else -1
         try:
-            found = read_unbraced(self._text, *near, self._actions[name]) if name and not brace and not in_call else None
+            found = read_unbraced(self.text, *near, self._actions[name]) if name and not brace and not in_call else None
         except Unreadable as fault:
             self.attempted = True
-            self._blame_input(name, words, 4, f"cannot be read: {fault}")
+            self.faults.of_input(name, words, 4, f"cannot be read: {fault}")
             return None, -1
         if found:
             self.attempted = True
             return self._fitted(name, words, found, mark.start), found.end
         if start < 0:
             self.attempted = self.attempted or name is not None
-            self._blame_input(name, words, 2, "must be a JSON object in braces, and there is none")
+            self.faults.of_input(name, words, 2, "must be a JSON object in braces, and there is none")
             return None, mark.end
         return self._object(name, words, mark.start, start, stop)
 
-    def _object(self, name: str | None, words: str, begin: int, start: int, stop: int) -> tuple[_Call | None, int]:
+    def _object(self, name: str | None, words: str, begin: int, start: int, stop: int) -> tuple[Call | None, int]:
         """The action whose arguments begin at the brace at `start`, and where it ends: -1 where that cannot be told."""
         self.attempted = True
         try:
-            found = read_arguments(self._text, start, list(self._actions[name].parameters) if name else (), stop)
+            found = read_arguments(self.text, start, list(self._actions[name].parameters) if name else (), stop)
         except Unreadable as fault:
-            self._blame_input(name, words, 4, f"cannot be read: {fault}")
+            self.faults.of_input(name, words, 4, f"cannot be read: {fault}")
             self._broken += 1
             self._broken_at = min(self._broken_at, start)
-            region = self._text[start:stop]
+            region = self.text[start:stop]
             closed = "}" in region and region.count('"') % 2 == region.count('\\"') % 2
             return None, stop if closed and self._broken < _MAX_BROKEN else -1
         return self._fitted(name, words, found, begin), found.end
 
-    def _fitted(self, name: str | None, words: str, found: LooseObject, begin: int) -> _Call | None:
+    def _fitted(self, name: str | None, words: str, found: LooseObject, begin: int) -> Call | None:
         """The action with these arguments; None, and a fault, where they are not its own."""
         misfit = "its action is unknown"
         if name is not None:
             try:
-                return _Call(name, fit(name, self._actions[name], found.pairs), begin, found.end)
+                return Call(name, fit(name, self._actions[name], found.pairs), begin, found.end)
             except Misfit as fault:
                 misfit = str(fault)
         call = as_call(found.pairs)
         inner = self._names.exactly(call.phrase) if call else None
         if call and inner and (name == inner or not words.strip()):
             return self._fitted(inner, words, LooseObject(call.pairs, found.end), begin)
-        self._blame_input(name, call.phrase if call else words, 4 if name else 3, f"does not fit: {misfit}")
+        self.faults.of_input(name, call.phrase if call else words, 4 if name else 3, f"does not fit: {misfit}")
         return None
 
-    def _whole_object(self) -> _Call | None:
+    def _whole_object(self) -> Call | None:
         """The action of a reply that is one JSON object, entries and all, perhaps behind prose or an empty label."""
-        opening = _OPENING.search(self._text)
+        opening = _OPENING.search(self.text)
         if opening is None or any(self._names_something(mark, opening.start()) for mark in self._marks):
             return None
         try:
-            found = read_object(self._text, opening.end(), (), len(self._text))
+            found = read_object(self.text, opening.end(), (), len(self.text))
         except Unreadable:
             return None
         call = as_call(found.pairs)
-        if call is None:
-            return None
-        name = self._names.leading(call.phrase)
-        if name is None:
+        name = self._names.leading(call.phrase) if call else None
+        after = next((mark.kind for mark in self._marks if mark.start >= found.end and mark.kind in ("action", "observation")), None)
+        if call is None or name is None or (after == "action" and self.text[: opening.start()].strip(" \t\r\n`jsonJSON")):
             return None
         self.attempted = True
         complete = self._fitted(name, call.phrase, LooseObject(call.pairs, found.end), 0)
@@ -289,104 +281,47 @@ class _Reading:
 
     def _names_something(self, mark: labels.Mark, stop: int) -> bool:
         """Whether anything but a fence is between the label of an action and a place behind it."""
-        return mark.kind == "action" and mark.end < stop and not _EMPTY.fullmatch(self._text, mark.end, stop)
+        return mark.kind == "action" and mark.end < stop and not _EMPTY.fullmatch(self.text, mark.end, stop)
 
-    def _quoted(self) -> Iterator[_Call]:
+    def _quoted(self) -> Iterator[Call]:
         """The complete actions among tool calls in JSON, without labels."""
         passed = 0
-        for found in _QUOTED_CALL.finditer(self._text):
+        for found in _QUOTED_CALL.finditer(self.text):
             if found.start() >= passed:
-                call, passed = self._object(None, "", found.start(), found.start(), len(self._text))
+                call, passed = self._object(None, "", found.start(), found.start(), len(self.text))
                 if call:
                     yield call
                 if passed < 0:
                     return
 
-    def _unlabelled(self) -> Iterator[_Call]:
+    def _unlabelled(self) -> Iterator[Call]:
         """The complete actions whose name stands right before their arguments, with labels of other words or none."""
-        openings = list(itertools.islice(_OPENS.finditer(self._text), _MAX_OPENINGS + 1))
+        openings = list(itertools.islice(_OPENS.finditer(self.text), _MAX_OPENINGS + 1))
         passed = 0
         for start in (found.start() for found in openings if len(openings) <= _MAX_OPENINGS):
-            is_call = self._text[start] == "("
-            name = self._names.before(self._text[max(passed, start - _MAX_GAP) : start], call=is_call) if start >= passed else None
-            if name and (not is_call or self._names.called(name + self._text[start : start + _MAX_NAME])):
-                call, passed = self._object(name, name, start, start, len(self._text))
+            is_call = self.text[start] == "("
+            name = self._names.before(self.text[max(passed, start - _MAX_GAP) : start], call=is_call) if start >= passed else None
+            if name and (not is_call or self._names.called(name + self.text[start : start + _MAX_NAME])):
+                call, passed = self._object(name, name, start, start, len(self.text))
                 if call:
                     yield call
                 if passed < 0:
                     return
 
-    def _elements(self) -> Iterator[_Call]:
+    def _elements(self) -> Iterator[Call]:
         """The complete actions among elements that hold their arguments as elements."""
         passed = 0
-        for element in elements(self._text):
+        for element in elements(self.text):
             name = self._names.exactly(element.phrase) if element.start >= passed else None
             if name is None:
                 continue
             try:
-                found = read_children(self._text, element.inside, len(self._text), element.tag)
+                found = read_children(self.text, element.inside, len(self.text), element.tag)
             except Unreadable as fault:
                 self.attempted = True
                 self._broken_at = min(self._broken_at, element.start)
-                self._blame_input(name, name, 4, f"cannot be read: {fault}")
+                self.faults.of_input(name, name, 4, f"cannot be read: {fault}")
                 return
             if found and (call := self._fitted(name, name, found, element.start)):
                 passed = call.end
                 yield call
-
-    # What is wrong
-
-    def _blame(self, rank: int, message: Callable[[], str]) -> None:
-        if rank > self._fault.rank:
-            self._fault = _Fault(rank, message)
-
-    def _blame_input(self, name: str | None, words: str, rank: int, what: str) -> None:
-        if name is None:
-            self._blame_name(words, rank)
-        else:
-            self._blame(rank, lambda: f"The Action Input of {name} {what}. Write:\n\n{_form(name, self._actions[name].usage)}")
-
-    def _blame_name(self, words: str, rank: int) -> None:
-        name = words[: _MAX_NAME * 2].strip(" \t\r`*\"'.:,")
-        if 0 < len(name) <= _MAX_NAME and len(name.split()) <= _MAX_WORDS:  # more would be prose
-            self._blame(rank, lambda: self._unknown(name))
-
-    def _unknown(self, wanted: str) -> str:
-        close = difflib.get_close_matches(wanted, self._actions, 1)
-        hint = f"Did you mean {close[0]}? " if close else ""
-        example = _form(close[0], self._actions[close[0]].usage) if close else _form("[its name]", "[its arguments as a JSON object]")
-        what = f"There is no action {json.dumps(wanted, ensure_ascii=False)}. {hint}The actions are: {self._offered()}."
-        return f"{what} Write one like this:\n\n{example}"
-
-    def _offered(self) -> str:
-        """The names that prompts mention; a definition may hide its own."""
-        return ", ".join(name for name, definition in self._actions.items() if not getattr(definition, "hidden", False))
-
-    def _nothing(self) -> str:
-        example = _form(f"[one of: {self._offered()}]", "[its arguments as a JSON object]", self._thoughts)
-        return f"The reply holds no action. End it with one, like this:\n\n{example}"
-
-
-def _outermost(calls: list[_Call]) -> list[_Call]:
-    """Those that are not within the arguments of another, in order."""
-    outer: list[_Call] = []
-    for call in sorted(calls, key=lambda call: (call.start, -call.end)):
-        if not outer or call.start >= outer[-1].end:
-            outer.append(call)
-    return outer
-
-
-def _outside(calls: Sequence[_Call], marks: Sequence[labels.Mark]) -> list[labels.Mark]:
-    """The marks that are not within the arguments of a call; both are in order."""
-    found, ahead = [], list(reversed(calls))
-    for mark in marks:
-        while ahead and ahead[-1].end <= mark.start:
-            ahead.pop()
-        if not ahead or mark.start < ahead[-1].start:
-            found.append(mark)
-    return found
-
-
-def _form(name: str, usage: str, thoughts: Sequence[str] = ()) -> str:
-    """What a reply has to look like."""
-    return "".join(f"{entry}: [your text]\n" for entry in thoughts) + f"Action: {name}\nAction Input: {usage}"

@@ -65,7 +65,7 @@ class Names:
     _LAST_SIGN = re.compile(r".*[:\uff1a=]", re.DOTALL)
     _LONGEST = 200
     _SIGNS = re.compile(r"[^\w(\"']*+")
-    _CALL = re.compile(r"[ \t]*+\((?=\s*+(?:[A-Za-z_]\w*+\s*+=(?!=)|[\"']))")
+    _CALL = re.compile(r"[ \t]*+\((?=\s*+[A-Za-z_]\w*+\s*+=(?!=))|\((?=\s*+[\"'])")
     _NO_GAP = re.compile(r"[ \t]*+")
     _LABEL = r"[^\w\n{]{0,8}[^\W\d_][\w'\u2019 -]{0,40}[^\w\n{]{0,6}[:\uff1a=][*_`| ]{0,6}"
     _BREAK = r"(?:(?=[ \t\r]*+\n)\s++|[ \t]*+<[^<>\n{]{1,40}+>\s*+)"

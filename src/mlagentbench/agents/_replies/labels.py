@@ -35,9 +35,12 @@ _COLON = re.compile(r"(?:[ \t]*+\([^()\n]{1,60}\))?[^\w\n:\uff1a]*+(?:[:\uff1a][
 _BRACE = re.compile(r"[^\w\n{]*+(?=\{)")
 
 _THINKING = r"(?:seed:)?(?:think|thinking|reasoning|scratchpad|analysis)"
+_THINK_OPENS_LINE = re.compile(rf"^[ \t]*+(?:<{_THINKING}>|\[think\])", re.IGNORECASE | re.MULTILINE)
 _THINK_OPENS = re.compile(rf"\s*+(?:<{_THINKING}>|\[think\]|◁think▷)", re.IGNORECASE)
 _THINK_CLOSES = re.compile(rf"</{_THINKING}>|\[/think\]|◁/think▷", re.IGNORECASE)
 _THINK_CLOSES_LINE = re.compile(rf"^[ \t]*+(?:{_THINK_CLOSES.pattern})|(?:{_THINK_CLOSES.pattern})[ \t\r]*+$", re.IGNORECASE | re.MULTILINE)
+
+_NOTHING_MORE = re.compile(r"(?:<[^<>\n]{1,40}>|\[/?think\]|◁/?think▷|\W)*+(?:observation|\Z)", re.IGNORECASE)
 
 
 class Thinking(NamedTuple):
@@ -60,7 +63,14 @@ def end_of_thinking(text: str) -> Thinking:
         end = closes.end()
     if end == 0 and (closes := _THINK_CLOSES_LINE.search(text)):
         return Thinking(closes.end(), opened=False, closed=True)
+    if end == 0 and _THINK_OPENS_LINE.search(text):
+        return Thinking(0, opened=True, closed=False)
     return Thinking(end, opened=end > 0, closed=True)
+
+
+def says_nothing(text: str, start: int) -> bool:
+    """Whether nothing but tags and signs comes behind a place, or an observation."""
+    return _NOTHING_MORE.match(text, start) is not None
 
 
 def line_marks(text: str, entries: Sequence[str]) -> list[Mark]:

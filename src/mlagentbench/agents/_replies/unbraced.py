@@ -1,7 +1,8 @@
 """Arguments without braces: a line or an element for each, or nothing but the value of an action's only one.
 
 Unlike JSON, such lines do not say where a value ends. So a value is taken only where it is in quotes, a number or a path, or is plain prose
-on the one line before the next name or the end; anything else could go on, or hold a comment, and is refused.
+on the one line before the next name or the end; anything else could go on, or hold a comment, and is refused, as is a value at the very end
+of a reply, where it could be cut off.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mlagentbench.agents._replies.loose_json import STRINGS, UNNAMED, LooseObjec
 
 # The rest of the label, then the way to the first line that holds something.
 _OPENING = re.compile(
-    r"[\"'`*_ \t]*+(?:\([^()\n]{1,60}\))?[\"'`*_ \t]*+[:\uff1a=\u2192>-]?[*_ \t\u00a0\u200b]*+"
+    r"(?:[\"'`*_ \t]*+(?:\([^()\n]{1,60}\))?[\"'`*_ \t]*+(?:[:\uff1a=\u2192>]|-(?=\s)))?(?:[*_]{1,3}(?=\s))?[ \t\u00a0\u200b]*+"
     r"(?:\r?\n[ \t>]*+|```(?:ya?ml|text|plaintext|json)?[ \t]*+(?=\r?\n))*+(?:-[ \t]++)?",
     re.IGNORECASE,
 )
@@ -60,7 +61,7 @@ def read_unbraced(text: str, start: int, stop: int, definition: ActionLike) -> L
 def _pairs(text: str, begin: int, stop: int, names: Mapping[str, str]) -> LooseObject:
     """A pair a line, up to an empty one, a fence or the end."""
     pairs: dict[str, Value] = {}
-    at, open_ended = begin, False
+    at, open_ended, cut = begin, False, False
     while at < stop:
         line = _LINE.match(text, at, min(stop, at + _LONGEST))
         assert line is not None, "a line may be empty"
@@ -71,7 +72,10 @@ def _pairs(text: str, begin: int, stop: int, names: Mapping[str, str]) -> LooseO
         if pair is None or name is None or name in pairs:
             raise Unreadable("where a value of it ends cannot be told; write it as a JSON object")
         pairs[name], open_ended = _value(pair.group(3))
+        cut = not _is_ended(line) and not pair.group(3).rstrip(",").endswith(('"', "'"))
         at = line.end()
+    if cut:
+        raise Unreadable("it may have been cut off; write it as a JSON object")
     if open_ended and text[at:stop].strip() and not text.startswith(("```", "~~~", "<"), at):
         raise Unreadable("where its last value ends cannot be told; write it as a JSON object")
     return LooseObject(pairs, at)
@@ -79,6 +83,11 @@ def _pairs(text: str, begin: int, stop: int, names: Mapping[str, str]) -> LooseO
 
 def _pair(line: re.Match[str]) -> re.Match[str] | None:
     return _PAIR.fullmatch(_bare(line))
+
+
+def _is_ended(line: re.Match[str]) -> bool:
+    """Whether anything shows that a line is whole; a reply without quotes and braces could be cut off anywhere."""
+    return line.group().endswith("\n") or line.end() < len(line.string) or len(_bare(line)) < len(line.group().rstrip())
 
 
 def _bare(line: re.Match[str]) -> str:
@@ -97,6 +106,8 @@ def _alone(text: str, line: re.Match[str], stop: int) -> LooseObject | None:
     value = _quoted(written)
     if value is not None and not value.lstrip().startswith(("{", "[")) and (written[0] == "`" or written[0] not in rest):
         return LooseObject({UNNAMED: value}, line.end())
+    if _is_path(written) and not _is_ended(line):
+        raise Unreadable("it may have been cut off; write it as a JSON object")
     if _is_path(written):
         return LooseObject({UNNAMED: written}, line.end())
     return None
@@ -117,7 +128,7 @@ def _value(written: str) -> tuple[Value, bool]:
         raise Unreadable("a value of it is missing")
     if _WORD.fullmatch(written):
         return written, not _is_path(written)
-    if _PROSE.fullmatch(written) and not _ASIDE.search(written):
+    if " " in written and _PROSE.fullmatch(written) and not _ASIDE.search(written):
         return written, True
     raise Unreadable("where a value of it ends cannot be told; write it as a JSON object")
 
