@@ -87,6 +87,7 @@ class Submitter:
     async def __call__(self, environment):
         for number, table in enumerate(self.tables):
             for _ in range(self.every - (number == len(self.tables) - 1)):
+                await environment.settle()
                 shutil.copyfile(table, environment.workspace.root / "submission.csv")
                 await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
         await environment.execute(Action(name="Final Answer", arguments={"final_answer": "done"}))

@@ -172,14 +172,14 @@ def test_a_grading_whose_asker_is_killed_ends_too(make_task: MakeTask, submissio
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(asker)])
     try:
-        _until(lambda: mark.exists() and mark.read_text() != "")
+        until(lambda: mark.exists() and mark.read_text() != "")
     finally:
         process.kill()
         process.wait()
-    _until(lambda: _has_ended(mark.read_text()))
+    until(lambda: has_ended(mark.read_text()))
 
 
-def _has_ended(pid: str) -> bool:
+def has_ended(pid: str) -> bool:
     """Whether a process is gone, or is a zombie that its adopter has not yet fetched."""
     try:
         return Path("/proc", pid, "stat").read_text().rpartition(") ")[2].startswith("Z")
@@ -187,7 +187,7 @@ def _has_ended(pid: str) -> bool:
         return True
 
 
-def _until(done: Callable[[], bool]) -> None:
+def until(done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not done():
         assert time.monotonic() < deadline
@@ -252,4 +252,4 @@ def test_many_submissions_share_a_process_and_a_crash_costs_only_its_own(make_ta
     assert found[4].failed and "failed" in str(found[4].reason)
     processes = [each.score.details["process"] for each in found if each.score]
     assert len(set(processes[:3])) == 1 and len(set(processes[3:])) == 1 and processes[0] != processes[3]
-    assert all(_has_ended(str(process)) for process in processes)
+    assert all(has_ended(str(process)) for process in processes)

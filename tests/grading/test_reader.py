@@ -63,7 +63,7 @@ def _sparse(folder: Path) -> None:
         (_pipe, "trap is a named pipe"),
         (_folder, "trap is a folder"),
         (_socket, "trap is no regular file"),
-        (_sparse, "trap has 10,240.0 MB, more than 512.0 MB"),
+        (_sparse, "trap has 10,240.0 MB, more than 64.0 MB"),
         (lambda folder: None, "there is no trap"),
     ],
 )

@@ -237,6 +237,8 @@ async def _forked(forks: ForkServer, errors: Path) -> AsyncIterator[_Process]:
         try:
             with errors.open("wb") as sink:
                 forked = forks.fork(inside, writing, sink.fileno())
+        except OSError:
+            raise GradingError("the process that graders are forked from is gone; grade again") from None
         finally:
             os.close(inside)
             os.close(writing)

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.workspace.files import FOLDER, READ
 
-MAX_BYTES = 512 * 2**20
+MAX_BYTES = 64 * 2**20
 """The size of one file, unless a grader says otherwise."""
 MAX_CODE_BYTES = 64 * 2**20
 """The size of all files of a folder of code."""

@@ -19,6 +19,7 @@ from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
 from mlagentbench.run.gradings import Gradings
+from mlagentbench.run.submissions import unusable
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
@@ -110,6 +111,8 @@ class _Grader:
         return self._graded[submission.digest]
 
     async def _restored(self, submission: Manifest) -> Graded | None:
+        if reason := unusable(self._scoring.task.spec, submission):
+            return Graded(reason=reason, seconds=0.0)
         folder = await asyncio.to_thread(self._restore, submission)
         try:
             if missing(self._scoring.task.spec, folder):

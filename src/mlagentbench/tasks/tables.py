@@ -11,6 +11,7 @@ Rows may stand in any order, since they are found by their ids; where a table ha
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import sys
@@ -23,6 +24,17 @@ from numpy.typing import NDArray
 
 from mlagentbench.errors import InvalidSubmission
 
+MAX_BYTES = 64 * 2**20
+"""Of a table. Read, it takes up to 13 times as much memory, when it is ill-formed."""
+MAX_FIELD = 64
+"""Bytes of a number or a given word, on average, that a table has room for, beside 1 MB."""
+MAX_LINE = 2**16
+SPARE_COLUMNS = 20
+"""Bytes of a table's first line, and columns beside those that are wanted, beyond which it is not read."""
+MANY = 10
+"""Times as many lines as rows are wanted, and a thousand more, are not read either."""
+_EXPLAINED = 2**22
+"""Bytes of a table up to which it is read a second time for what a parser did not like."""
 _NAMED = 3
 """How many of several things a reason names."""
 
@@ -45,7 +57,7 @@ class Text(NamedTuple):
 
 
 Kind = Number | OneOf | Text
-TEXT = Text()
+_IDS = OneOf(())
 _MAX = sys.float_info.max
 Column = NDArray[Any]
 
@@ -69,8 +81,9 @@ def align(
     Raises:
         InvalidSubmission: it is no such table.
     """
-    frame = _read(data, name, {id_column: TEXT, **columns}, separator)
-    found, expected = frame[id_column], _texts(ids)
+    expected = _texts(ids)
+    frame = _read(data, name, {id_column: _IDS, **columns}, separator, len(expected))
+    found = frame[id_column]
     if not found.equals(expected):
         found = found.str.strip_chars()
         _check_ids(found, expected, name, id_column)
@@ -99,7 +112,7 @@ def align_rows(
     Raises:
         InvalidSubmission: it is no such table.
     """
-    frame = _read(data, name, columns, separator, header=header)
+    frame = _read(data, name, columns, separator, count, header=header)
     if len(frame) != count:
         raise InvalidSubmission(f"{name} has {len(frame):,} rows; write exactly {count:,}, one for each in the given order")
     return {column: _convert(frame, column, kind, name, None) for column, kind in columns.items()}
@@ -111,20 +124,16 @@ def _texts(ids: Iterable[object]) -> pl.Series:
     return pl.Series([str(each) for each in ids], dtype=pl.String)
 
 
-def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, *, header: bool = True) -> pl.DataFrame:
+def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int, *, header: bool = True) -> pl.DataFrame:
     """The table: numbers as such where all of them are sound; else everything as the text that it is, by which reasons can quote it."""
-    if not data.strip():
-        raise InvalidSubmission(f"{name} is empty")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:4096]:
-        raise InvalidSubmission(f"{name} is no text in UTF-8; write it as UTF-8 (pandas does so by itself)")
+    _check_size(data, name, columns, separator, rows)
     frame = _sound(data, columns, separator) if header else None
     if frame is not None:
         return frame
     try:
         frame = _parsed(data, separator, (), header=header)
     except pl.exceptions.PolarsError as error:
-        reason = " ".join(str(error).split("\n")[0].split())
-        raise InvalidSubmission(f"{name} is no table of values: {reason}") from None
+        raise InvalidSubmission(f"{name} is no table of values: {_explained(data, separator, error)}") from None
     if not header:
         if frame.width != len(columns):
             raise InvalidSubmission(f"{name} has {frame.width} columns; write {len(columns)}: {', '.join(columns)}, and no header")
@@ -141,6 +150,25 @@ def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, *
     return frame
 
 
+def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int) -> None:
+    """Refuse what is no text, and what could take far more memory as a table than the table that is wanted."""
+    wanted = f"write a header and {rows:,} rows, of the columns {','.join(columns)}"
+    most = MAX_BYTES
+    if not any(isinstance(kind, Text) for kind in columns.values()):
+        most = min(most, 2**20 + rows * len(columns) * MAX_FIELD)
+    if len(data) > most:
+        raise InvalidSubmission(f"{name} has {len(data) / 2**20:,.1f} MB, more than {most / 2**20:,.1f} MB; {wanted}")
+    if not data.strip():
+        raise InvalidSubmission(f"{name} is empty")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:
+        raise InvalidSubmission(f"{name} is no text in UTF-8; write it as UTF-8 (pandas does so by itself)")
+    first, lines = data.split(b"\n", 1)[0], data.count(b"\n")
+    if len(first) > MAX_LINE or first.count(separator.encode()) > len(columns) + SPARE_COLUMNS:
+        raise InvalidSubmission(f"{name} has a first line of {len(first):,} bytes; {wanted}")
+    if lines > MANY * rows + 1000:
+        raise InvalidSubmission(f"{name} has {lines:,} lines; {wanted}")
+
+
 def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataFrame | None:
     """The table with its numbers read on the way, which takes half the time; None where anything of it is not as it should be."""
     numbers = {column: kind for column, kind in columns.items() if isinstance(kind, Number)}
@@ -155,6 +183,26 @@ def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataF
         if len(values) and not (max(kind.low, -_MAX) <= values.min() and values.max() <= min(kind.high, _MAX)):  # NaN is neither
             return None
     return frame
+
+
+def _explained(data: bytes, separator: str, error: pl.exceptions.PolarsError) -> str:
+    """What a person can do about what the parser says."""
+    if len(data) > _EXPLAINED:
+        return " ".join(str(error).split("\n")[0].split())[:200]
+    try:
+        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
+        width = len(next(lines))
+        for row in lines:
+            if len(row) > width:
+                many = f"line {lines.line_num:,} has {len(row):,} fields, more than the {width:,} of the first"
+                return f"{many}; put quotes around a text that holds {separator!r}"
+    except UnicodeDecodeError as wrong:
+        return f"byte {wrong.start:,} is no UTF-8; write it as UTF-8"
+    except csv.Error:
+        return f"the quotes from line {lines.line_num:,} on do not come in pairs; put quotes around a text, and double those inside it"
+    if b'"' in data:
+        return "a quotation mark stands inside a field; put quotes around the whole of a text, and double those inside it"
+    return " ".join(str(error).split("\n")[0].split())[:200]
 
 
 def _parsed(data: bytes, separator: str, numbers: Sequence[str], *, header: bool = True) -> pl.DataFrame:
@@ -181,7 +229,9 @@ def _check_ids(found: pl.Series, expected: pl.Series, name: str, column: str) ->
         count = f"{len(lacking):,} of {len(expected):,} rows"
         raise InvalidSubmission(f"{name} lacks {count}: there is no {column} {_some(lacking)}{instead}; write one row for each")
     if len(surplus):
-        raise InvalidSubmission(f"{name} has {len(surplus):,} rows too many: the {column} {_some(surplus)} is none of the test's")
+        raise InvalidSubmission(
+            f"{name} has {len(surplus):,} row{'s' * (len(surplus) > 1)} too many: the {column} {_some(surplus)} is none of the test's"
+        )
 
 
 def _texts(ids: Iterable[object]) -> pl.Series:

@@ -1,0 +1,78 @@
+"""Tables of agents: one reading of them, however it is done."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.tasks.tables import MAX_BYTES, Number, OneOf, Text, align, align_rows
+
+SPELLINGS = ["1", "1.", ".5", "+1", "-1", "1e3", "1E-3", "00012", " 1", "1 ", "\t1", '"1"', '" 1 "', "1e-400", "1e308", "9" * 300]
+NO_NUMBERS = ["", "-", "1e", "e1", "0x10", "1_000", "1f", "True", "- 1", "1..2", "nan", "NaN", "inf", "-Infinity", "1e400", "9" * 400, "٣"]
+
+
+def read(*cells: str) -> list[float]:
+    """A column of numbers, read as `align` does."""
+    data = "id,value\n" + "".join(f"{number},{cell}\n" for number, cell in enumerate(cells))
+    found = align(data.encode(), "s.csv", ids=range(len(cells)), id_column="id", columns={"value": Number()})["value"]
+    assert found.dtype == np.float64
+    return list(map(float, found))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_number_is_worth_the_same_in_a_sound_table_and_in_one_that_is_read_as_text(spelling: str) -> None:
+    value = float(spelling.strip('"'))
+    assert read("2", spelling) == [2.0, value]
+    assert read("2 ", spelling) == [2.0, value], "a space behind a number makes the whole table be read as text"
+
+
+@pytest.mark.parametrize("spelling", NO_NUMBERS)
+def test_what_is_no_finite_number_is_refused_as_it_is_written(spelling: str) -> None:
+    for other in ("2", "2 "):
+        with pytest.raises(InvalidSubmission) as caught:
+            read(other, spelling)
+        assert f"value is {spelling[:40]!r} in the row of 1" in str(caught.value) and "finite number" in str(caught.value)
+
+
+def test_ids_are_compared_as_text_whatever_type_the_answers_have() -> None:
+    data = b"id,value\n 2 ,20\n1,10\n"
+    for ids in (pl.Series([1, 2]), pl.Series(["1", "2"]), [1, 2], ["1", "2"], np.array([1, 2])):
+        assert align(data, "s.csv", ids=ids, id_column="id", columns={"value": Number()})["value"].tolist() == [10.0, 20.0]
+    with pytest.raises(InvalidSubmission, match="no id '1', but has '01'"):
+        align(b"id,value\n01,1\n2,2\n", "s.csv", ids=[1, 2], id_column="id", columns={"value": Number()})
+
+
+def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
+    with pytest.raises(InvalidSubmission, match=r"value is '1.50' in the row of 7; write a number from 0 to 1"):
+        align(b"id,value\n7,1.50\n", "s.csv", ids=[7], id_column="id", columns={"value": Number(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"id,v\n1,2,3\n2,4\n", "line 2 has 3 fields, more than the 2 of the first; put quotes around a text that holds ','"),
+        (b'id,v\n1,"2\n2,4\n', "the quotes from line 3 on do not come in pairs"),
+        (b'id,v\n1,2"\n2,4\n', "a quotation mark stands inside a field"),
+        (b"id,v\n1,\xff\n2,4\n", "byte 7 is no UTF-8"),
+        (b"id,v" + b"," * 30, "a first line of 34 bytes; write a header and 2 rows, of the columns id,v"),
+        (b"id,v\n" + b"\n" * 2000, "has 2,001 lines; write a header and 2 rows"),
+        (b"id,v\n" + b"1" * 2**21, "has 2.0 MB, more than 1.0 MB"),
+    ],
+)
+def test_an_ill_formed_table_is_told_what_to_mend(data: bytes, reason: str) -> None:
+    with pytest.raises(InvalidSubmission) as caught:
+        align(data, "s.csv", ids=["1", "2"], id_column="id", columns={"v": Number()})
+    assert reason in str(caught.value)
+
+
+def test_texts_have_room_and_tables_without_ids_the_same_bounds() -> None:
+    long = "7 " * 2**20
+    found = align(f"id,v,w\n1,{long},x\n".encode(), "s.csv", ids=[1], id_column="id", columns={"v": Text(), "w": OneOf(("x",))})
+    assert found["v"].tolist() == [long] and found["w"].tolist() == ["x"]
+    assert align_rows(b"1\n2\n", "s.csv", count=2, columns={"v": Number()}, header=False)["v"].tolist() == [1.0, 2.0]
+    with pytest.raises(InvalidSubmission, match="3 rows; write exactly 2"):
+        align_rows(b"v\n1\n2\n3\n", "s.csv", count=2, columns={"v": Number()})
+    with pytest.raises(InvalidSubmission, match=r"64\.0 MB"):
+        align_rows(b"v\n" + b"1" * MAX_BYTES, "s.csv", count=1, columns={"v": Text()})
