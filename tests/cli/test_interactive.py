@@ -73,6 +73,43 @@ def test_a_session_that_is_stopped_goes_on_and_writes_nothing_unless_told(place:
     assert (place / "mine" / "train.py").read_text() == "print(1)\n"
 
 
+@pytest.mark.slow
+def test_what_cannot_be_meant_is_asked_again_and_a_session_is_not_graded_and_can_be_run_again(place: Path) -> None:
+    variables = {"MLAB_CACHE": str(place / "cache")}
+    (place / "mine").rename(place / "mäin folder")
+    (place / "mäin folder" / "two words.txt").write_text("2")
+    person = Person((*SESSION[:2], "mäin folder", *SESSION[3:]), place, variables)
+    for said in ("", "  "):
+        person.sees("What is to be done? ")
+        person.writes(said)
+    person.sees("What is to be done? ")
+    person.writes("Zähl hinauf")
+    person.sees("In mäin folder: notes.txt, train.py, two words.txt")
+    person.sees("Which of them may be changed?")
+    person.writes("tarin.py")
+    person.sees("no 'tarin.py' in mäin folder")
+    person.writes('"two words.txt')
+    person.sees("quotation")
+    person.writes('"two words.txt"')
+    person.sees("your answer")
+    person.writes("")
+    person.sees("not graded")
+    person.sees("Nothing that may be changed has changed")
+    assert person.leaves() == 0
+    assert "grader" not in person.screen and "success" not in person.screen
+    (session,) = (place / "runs" / "sessions").iterdir()
+    assert session.name == "session-zahl-hinauf"
+    assert sorted(path.name for path in (session / "starter").iterdir()) == ["two words.txt"]
+    run = find_runs(place / "runs")[0]
+    assert run.steps()[1].status == "error", "what was not allowed is read-only"
+    again = Person(("resume", str(run.path)), place, variables)
+    again.sees("has ended by its final answer")
+    assert again.leaves() == 2
+    again = Person(("run", session.name, "--task-path", str(session), "--variant", "mini", *SESSION[3:], "--json"), place, variables)
+    again.sees('"verdict": "ungraded"')
+    assert again.leaves() == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [

@@ -12,7 +12,7 @@ from mlagentbench.engine.evaluate import Watch, evaluate
 from mlagentbench.engine.patience import Patience
 from mlagentbench.environment import RunLimits, Silent
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.conduct import Person, RunPlan
 from mlagentbench.run.resume import resume
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
@@ -50,7 +50,9 @@ def make_plan(folder: Path, agent: str, steps: int = 20, **options: Any) -> RunP
     )
 
 
-def carry_out(plan: RunPlan, model: str = MODELS["openai"], patience: Patience = QUICK, fast_model: str | None = None) -> Ended:
+def carry_out(
+    plan: RunPlan, model: str = MODELS["openai"], patience: Patience = QUICK, fast_model: str | None = None, person: Person | None = None
+) -> Ended:
     """Carry a plan out, whole.
 
     Raises:
@@ -60,7 +62,7 @@ def carry_out(plan: RunPlan, model: str = MODELS["openai"], patience: Patience =
     with warnings.catch_warnings():
         # Inspect leaves streams to the garbage collector, which is done with them before the test is.
         warnings.simplefilter("ignore", ResourceWarning)
-        watch = Watch(lambda plan, number: Silent(), lambda plan, number, result: results.append(result), lambda: None)
+        watch = Watch(lambda plan, number: Silent(), lambda plan, number, result: results.append(result), lambda: None, person)
         evaluate([plan], watch, model=model, fast_model=fast_model, patience=patience)
         gc.collect()
     (result,) = results

@@ -57,7 +57,7 @@ class ResearchAgent(ResearchOptions):
             return False
         if action.name in self.actions_add or (self.research_log and action.name == REFLECT):
             return True
-        return not action.hidden if self.high_level_actions else action.name != HELP
+        return not action.hidden if self.high_level_actions or action.name == HELP else True
 
     def _callable(self, environment: Environment) -> dict[str, ActionDefinition]:
         return {

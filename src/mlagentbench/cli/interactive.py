@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from mlagentbench.report.text import plural
 from mlagentbench.run.session import Session, allowed_names, changes, make_session, session_of, top_level, write_back
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task, find_tasks
+from mlagentbench.tasks.spec import UNGRADED
 
 SEVERAL_LINES = "<<"
 
@@ -63,14 +65,30 @@ def _begun(named: Sequence[str], say: str | None, allow: Sequence[str], log_dire
     if folder is not None and (folder / "task.toml").exists():
         raise UsageError(f"{folder} is a task's folder; run it by its id with --task-path {folder}")
     asked = allowed_names(folder, allow, log_directory)
-    sentence = say if say is not None else _ask("What is to be done? ")
+    sentence = say if say is not None else _asked_sentence()
     if folder is not None and not allow and say is None:
         there = top_level(folder, log_directory)
         if there:
             own_terminal().say(f"In {folder}: {', '.join(there)}")
-            names = _ask("Which of them may be changed? (names apart by spaces, all, or Enter for none) ").split()
-            asked = allowed_names(folder, names, log_directory)
+            asked = _asked_names(folder, log_directory)
     return make_session(sentence, folder, asked, log_directory)
+
+
+def _asked_sentence() -> str:
+    """What is to be done; asked until something is said."""
+    while not (sentence := _ask("What is to be done? ").strip()):
+        pass
+    return sentence
+
+
+def _asked_names(folder: Path, log_directory: Path) -> tuple[str, ...]:
+    """What may be changed; asked until all names are some that are there. A name with a space in it stands between quotes."""
+    while True:
+        words = _ask("Which of them may be changed? (names apart by spaces, all, or Enter for none) ")
+        try:
+            return allowed_names(folder, shlex.split(words), log_directory)
+        except (UsageError, ValueError) as error:
+            own_terminal().say(f"{error}")
 
 
 def end(directory: RunDirectory, task: Task) -> None:
@@ -81,6 +99,8 @@ def end(directory: RunDirectory, task: Task) -> None:
     """
     session, terminal = session_of(task), own_terminal()
     if session.folder is None:
+        if task.spec.metric.name == UNGRADED:
+            terminal.say(f"What the agent made is in {directory.workspace}.")
         return
     offered = changes(session, directory)
     if not offered:

@@ -16,6 +16,7 @@ from mlagentbench.records import Result, RunInfo
 from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens
 from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words
 from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.tasks.spec import UNGRADED
 
 
 def as_json(directory: RunDirectory) -> str:
@@ -113,8 +114,9 @@ def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
         rows.append(("baseline", f"{quantity(result.baseline.value, info.unit)}  ({baseline_words(result.baseline, info.unit)})"))
     if result.improvement is not None:
         rows.append(("improvement", f"{percent(result.improvement)}  (a success needs more than +10 %)"))
+    if info.metric != UNGRADED:
+        rows.append(("success", "yes" if result.success else "no"))
     rows += [
-        ("success", "yes" if result.success else "no"),
         ("ended", outcome_words(result)),
         ("steps", str(result.steps)),
         ("time", f"{duration(result.seconds)}  (model {duration(result.model_seconds)}, scripts {duration(result.script_seconds)})"),

@@ -157,17 +157,21 @@ def as_tool(definition: ActionDefinition) -> ToolInfo:
     return ToolInfo(name=definition.tool_name, description=description, parameters=tool_parameters(definition))
 
 
-def offered(names: Sequence[str] | None) -> list[ActionDefinition]:
+def offered(names: Sequence[str] | None, actions: Mapping[str, ActionDefinition] = ACTIONS) -> list[ActionDefinition]:
     """The actions that an agent is offered: those named, as the paper or as a tool has them; without names, those that prompts mention.
+
+    Args:
+        names: what the agent was told to offer.
+        actions: all there are; an environment knows whether somebody watches who can be asked for help.
 
     Raises:
         ValueError: there is no such action.
     """
     if names is None:
-        return [definition for definition in ACTIONS.values() if not definition.hidden]
-    known = {alias: definition for definition in ACTIONS.values() for alias in (definition.name, definition.tool_name)}
+        return [definition for definition in actions.values() if not definition.hidden]
+    known = {alias: definition for definition in actions.values() for alias in (definition.name, definition.tool_name)}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"there is no action {unknown[0]!r}; the actions are: {', '.join(ACTIONS)}")
+        raise ValueError(f"there is no action {unknown[0]!r}; the actions are: {', '.join(actions)}")
     wanted = {known[name].name for name in (*names, FINAL_ANSWER)}
-    return [definition for definition in ACTIONS.values() if definition.name in wanted]
+    return [definition for definition in actions.values() if definition.name in wanted]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, cast
 
 from inspect_ai.agent import Agent as AnAgent
@@ -46,7 +47,11 @@ def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
     Raises:
         ValueError: there is no such action.
     """
-    return [_tool(definition) for definition in offered(actions)]
+    return _tools(offered(actions))
+
+
+def _tools(definitions: Sequence[ActionDefinition]) -> list[Tool]:
+    return [_tool(definition) for definition in definitions]
 
 
 def _tool(definition: ActionDefinition) -> Tool:
@@ -67,17 +72,21 @@ class InspectAgent:
     """
 
     def __init__(self, made_by: Callable[..., Any], **options: Any) -> None:
+        self._with_tools: Callable[..., AnAgent] | None = None
         if inspect.iscoroutinefunction(made_by) or "state" in inspect.signature(made_by).parameters:
             if options:
                 raise TypeError("it is made already, and takes no options")
             self._agent = cast(AnAgent, made_by)
             return
         if "tools" in inspect.signature(made_by).parameters and "tools" not in options:
+            self._with_tools = partial(made_by, **options)
             options["tools"] = action_tools()
         self._agent = made_by(**options)
 
     async def __call__(self, environment: Environment) -> None:
         """Let it act until it ends, and submit."""
+        if self._with_tools is not None:
+            self._agent = self._with_tools(tools=_tools(offered(None, environment.actions)))
         guest = Guest(environment)
         await guest.stay(self._lives(environment, guest))
 

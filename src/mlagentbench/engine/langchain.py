@@ -53,7 +53,8 @@ class LangChainAgent:
         if missing:
             raise AgentError(f'the agent langchain needs {missing[0]}; install it with: pip install "mlagentbench[langchain]"')
         self.kind = kind
-        self.actions = offered(actions)
+        self.actions = actions
+        offered(actions)  # a name that is none is refused before anything runs
 
     async def __call__(self, environment: Environment) -> None:
         """Let it act until it ends, and submit what it says."""
@@ -66,7 +67,7 @@ class LangChainAgent:
         from langchain_core.tools import StructuredTool
 
         tools = []
-        for definition in self.actions:
+        for definition in offered(self.actions, environment.actions):
             shown = as_tool(definition)
             schema = shown.parameters.model_dump(exclude_none=True)
             tools.append(
@@ -90,7 +91,7 @@ class LangChainAgent:
                 func=None,
                 coroutine=_doing_by_text(guest, definition),
             )
-            for definition in self.actions
+            for definition in offered(self.actions, environment.actions)
             if definition.name != FINAL_ANSWER
         ]
         prompt = PromptTemplate.from_template((PROMPTS / "langchain_zero_shot.md").read_text())

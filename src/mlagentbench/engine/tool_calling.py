@@ -57,7 +57,8 @@ class ToolCallingAgent:
         max_tokens: int | None = None,
         reasoning_effort: str | None = None,
     ) -> None:
-        self.actions = offered(actions)
+        self.actions = actions
+        offered(actions)  # a name that is none is refused before anything runs
         self.compaction = check_compaction(compaction)
         self.context_tokens = context_tokens
         settings = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
@@ -93,15 +94,16 @@ class ToolCallingAgent:
             # Of the first question nothing can be left out.
             if self.compaction != "none" and history.tokens and is_full(estimated(history.messages, history.tokens), context):
                 await self._compact(conversation, history, forced=False)
-            await self._ask(conversation, history)
+            await self._ask(environment, conversation, history)
         except LimitReached as limit:
             if limit.ended != "limit_context" or self.compaction == "none":
                 raise
             await self._compact(conversation, history, forced=True)
-            await self._ask(conversation, history)
+            await self._ask(environment, conversation, history)
 
-    async def _ask(self, conversation: Conversation, history: _History) -> None:
-        question = Question(history.messages, [as_tool(definition) for definition in self.actions], "auto", self.config)
+    async def _ask(self, environment: Environment, conversation: Conversation, history: _History) -> None:
+        tools = [as_tool(definition) for definition in offered(self.actions, environment.actions)]
+        question = Question(history.messages, tools, "auto", self.config)
         outputs: list[ModelOutput] = []
 
         def parse(output: ModelOutput) -> None:

@@ -20,6 +20,7 @@ from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.tasks.spec import UNGRADED
 from mlagentbench.workspace.snapshots import KeepLast, Manifest
 
 RAISED = ("limit_steps", "limit_time", "limit_tokens", "limit_cost")
@@ -95,7 +96,7 @@ def resume(
 def is_over(directory: RunDirectory, limits: RunLimits) -> bool:
     """Whether a run has come to an end that is graded: neither an interrupt's nor a failure's, nor at a limit that is now a higher one."""
     result = directory.result
-    if result is None or result.outcome.verdict == "ungraded":
+    if result is None or (result.outcome.verdict == "ungraded" and directory.info.metric != UNGRADED):
         return False
     if directory.info.score_steps and not result.step_scores and directory.steps():
         return False

@@ -23,9 +23,12 @@ from mlagentbench.run.submissions import unusable
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import TaskSpec, Variant
+from mlagentbench.tasks.spec import UNGRADED, TaskSpec, Variant
 from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+
+NOT_GRADED = Graded(seconds=0.0, failed=True)
+"""Of a task whose metric is none: nothing is known of what was left, and nothing is wrong."""
 
 
 class Scoring(NamedTuple):
@@ -76,6 +79,10 @@ async def score_run(
     """
     started = time.monotonic()
     steps = await asyncio.to_thread(directory.steps)
+    if scoring.task.spec.metric.name == UNGRADED:
+        result = _result(directory, scoring, ending, steps, usage, NOT_GRADED, 0.0)
+        await asyncio.to_thread(directory.write_result, result)
+        return result
     # One process for all of the run: they are one agent's submissions.
     async with scoring.grader() as worker:
         grader = _Grader(directory, scoring, worker, again=again)

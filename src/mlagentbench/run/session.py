@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import time
+import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -25,10 +26,11 @@ from mlagentbench.errors import ActionError, UsageError
 from mlagentbench.records import Record
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task, load_task
+from mlagentbench.tasks.spec import UNGRADED
 from mlagentbench.workspace.paths import CACHES, Workspace
 from mlagentbench.workspace.snapshots import FileChange, Manifest, SnapshotStore
 
-SESSIONS, RECORD, UNGRADED = "sessions", "session.json", "not graded"
+SESSIONS, RECORD = "sessions", "session.json"
 EVERYTHING = "all"
 WORDS, LONGEST = 5, 40
 """Words and characters of the sentence that a session is named by."""
@@ -40,7 +42,7 @@ category = "interactive session"
 modality = "files"
 published = {date}
 
-# Nothing is submitted and nothing is graded. To change that, name the files here and the score in grade.py: see docs/adding-a-task.md.
+# Nothing is submitted and nothing is graded. To change that, name a metric and the files here, and write grade.py (docs/adding-a-task.md).
 [metric]
 name = "{metric}"
 direction = "maximize"
@@ -272,7 +274,8 @@ def _copy(folder: Path | None, place: Path, allowed: Sequence[str], besides: Pat
 
 def _new_place(sentence: str, sessions: Path) -> Path:
     """A new folder, named by what is to be done."""
-    words = re.findall(r"[a-z0-9]+", sentence.casefold())[:WORDS]
+    plain = "".join(letter for letter in unicodedata.normalize("NFKD", sentence.casefold()) if not unicodedata.combining(letter))
+    words = re.findall(r"[a-z0-9]+", plain)[:WORDS]
     name = "-".join(["session", *words])[:LONGEST].rstrip("-")
     number = 1
     while True:

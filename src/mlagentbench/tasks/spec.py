@@ -17,6 +17,8 @@ from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction, Record
 
 Variant = Literal["mini", "full"]
+UNGRADED = "not graded"
+"""The name of a metric that is none: what is left is not graded, as in a session with a person."""
 Glob = Annotated[str, StringConstraints(min_length=1)]
 LibraryGlob = Annotated[str, StringConstraints(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
 """Without a leading `/`, and without a part such as `..`."""
