@@ -17,6 +17,9 @@ _TOKENS = re.compile(
     r"\s*(?=\n={10,}prompt={10,}\n|\Z)"
 )
 
+_COUNTS_BEGUN = re.compile(r"\n={10,}(?:t[a-z]*(?:=+(?:\n(?:N[^\n]*\n?){0,2}\s*)?)?)?\Z")
+"""The end of a log that breaks off in a call's counts."""
+
 
 class LoggedCall(NamedTuple):
     """One call as it was logged."""
@@ -73,5 +76,6 @@ def _call(text: str, tokens: re.Match[str] | None) -> LoggedCall:
     if not replies:
         return LoggedCall(text, "", "", 0, 0, whole=False)
     last = replies[-1]
+    reply = text[last.end() :] if tokens else _COUNTS_BEGUN.sub("", text[last.end() :])
     counts = (int(tokens["prompt"]), int(tokens["reply"])) if tokens else (0, 0)
-    return LoggedCall(text[: last.start()], text[last.end() :], last["model"].strip(), *counts, whole=tokens is not None)
+    return LoggedCall(text[: last.start()], reply, last["model"].strip(), *counts, whole=tokens is not None)

@@ -107,6 +107,7 @@ def convert(logs: Logs) -> Converted:
     if ending.ended == "cancelled" and guest and guest.steps and found.seconds is not None:
         ending = Ending("final_answer" if guest.steps[-1].action == "task_complete" else "limit_steps")
     times = _times(drafts.steps, found.seconds, ending)
+    workspaces = _workspaces(logs, indices, len(drafts.steps), reader)
     info = _info(logs, trace, found, models, times, reader)
     return Converted(
         info=info,
@@ -115,7 +116,7 @@ def convert(logs: Logs) -> Converted:
         ending=ending,
         final_answer=answer,
         seconds=found.seconds if found.seconds is not None else sum(seconds for _, seconds in times.steps),
-        workspaces=_workspaces(logs, indices, len(drafts.steps), reader),
+        workspaces=workspaces,
     )
 
 
@@ -353,7 +354,7 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
     first = next((step.timestamp for step in trace.steps if step.timestamp is not None), None)
     resumed = found.arguments.get("resume") and [step.timestamp for step in trace.steps]
     identity = hashlib.sha256(json.dumps([trace.description, first, resumed] if first else contents).encode()).hexdigest()[:8]
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(times.started)) if times.started else "undated"
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(first or times.started)) if times.started else "undated"
     return RunInfo(
         run=f"{stamp}-{found.task}-original-{re.sub('[^A-Za-z0-9_]+', '-', agent)}-{identity}",
         task=found.task,
