@@ -28,7 +28,7 @@ FEW_FILES = 20
 """Files that are listed unless all are asked for."""
 FEW_CHANGES = 3
 """Changed files that a step's line names."""
-INDENT = 6
+INDENT = 7
 """Characters before what stands below a step's line."""
 MARKS: Mapping[StepStatus, str] = {"ok": "✓", "error": "✗"}
 MARK_STYLES: Mapping[StepStatus, str] = {"ok": "green", "error": "red"}
@@ -229,7 +229,7 @@ NARROWEST = 8
 
 
 def _line(cells: _Cells, width: int) -> Text:
-    room = max(NARROWEST, width - INDENT - 1 - TIME - TOKENS - SCORE)
+    room = max(NARROWEST, width - INDENT - TIME - TOKENS - SCORE)
     about = Text(f"{visible(' '.join(cells.action.split())):<{ACTION}} {visible(cells.gist)}")
     about.truncate(room, overflow="ellipsis", pad=True)
     right = f"{cells.time:>{TIME}}{cells.tokens:>{TOKENS}}{cells.score:>{SCORE}}"
