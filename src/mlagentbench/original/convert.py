@@ -374,6 +374,8 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
         versions={"MLAgentBench": "the original"},
         hardware={},
         task_folder=str(task.folder) if task else "",
+        # What the paper's runs were compared with; but a time that is measured here only compares with one that is measured beside it.
+        baseline="auto" if spec and spec.submission.mode == "code" else "paper",
         imported=Imported(folder=str(logs.root.resolve()), digest=contents, problems=tuple(reader.problems)),
     )
 

@@ -5,6 +5,7 @@ The run's directory is all that is needed: whatever ended the process, what was 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -43,7 +44,7 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         limits=RunLimits(**info.limits),  # type: ignore[arg-type]
         box_limits=BoxLimits(**info.script_limits) if info.script_limits else None,  # type: ignore[arg-type]
         sandbox=cast(Choice, info.sandbox),
-        python=Path(info.python),
+        python=Path(info.python or sys.executable),
         gpus=info.gpus,
         score_steps=info.score_steps,
         baseline=info.baseline,
