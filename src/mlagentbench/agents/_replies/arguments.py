@@ -10,7 +10,8 @@ from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from mlagentbench.agents._replies.loose_json import UNNAMED, NumberText, Value
+from mlagentbench.agents._replies.escapes import Unreadable
+from mlagentbench.agents._replies.loose_json import UNNAMED, NumberText, Value, read_object
 
 
 class ParameterLike(Protocol):
@@ -58,7 +59,7 @@ class Names:
 
     _WORD = re.compile(r"[^\W_]+")
     _SIGN = re.compile(r"[^\w\s]|\n")
-    _FUNCTION_WORD = re.compile(r"\s+(?:on|to|for|with|in|of|using|again|now)\b", re.IGNORECASE)
+    _FUNCTION_WORD = re.compile(r"\s+(?:on|to|for|with|in|of|using|again|now|action|tool|command)\b", re.IGNORECASE)
     _BEFORE = r"(?:[\"'`*(\[]|(?i:\b(?:the|use|using|call|calling|perform|is)\s))"
     _AFTER = r"(?=[\"'`*)\].,:;]|\s*$|(?i:\s(?:action|tool|command|function|to|on|for|with)\b))"
     _NUMBERED = re.compile(r"\W*\d{1,2}[.)]\s+")
@@ -198,13 +199,14 @@ def _encoded(arguments: Value) -> Value:
     """Arguments that may be text which holds their JSON, or the one argument itself."""
     if not isinstance(arguments, str):
         return arguments
+    written = arguments.strip()
+    if not written.startswith(("{", "[")):
+        return None if stands_for_nothing(written) else {UNNAMED: arguments}
     try:
-        found = json.loads(arguments, strict=False, parse_int=NumberText, parse_float=NumberText)
-    except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
-    return None if arguments.lstrip().startswith(("{", "[")) or stands_for_nothing(arguments) else {UNNAMED: arguments}
+        found = read_object(written, 0, (), len(written))
+    except Unreadable:
+        return None
+    return dict(found.pairs) if found.end == len(written) else None
 
 
 def stands_for_nothing(words: str) -> bool:

@@ -57,9 +57,11 @@ def decode(raw: str, quote: str, *, markdown: bool = False) -> str:
         odd.discard("_")
     if odd:
         _refuse_careless(raw, quote, found, odd, meanings)
-    elif "\n" in raw and (in_quotes(raw) if quote == '"' else set(found) - {"'"}):
-        # Line breaks are written as they are, so a \n in a piece of code is as likely to be the code's.
-        raise Ambiguous("it has line breaks as they are and \\n too; write each line break as \\n, and a backslash of the text as \\\\")
+    if "\n" in raw and any(escape in meanings or len(escape) == 5 for escape in found if escape != quote):
+        # Line breaks are written as they are, so other escapes are as likely to be the text's own.
+        raise Ambiguous(
+            "it has line breaks as they are, and backslashes; write each line break as \\n, and a backslash of the text as \\\\"
+        )
     return _joined(ESCAPE.sub(lambda match: _meaning(match.group(1), meanings), raw))
 
 

@@ -272,7 +272,12 @@ class _Reader:
         start = self.pos + len(quote)
         end = self.text.find(quote, start)
         self.pos = end + len(quote)
-        if end < 0 or self.text.startswith(quote[0], self.pos) or (quote == "`" and end == start):
+        if (
+            end < 0
+            or (len(quote) == 3 and self.text.startswith(quote[0], start))
+            or self.text.startswith(quote[0], self.pos)
+            or (quote == "`" and end == start)
+        ):
             raise Unreadable(f"text between {quote} is not JSON")
         return _Raw(self.text[start:end], quote)
 
@@ -296,6 +301,7 @@ class _Reader:
 # The third reading
 
 _ENDS_HERE = r"(?=[ \t]*+(?:[\r\n`<]|$|\Z))"
+_DOCSTRING = re.compile(r'(?<!["\\])"""(?!")[^"]*+(?:"{1,2}(?!")[^"]*+)*+"""(?!")')
 _ANY_KEY = r"{q}\s*+,\s*+{q}[\w .-]{{1,40}}{q}\s*+:"
 
 
@@ -345,7 +351,9 @@ def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
             return decode(inner, quote)
         except Ambiguous:
             return None
-    counted = APOSTROPHE.sub("", inner) if quote == "'" else inner
+    if inner.startswith(quote) and inner.endswith(quote):
+        return None  # quotes of its own, or doubled by mistake
+    counted = APOSTROPHE.sub("", inner) if quote == "'" else _DOCSTRING.sub(" ", inner)
     joined = re.search(rf"{quote}[\s+\\]*+{quote}", counted)
     comment = re.search(rf"{quote}[ \t]*+,?[ \t]*+(?:#|//)[^\n]*+\Z", counted)
     if counted.count(quote) % 2 or joined or comment or _has_key(inner, quote):
