@@ -73,11 +73,23 @@ def write_experiment(
     contestants: Sequence[Contestant] = CONTESTANTS,
     runs: int = 8,
     steps: int = 20,
+    shortest: int = 0,
     observation: int = 200,
     seed: int = 1,
     **info: Any,
 ) -> int:
-    """Write an experiment's runs, `runs` a task and contestant of at most `steps` steps, each told about so many characters.
+    """Write an experiment's runs, `runs` a task and contestant.
+
+    Args:
+        logs: the log directory.
+        tasks: what there is to do.
+        contestants: who does it.
+        runs: how many of each.
+        steps: of a run, at most.
+        shortest: of a run, at least; by default a third of the most.
+        observation: characters that a step is told about.
+        seed: of all that is drawn.
+        info: what the runs' `RunInfo` shall be beside.
 
     Returns:
         How many runs there are.
@@ -86,16 +98,24 @@ def write_experiment(
     plan = list(itertools.product(range(runs), tasks, contestants))
     for number, (_, task, contestant) in enumerate(plan):
         name = f"{number:04d}-{task.id}-{contestant.agent}"
-        _write(logs, name, task, contestant, chance, steps, observation, **{"started": 1769854500.0 + 60 * number, **info})
+        _write(logs, name, task, contestant, chance, steps, shortest, observation, **{"started": 1769854500.0 + 60 * number, **info})
     return len(plan)
 
 
 def _write(
-    logs: Path, name: str, task: ExampleTask, by: Contestant, chance: random.Random, steps: int, observation: int, **info: Any
+    logs: Path,
+    name: str,
+    task: ExampleTask,
+    by: Contestant,
+    chance: random.Random,
+    steps: int,
+    shortest: int,
+    observation: int,
+    **info: Any,
 ) -> None:
     fate = chance.random()
     succeeds = chance.random() < min(0.97, by.skill * task.ease)
-    length = chance.randint(max(2, steps // 3), steps) if steps > 2 else steps
+    length = chance.randint(min(shortest or max(2, steps // 3), steps), steps)
     noise = [round(task.baseline * (1 + chance.gauss(0, 0.01)), 6) for _ in range(3)]
     baseline = Baseline(value=sum(noise) / 3, values=tuple(noise), source="measured")
     gain = task.reach * chance.uniform(0.6, 1.0) if succeeds else chance.uniform(-0.1, 0.09)

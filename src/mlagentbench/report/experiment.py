@@ -58,6 +58,8 @@ class Standing(NamedTuple):
     """The mean over tasks of success (`statistics.average_rate`)."""
     improvement: Interval | None
     """The mean over tasks of average improvements (`statistics.average`); as in the paper, a task without a valid submission counts 0."""
+    valid: int
+    """The valid submissions that `improvement` rests on."""
     tokens: Interval | None
     seconds: Interval | None
     steps: Interval | None
@@ -220,6 +222,7 @@ def _standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
         apart=_together(cell.apart for cell in by_task.values()),
         rate=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in by_task.values() if cell.counted]),
         improvement=statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in by_task.values() if cell.counted]),
+        valid=sum(len(cell.improvements) for cell in by_task.values()),
         tokens=statistics.mean([trial.tokens for trial in trials]),
         seconds=statistics.mean([trial.seconds for trial in trials]),
         steps=statistics.mean([trial.steps for trial in trials]),

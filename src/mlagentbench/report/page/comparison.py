@@ -204,16 +204,24 @@ def _head(standing: Standing) -> Head:
 def _amounts(standing: Standing) -> tuple[Amount, ...]:
     apart = standing.apart.total()
     over = text.plural(len(standing.tasks), "task")
-    rate, improvement = standing.rate, standing.improvement
+    rate = standing.rate
     return (
         Amount(f"{standing.runs:,}", f"{apart} not counted" if apart else ""),
         Amount(f"{hundredth(rate.value)} %", f"{between(rate)}, {over}", _whisker(rate)) if rate else Amount("none"),
-        Amount(f"{hundredth(improvement.value)} %", between(improvement)) if improvement else Amount("none"),
+        _improvement(standing),
         _mean(standing.steps, text.number),
         _mean(standing.tokens, lambda value: text.tokens(round(value))),
         _mean(standing.seconds, text.duration),
         _cost(standing),
     )
+
+
+def _improvement(standing: Standing) -> Amount:
+    found = standing.improvement
+    if found is None:
+        return Amount("none")
+    bounds = f"{between(found)}, " if found.low < found.high else ""
+    return Amount(f"{hundredth(found.value)} %", f"{bounds}{f'{standing.valid:,} valid'}")
 
 
 def _cost(standing: Standing) -> Amount:

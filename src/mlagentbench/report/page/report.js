@@ -1,5 +1,5 @@
 "use strict";
-// Shows one view at a time (the table, or a run), sorts and filters the table, unpacks stories, changes the theme. The page's texts are
+// Shows one view at a time (all runs together, or a run), sorts and filters the table, unpacks stories, changes the theme. The page's texts are
 // escaped where they are made; the only HTML set here is such a story.
 (() => {
   const root = document.documentElement;
@@ -84,11 +84,14 @@
     for (const other of all("article.open")) other.classList.remove("open");
     target.classList.add("open");
     if (overview) document.title = target === overview ? title : `${target.dataset.title} · ${title}`;
+    const part = target === overview && wanted !== overview.id && document.getElementById(wanted);
     const step = wanted.includes("/") && document.getElementById(wanted);
     if (step) {
       step.open = true;
       step.scrollIntoView({ block: "start" });
       find("summary", step).focus({ preventScroll: true });
+    } else if (shown && shown !== target && target === overview && part) {
+      part.scrollIntoView({ block: "start" });
     } else if (shown && shown !== target) {
       scrollTo(0, target === overview ? tableScroll : 0);
       target.focus({ preventScroll: true });
