@@ -36,6 +36,7 @@ from mlagentbench.records import Action, Imported, ModelCall, Role, RunInfo, Ste
 from mlagentbench.run.score import Ending
 from mlagentbench.tasks.catalogue import BUILT_IN, load_task
 from mlagentbench.tasks.original import our_name
+from mlagentbench.tasks.spec import UNGRADED
 
 ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
 """Whom high-level actions ask; the others ask the fast model."""
@@ -365,7 +366,7 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
         agent_options=options,
         models=models,
         description=found.description,
-        metric=spec.metric.name if spec else facts_of.UNKNOWN,
+        metric=spec.metric.name if spec else UNGRADED,
         unit=spec.metric.unit if spec else "",
         direction=spec.metric.direction if spec else "maximize",
         isolation="none",

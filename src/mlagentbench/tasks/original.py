@@ -24,7 +24,7 @@ from typing import get_args
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction
-from mlagentbench.tasks.spec import Metric, Starter, Submission, TaskSpec, read_spec
+from mlagentbench.tasks.spec import UNGRADED, Metric, Starter, Submission, TaskSpec, read_spec
 
 BUILT_IN = Path(__file__).parent
 NAMES: Mapping[str, str] = {
@@ -37,6 +37,7 @@ NAMES: Mapping[str, str] = {
 """The original's names of tasks, in lower case, that are others here."""
 PUBLISHED = datetime.date(2023, 10, 5)
 """The day of arXiv 2310.03302, from which on a model may have read such a task: nothing in a folder says when it appeared."""
+NOT_GRADED = Metric(name=UNGRADED, direction="maximize")
 RUNS_CODE = frozenset({"importlib", "runpy", "subprocess", "exec", "eval", "__import__", "system", "spec_from_file_location"})
 UNPICKLES = frozenset({"pickle", "joblib", "dill", "cloudpickle", "torch.load", "from_pretrained", "load_model", "restore_model"})
 FETCHES = frozenset({"load_dataset", "torchvision", "ogb", "requests", "urllib", "kaggle", "clrs"})
@@ -100,7 +101,7 @@ def read_original(folder: Path) -> TaskSpec:
         category=known.category if known else "other",
         modality=known.modality if known else "of the original's layout",
         published=known.published if known else PUBLISHED,
-        metric=Metric(name="score of eval.py", direction=_direction(folder, known)),
+        metric=Metric(name="score of eval.py", direction=_direction(folder, known)) if source.text else NOT_GRADED,
         submission=Submission(mode="file", files=("**/*",), required=source.required),
         starter=Starter(script="train.py" if "train.py" in scripts or not scripts else scripts[0]),
         network=False,
