@@ -41,6 +41,7 @@ from mlagentbench.tasks.spec import UNGRADED
 ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
 """Whom high-level actions ask; the others ask the fast model."""
 TOLD_NOTHING = "nothing: the same was asked again"
+BROKEN_OFF = "nothing: its log breaks off here"
 
 
 class Converted(NamedTuple):
@@ -201,6 +202,8 @@ def _take(drafts: _Drafts, place: int, replies: TurnLogs, turn: Turn | None, num
 
 def _told(call: LoggedCall, following: LoggedCall | None) -> str:
     """What a model was told of a reply that held no action: how the next prompt differs."""
+    if not call.whole:
+        return BROKEN_OFF
     if following is None:
         return TOLD_NOTHING
     shared = next((n for n, (a, b) in enumerate(zip(call.prompt, following.prompt, strict=False)) if a != b), len(call.prompt))
@@ -247,7 +250,7 @@ def _rest(
     for number in dict.fromkeys(numbers):
         calls = replies.left(number)
         for call, following in zip_longest(calls, calls[1:]):
-            empty = replies.holds_no_action(call)
+            empty = call.whole and replies.holds_no_action(call)
             drafts.refused = drafts.refused + 1 if empty else 0
             drafts.calls[end].append(call.as_call("agent", "agent", found.models, _told(call, following) if empty else None))
     for path, calls in replies.unclaimed():
