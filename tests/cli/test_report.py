@@ -18,7 +18,7 @@ from tests.report.test_tables import GPT, write
 def logs(tmp_path: Path) -> Path:
     for number, accuracy in enumerate((0.6, 0.6, 0.5, None)):
         write(tmp_path / "logs", f"gpt-{number}", accuracy)
-        write(tmp_path / "logs", f"\x1b[31mopus-{number}", accuracy, model="anthropic/\x1b]0;owned\x07opus", published="2024-05-01")
+        write(tmp_path / "logs", f"\x1b[31mopus-{number}", accuracy, model="anthropic/\x1b]0;owned\x07opus")
     return tmp_path / "logs"
 
 
@@ -51,24 +51,22 @@ def test_few_runs_are_told_one_by_one(tmp_path: Path) -> None:
     assert "scripted model: 1 of 1 counted run" in told
 
 
-def test_json_is_one_object_and_nothing_else(logs: Path) -> None:
-    told = json.loads(mlab("report", logs, "--json", "--cutoff", f"{GPT}=2024-05-01").stdout)
-    assert Path(told["page"]).is_file()
-    assert len(told["runs"]) == 8
-    rows = told["tables"]["success"]["rows"]
-    assert (rows[0]["task"], rows[0]["rate"], rows[0]["successes"], rows[0]["runs"]) == ("imdb", 0.5, 2, 4)
-    assert "cutoffs" not in told["tables"], "the day of the only task that this model did is not known"
-
-
-def test_tables_are_written_as_files(logs: Path, tmp_path: Path) -> None:
+def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tmp_path: Path) -> None:
+    write(logs, "early", 0.6, published="2024-05-01", task="cifar10", model="scripted/one")
     folder = tmp_path / "tables"
     formats = [option for name in ("csv", "parquet", "latex", "markdown", "json") for option in ("--format", name)]
-    finished = mlab("report", logs, "--tables", folder, *formats)
-    assert finished.returncode == 0 and str(folder) in finished.stdout
+    cutoffs = ("--cutoff", f"{GPT}=2024-05-01", "--cutoff", "scripted/one=2024-05-01")
+    told = json.loads(mlab("report", logs, "--json", "--tables", folder, *formats, *cutoffs).stdout)
+    assert Path(told["page"]).is_file()
+    assert len(told["runs"]) == 9
+    rows = told["tables"]["success"]["rows"]
+    assert (rows[0]["task"], rows[0]["rate"], rows[0]["successes"], rows[0]["runs"]) == ("imdb", 0.5, 2, 4)
+    periods = {(row["model"], row["published"]): row["rate"] for row in told["tables"]["cutoffs"]["rows"]}
+    assert periods == {("scripted/one", "published before the cutoff"): 1.0, (GPT, "unknown date of the task"): 0.5}
     for suffix in (".csv", ".parquet", ".tex", ".md", ".json"):
         assert (folder / f"success{suffix}").is_file()
     assert pl.read_csv(folder / "runs.csv")["improvement"].null_count() == 2
-    assert len(pl.read_parquet(folder / "steps.parquet")) == 8
+    assert len(pl.read_parquet(folder / "steps.parquet")) == 9
     assert {path.name for path in folder.glob("*.md")}.isdisjoint({"runs.md", "steps.md"})
 
 

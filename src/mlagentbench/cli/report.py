@@ -71,12 +71,12 @@ def report(
     """Tell how runs came out: tables here, and one page."""
     if formats and folder is None:
         raise UsageError("--format is of tables; say where to write them with --tables DIR")
-    # Imported here, since the page's charts take a while, which neither --help nor a wrong option is worth.
-    from mlagentbench.report.page import write_report
-
     loaded = scan(logs)
     experiment = Experiment.of(loaded.runs)
     found = tables(experiment, _cutoffs(experiment, dict(given)))
+    # Imported here, since the page's charts take a while, which neither --help nor a wrong option is worth.
+    from mlagentbench.report.page import write_report
+
     page = write_report(logs, output or logs / "report.html")
     if folder is not None:
         _write(folder, experiment, found, formats or ("csv",))
