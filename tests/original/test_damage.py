@@ -42,6 +42,26 @@ def test_a_run_without_its_agents_log_keeps_its_steps(tmp_path: Path) -> None:
     assert (run.info.task, run.info.models["agent"], run.info.agent) == ("cifar10", "gpt-4", "unknown")
 
 
+def test_lost_logs_of_calls_are_counted(tmp_path: Path) -> None:
+    log = OriginalLog(tmp_path / "log", research_log=True)
+    for number in range(6):
+        log.turn("Understand File", {"file_name": "a", "things_to_look_for": str(number)}, "Seen.", tool="Seen.", files={"a": str(number)})
+    log.end(files={"a": "5"})
+    for name in ("step_1_log.log", "step_2_log.log", "step_4_log.log", "step_0_summary_log.log"):
+        (log.agent / name).unlink()
+    for index in (0, 8, 9):
+        (log.env / "tool_logs" / f"step_{index}_tool_log.log").unlink()
+    run = imported(log.root)
+
+    assert run.problems == (
+        "agent_log: the calls of turns 1-2, 4 are missing",
+        "agent_log: the calls for the research log of turn 0 are missing",
+        "env_log/tool_logs: the calls of steps 0, 8-9 are missing",
+        "env_log/traces: the files after steps 8, 11 are missing",
+    )
+    assert run.steps[2].entries["Thought"] == " Go on.\n", "the agent remembered it"
+
+
 def test_a_torn_trace_gives_the_steps_that_are_whole_and_the_agent_remembers_the_others(tmp_path: Path) -> None:
     log = example(tmp_path / "log")
     log.end()

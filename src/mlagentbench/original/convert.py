@@ -8,7 +8,6 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,32 +15,16 @@ from pydantic import JsonValue
 
 from mlagentbench.original import facts as facts_of
 from mlagentbench.original import guests
-from mlagentbench.original.calls import LoggedCall, read_calls
+from mlagentbench.original.drafts import Drafts, fill, moved, numbers_in_words, of_guest
 from mlagentbench.original.facts import Facts, is_known, keeps_log, read_facts
 from mlagentbench.original.files import Logs, Reader, digest
-from mlagentbench.original.trace import APPEND, FINAL, SHUT_DOWN, Trace, TraceStep, inside, read_trace
-from mlagentbench.original.turns import (
-    ENTRIES,
-    RESEARCH,
-    SUMMARISED,
-    Turn,
-    TurnLogs,
-    by_position,
-    is_bookkeeping,
-    of_this_run,
-    read_agent,
-    remembered,
-)
+from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
+from mlagentbench.original.turns import Turn, of_this_run, read_agent, remembered
 from mlagentbench.records import Action, Imported, ModelCall, Role, RunInfo, Step, Usage
 from mlagentbench.run.score import Ending
 from mlagentbench.tasks.catalogue import BUILT_IN, load_task
 from mlagentbench.tasks.original import our_name
 from mlagentbench.tasks.spec import UNGRADED
-
-ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
-"""Whom high-level actions ask; the others ask the fast model."""
-TOLD_NOTHING = "nothing: the same was asked again"
-BROKEN_OFF = "nothing: its log breaks off here"
 
 
 class Converted(NamedTuple):
@@ -67,21 +50,6 @@ class Converted(NamedTuple):
         return {role: Usage.total(parts) for role, parts in found.items()}
 
 
-class _Drafts:
-    """What is gathered step by step, by position from 0: the environment's indices, but where a torn trace lacks some."""
-
-    def __init__(self, steps: Sequence[TraceStep]) -> None:
-        self.steps = steps
-        self.entries: list[Mapping[str, str]] = [{} for _ in steps]
-        self.calls: dict[int, list[ModelCall]] = defaultdict(list)
-        self.details: list[dict[str, JsonValue]] = [{} for _ in steps]
-        self.malformed = [0] * len(steps)
-        self.own = [False] * len(steps)
-        """Which are the agent's bookkeeping."""
-        self.refused = 0
-        """The last replies in a row that held no action."""
-
-
 def convert(logs: Logs) -> Converted:
     """Read a log as a run. What cannot be read is named in `RunInfo.imported`, and the rest is kept."""
     reader = Reader(logs.root)
@@ -91,7 +59,7 @@ def convert(logs: Logs) -> Converted:
     guest = guests.autogpt(logs, reader) if not trace.steps and found.agent in ("AutoGPTAgent", "") else None
     if guest and guest.steps:
         indices: list[int] = []
-        drafts = _of_guest(guest, found)
+        drafts = of_guest(guest, found)
         turns: list[Turn] = []
     else:
         turns = of_this_run(agent.turns, trace, logs, reader)
@@ -99,8 +67,8 @@ def convert(logs: Logs) -> Converted:
         if lost:
             reader.say(logs.env / "trace.json", f"lacks steps; {len(lost)} are kept as the agent remembered them, without their times")
         indices = [*range(len(trace.steps)), *(turn.before for turn in turns if turn.acted and turn.before >= len(trace.steps))]
-        drafts = _Drafts([*trace.steps, *lost])
-        _fill(drafts, _moved(turns, len(trace.steps)), indices, logs, trace, found, reader)
+        drafts = Drafts([*trace.steps, *lost])
+        fill(drafts, moved(turns, len(trace.steps)), indices, logs, trace, found, reader)
     models = _named(found, drafts, logs)
     answer = _answer(drafts.steps)
     ending = facts_of.ending(found, trace._replace(steps=drafts.steps), len([turn for turn in turns if turn.acted]), drafts.refused)
@@ -122,158 +90,6 @@ def convert(logs: Logs) -> Converted:
     )
 
 
-def _moved(turns: Sequence[Turn], known: int) -> list[Turn]:
-    """Turns by the positions of their steps: beyond the trace's last, the steps stand close, whatever is lost between them."""
-    at, found = known, []
-    for turn in turns:
-        found.append(turn if turn.before < known else turn._replace(before=at))
-        at += turn.acted and turn.before >= known
-    return found
-
-
-def _fill(drafts: _Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: Logs, trace: Trace, found: Facts, reader: Reader) -> None:
-    """Put thoughts and calls to the steps of the original's own agents."""
-    acted, unread = by_position(turns)
-    own = found.agent in ("ResearchAgent", *ENTRIES)
-    thoughts = guests.langchain(logs, drafts.steps, reader) if found.agent == "LangChainAgent" else [{} for _ in drafts.steps]
-    replies = TurnLogs(logs, ENTRIES.get(found.agent, _entries(found)), reader)
-    tries = int(found.limit("max_retries", 5))
-    number, unread_in_a_row, last = 0, 0, 0
-    for place, step in enumerate(drafts.steps):
-        for turn in unread.get(place, []):
-            _take(drafts, place, replies, turn, turn.log, "", found)
-            last, unread_in_a_row = turn.log, unread_in_a_row + 1
-        drafts.own[place] = is_bookkeeping(step, place in acted)
-        if not drafts.own[place] and own:
-            known = acted.get(place)
-            last = known.log if known else number + unread_in_a_row
-            drafts.entries[place] = _take(drafts, place, replies, known, last, step.action, found)
-            if known and known.observation != step.observation:
-                drafts.details[place]["observation_as_remembered"] = known.observation
-            number, unread_in_a_row = number + 1, 0
-        elif not drafts.own[place]:
-            drafts.entries[place] = thoughts[place]
-        drafts.calls[place] += [
-            call.as_call(ROLES.get(step.action, "fast"), step.action, found.models) for call in _tool(logs, indices[place], step, reader)
-        ]
-        if step.action == APPEND and drafts.own[place]:
-            made = replies.summary(last, str(step.arguments.get("content", "")), tries)
-            drafts.calls[place] += [call.as_call("fast", APPEND, found.models) for call in made]
-        elif not drafts.own[place] and len(step.observation) > SUMMARISED:
-            drafts.calls[place + 1] += [call.as_call("fast", "summary", found.models) for call in replies.shortening(last)]
-    _rest(
-        drafts,
-        replies,
-        [number + unread_in_a_row, number + unread_in_a_row + len(unread.get(len(drafts.steps), []))],
-        unread,
-        trace,
-        found,
-        reader,
-    )
-    _stray_tools(logs, indices, trace, reader)
-
-
-def _entries(found: Facts) -> tuple[str, ...]:
-    named = found.arguments.get("valid_format_entires")
-    return (
-        tuple(str(name) for name in named) if isinstance(named, list) and {"Action", "Action Input"} <= set(map(str, named)) else RESEARCH
-    )
-
-
-def _take(drafts: _Drafts, place: int, replies: TurnLogs, turn: Turn | None, number: int, action: str, found: Facts) -> dict[str, str]:
-    """A turn's calls, put before a step, and what was thought."""
-    refused, call, read = replies.replies(turn, number, action)
-    if call is None and turn is not None:
-        # Where the file that tells a turn's number is lost, the number is a little higher than its place.
-        for other in range(number + 1, number + 6):
-            refused, call, read = replies.replies(turn, other, action)
-            if call is not None:
-                break
-    calls = [*refused, *([call] if call else [])]
-    unread = turn is not None and not turn.acted
-    for each, following in zip_longest(calls, calls[1:]):
-        rejected = _told(each, following) if each is not call else turn.observation if unread and turn else None
-        drafts.calls[place].append(each.as_call("agent", "agent", found.models, rejected))
-    if place < len(drafts.steps):
-        drafts.malformed[place] += len(refused) + unread
-    entries = dict(turn.entries) if turn is not None else read
-    return {name: text for name, text in entries.items() if name not in ("Action", "Action Input")}
-
-
-def _told(call: LoggedCall, following: LoggedCall | None) -> str:
-    """What a model was told of a reply that held no action: how the next prompt differs."""
-    if not call.whole:
-        return BROKEN_OFF
-    if following is None:
-        return TOLD_NOTHING
-    shared = next((n for n, (a, b) in enumerate(zip(call.prompt, following.prompt, strict=False)) if a != b), len(call.prompt))
-    ending = call.prompt[shared:]
-    added = following.prompt[shared:]
-    return (added.removesuffix(ending) if ending else added).strip() or TOLD_NOTHING
-
-
-def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[LoggedCall]:
-    """The calls of a step's action. A folder that was used twice has more of them: the last are this run's."""
-    folder = logs.env / "tool_logs"
-    paths = [folder / f"step_{index}_tool_log.log"]
-    parts = [path for path in folder.glob(f"step_{index}_tool_log.log_*") if path.name.rpartition("_")[2].isdecimal()]
-    found = []
-    for path in [*sorted(parts, key=lambda path: int(path.name.rpartition("_")[2])), *paths]:
-        calls = read_calls(reader.text(path) or "")
-        if len(calls) > 1:
-            reader.say(path, f"holds {len(calls)} calls where one was made: the last was kept, the others are of another run")
-        if calls and (step.observation.startswith((SHUT_DOWN, "Invalid action:")) or step.action == APPEND):
-            reader.say(path, "holds calls of a step that made none: they are of another run, and were left out")
-            continue
-        if calls and not calls[-1].whole:
-            reader.say(path, "breaks off")
-        found += calls[-1:]
-    return found
-
-
-def _stray_tools(logs: Logs, indices: Sequence[int], trace: Trace, reader: Reader) -> None:
-    known = set(indices)
-    for path in sorted((logs.env / "tool_logs").glob("step_*_tool_log.log*")):
-        match = re.match(r"step_(\d+)_", path.name)
-        if match and int(match[1]) not in known:
-            what = "is of a step that the trace has not" if trace.whole else "is of a step that is lost"
-            reader.say(path, f"{what}, and was left out")
-
-
-def _rest(
-    drafts: _Drafts, replies: TurnLogs, numbers: Sequence[int], unread: Mapping[int, list[Turn]], trace: Trace, found: Facts, reader: Reader
-) -> None:
-    """What was asked after the last step, and what belongs to none."""
-    end = len(drafts.steps)
-    for turn in unread.get(end, []):
-        _take(drafts, end, replies, turn, turn.log, "", found)
-    for number in dict.fromkeys(numbers):
-        calls = replies.left(number)
-        for call, following in zip_longest(calls, calls[1:]):
-            empty = call.whole and replies.holds_no_action(call)
-            drafts.refused = drafts.refused + 1 if empty else 0
-            drafts.calls[end].append(call.as_call("agent", "agent", found.models, _told(call, following) if empty else None))
-    for path, calls in replies.unclaimed():
-        if trace.whole:
-            reader.say(path, f"holds {len(calls)} calls that led to no step: they are of another run, and were left out")
-            continue
-        reader.say(path, f"holds {len(calls)} calls of steps that are lost; they stand after the last step")
-        role: Role = "fast" if "summar" in path.name else "agent"
-        drafts.calls[end] += [call.as_call(role, "agent" if role == "agent" else "summary", found.models) for call in calls]
-
-
-def _of_guest(guest: guests.GuestRun, found: Facts) -> _Drafts:
-    drafts = _Drafts(guest.steps)
-    drafts.entries = list(guest.entries)
-    for each in guest.calls:
-        role: Role = "agent" if each.commands else "fast"
-        purpose = "agent" if each.commands else "memory"
-        drafts.calls[each.step].append(each.call.as_call(role, purpose, found.models, each.rejected))
-        if each.rejected and each.step < len(drafts.steps):
-            drafts.malformed[each.step] += 1
-    return drafts
-
-
 def _answer(steps: Sequence[TraceStep]) -> str | None:
     last = next((step for step in steps if step.action in (FINAL, "task_complete")), None)
     if last is None:
@@ -282,7 +98,7 @@ def _answer(steps: Sequence[TraceStep]) -> str | None:
     return values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
 
 
-def _named(found: Facts, drafts: _Drafts, logs: Logs) -> dict[Role, str]:
+def _named(found: Facts, drafts: Drafts, logs: Logs) -> dict[Role, str]:
     """The models' names: as the command line had them, or else as the calls' logs do, or the folder two above the run."""
     if found.models["agent"] != facts_of.UNKNOWN:
         return found.models
@@ -324,7 +140,7 @@ def _times(steps: Sequence[TraceStep], seconds: float | None, ending: Ending) ->
     return _Times(min(began, stamps[0]), found)
 
 
-def _steps(drafts: _Drafts, times: _Times, trace: Trace) -> list[Step]:
+def _steps(drafts: Drafts, times: _Times, trace: Trace) -> list[Step]:
     found = []
     for place, step in enumerate(drafts.steps):
         details: dict[str, JsonValue] = dict(drafts.details[place])
@@ -392,4 +208,7 @@ def _workspaces(logs: Logs, indices: Sequence[int], steps: int, reader: Reader) 
         found[steps] = final
     else:
         reader.say(final, "is missing" + ("; the last step's files stand for it" if steps in found else ""))
+    lacking = [index for place, index in enumerate(indices) if place + 1 not in found]
+    if lacking:
+        reader.say(logs.traces, f"the files after {numbers_in_words('step', lacking)} are missing")
     return {number: path for number, path in found.items() if not path.is_symlink()}

@@ -1,0 +1,235 @@
+"""The steps of a log as they are gathered: thoughts and calls put to each, and what is missing named."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+from pydantic import JsonValue
+
+from mlagentbench.original import guests
+from mlagentbench.original.calls import LoggedCall, read_calls
+from mlagentbench.original.facts import Facts
+from mlagentbench.original.files import Logs, Reader
+from mlagentbench.original.trace import APPEND, RETRIEVE, SHUT_DOWN, Trace, TraceStep
+from mlagentbench.original.turns import ENTRIES, RESEARCH, SUMMARISED, Turn, TurnLogs, by_position, is_bookkeeping
+from mlagentbench.records import ModelCall, Role
+
+ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
+"""Whom high-level actions ask; the others ask the fast model."""
+ASKING = frozenset({*ROLES, "Understand File", "Reflection", RETRIEVE})
+"""The actions that ask a model."""
+TOLD_NOTHING = "nothing: the same was asked again"
+BROKEN_OFF = "nothing: its log breaks off here"
+
+
+class Drafts:
+    """What is gathered step by step, by position from 0: the environment's indices, but where a torn trace lacks some."""
+
+    def __init__(self, steps: Sequence[TraceStep]) -> None:
+        self.steps = steps
+        self.entries: list[Mapping[str, str]] = [{} for _ in steps]
+        self.calls: dict[int, list[ModelCall]] = defaultdict(list)
+        self.details: list[dict[str, JsonValue]] = [{} for _ in steps]
+        self.malformed = [0] * len(steps)
+        self.own = [False] * len(steps)
+        """Which are the agent's bookkeeping."""
+        self.refused = 0
+        """The last replies in a row that held no action."""
+
+
+def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
+    """Turns by the positions of their steps: beyond the trace's last, the steps stand close, whatever is lost between them."""
+    at, found = known, []
+    for turn in turns:
+        found.append(turn if turn.before < known else turn._replace(before=at))
+        at += turn.acted and turn.before >= known
+    return found
+
+
+def fill(drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: Logs, trace: Trace, found: Facts, reader: Reader) -> None:
+    """Put thoughts and calls to the steps of the original's own agents."""
+    acted, unread = by_position(turns)
+    own = found.agent in ("ResearchAgent", *ENTRIES)
+    thoughts = guests.langchain(logs, drafts.steps, reader) if found.agent == "LangChainAgent" else [{} for _ in drafts.steps]
+    replies = TurnLogs(logs, ENTRIES.get(found.agent, _entries(found)), reader)
+    tries = int(found.limit("max_retries", 5))
+    lost = _Lost()
+    number, unread_in_a_row, last = 0, 0, 0
+    for place, step in enumerate(drafts.steps):
+        for turn in unread.get(place, []):
+            _take(drafts, place, replies, turn, turn.log, "", found)
+            last, unread_in_a_row = turn.log, unread_in_a_row + 1
+        drafts.own[place] = is_bookkeeping(step, place in acted)
+        if not drafts.own[place] and own:
+            known = acted.get(place)
+            last = known.log if known else number + unread_in_a_row
+            before = len(drafts.calls[place])
+            drafts.entries[place] = _take(drafts, place, replies, known, last, step.action, found)
+            if len(drafts.calls[place]) == before:
+                lost.replies.append(last)
+            if known and known.observation != step.observation:
+                drafts.details[place]["observation_as_remembered"] = known.observation
+            number, unread_in_a_row = number + 1, 0
+        elif not drafts.own[place]:
+            drafts.entries[place] = thoughts[place]
+        asked = _tool(logs, indices[place], step, reader)
+        if not asked and step.action in ASKING and step.status == "ok":
+            lost.tools.append(indices[place])
+        drafts.calls[place] += [call.as_call(ROLES.get(step.action, "fast"), step.action, found.models) for call in asked]
+        if step.action == APPEND and drafts.own[place]:
+            made = replies.summary(last, str(step.arguments.get("content", "")), tries)
+            drafts.calls[place] += [call.as_call("fast", APPEND, found.models) for call in made]
+            if not made and "[Reasoning]:" in str(step.arguments.get("content", "")):
+                lost.summaries.append(last)
+        elif not drafts.own[place] and len(step.observation) > SUMMARISED:
+            drafts.calls[place + 1] += [call.as_call("fast", "summary", found.models) for call in replies.shortening(last)]
+    _rest(
+        drafts,
+        replies,
+        [number + unread_in_a_row, number + unread_in_a_row + len(unread.get(len(drafts.steps), []))],
+        unread,
+        trace,
+        found,
+        reader,
+    )
+    _stray_tools(logs, indices, trace, reader)
+    lost.say(logs, reader)
+
+
+class _Lost:
+    """Which logs of calls are missing."""
+
+    def __init__(self) -> None:
+        self.replies: list[int] = []
+        """By the turns' numbers, as for summaries."""
+        self.summaries: list[int] = []
+        self.tools: list[int] = []
+        """By the steps' indices."""
+
+    def say(self, logs: Logs, reader: Reader) -> None:
+        """Keep a line about each kind."""
+        if self.replies and not logs.agent.is_dir():
+            reader.say(logs.agent, "is missing: what the agent thought, and what its model was asked, is not known")
+        elif self.replies:
+            reader.say(logs.agent, f"the calls of {numbers_in_words('turn', self.replies)} are missing")
+        if self.summaries and logs.agent.is_dir():
+            reader.say(logs.agent, f"the calls for the research log of {numbers_in_words('turn', self.summaries)} are missing")
+        if self.tools:
+            reader.say(logs.env / "tool_logs", f"the calls of {numbers_in_words('step', self.tools)} are missing")
+
+
+def numbers_in_words(noun: str, numbers: Sequence[int]) -> str:
+    """Numbers in words: `turns 1, 3-5`."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and found[-1][-1] == number - 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    told = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in found)
+    return f"{noun}{'s' if len(set(numbers)) > 1 else ''} {told}"
+
+
+def _entries(found: Facts) -> tuple[str, ...]:
+    named = found.arguments.get("valid_format_entires")
+    return (
+        tuple(str(name) for name in named) if isinstance(named, list) and {"Action", "Action Input"} <= set(map(str, named)) else RESEARCH
+    )
+
+
+def _take(drafts: Drafts, place: int, replies: TurnLogs, turn: Turn | None, number: int, action: str, found: Facts) -> dict[str, str]:
+    """A turn's calls, put before a step, and what was thought."""
+    refused, call, read = replies.replies(turn, number, action)
+    if call is None and turn is not None:
+        # Where the file that tells a turn's number is lost, the number is a little higher than its place.
+        for other in range(number + 1, number + 6):
+            refused, call, read = replies.replies(turn, other, action)
+            if call is not None:
+                break
+    calls = [*refused, *([call] if call else [])]
+    unread = turn is not None and not turn.acted
+    for each, following in zip_longest(calls, calls[1:]):
+        rejected = _told(each, following) if each is not call else turn.observation if unread and turn else None
+        drafts.calls[place].append(each.as_call("agent", "agent", found.models, rejected))
+    if place < len(drafts.steps):
+        drafts.malformed[place] += len(refused) + unread
+    entries = dict(turn.entries) if turn is not None else read
+    return {name: text for name, text in entries.items() if name not in ("Action", "Action Input")}
+
+
+def _told(call: LoggedCall, following: LoggedCall | None) -> str:
+    """What a model was told of a reply that held no action: how the next prompt differs."""
+    if not call.whole:
+        return BROKEN_OFF
+    if following is None:
+        return TOLD_NOTHING
+    shared = next((n for n, (a, b) in enumerate(zip(call.prompt, following.prompt, strict=False)) if a != b), len(call.prompt))
+    ending = call.prompt[shared:]
+    added = following.prompt[shared:]
+    return (added.removesuffix(ending) if ending else added).strip() or TOLD_NOTHING
+
+
+def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[LoggedCall]:
+    """The calls of a step's action. A folder that was used twice has more of them: the last are this run's."""
+    folder = logs.env / "tool_logs"
+    paths = [folder / f"step_{index}_tool_log.log"]
+    parts = [path for path in folder.glob(f"step_{index}_tool_log.log_*") if path.name.rpartition("_")[2].isdecimal()]
+    found = []
+    for path in [*sorted(parts, key=lambda path: int(path.name.rpartition("_")[2])), *paths]:
+        calls = read_calls(reader.text(path) or "")
+        if len(calls) > 1:
+            reader.say(path, f"holds {len(calls)} calls where one was made: the last was kept, the others are of another run")
+        if calls and (step.observation.startswith((SHUT_DOWN, "Invalid action:")) or step.action == APPEND):
+            reader.say(path, "holds calls of a step that made none: they are of another run, and were left out")
+            continue
+        if calls and not calls[-1].whole:
+            reader.say(path, "breaks off")
+        found += calls[-1:]
+    return found
+
+
+def _stray_tools(logs: Logs, indices: Sequence[int], trace: Trace, reader: Reader) -> None:
+    known = set(indices)
+    for path in sorted((logs.env / "tool_logs").glob("step_*_tool_log.log*")):
+        match = re.match(r"step_(\d+)_", path.name)
+        if match and int(match[1]) not in known:
+            what = "is of a step that the trace has not" if trace.whole else "is of a step that is lost"
+            reader.say(path, f"{what}, and was left out")
+
+
+def _rest(
+    drafts: Drafts, replies: TurnLogs, numbers: Sequence[int], unread: Mapping[int, list[Turn]], trace: Trace, found: Facts, reader: Reader
+) -> None:
+    """What was asked after the last step, and what belongs to none."""
+    end = len(drafts.steps)
+    for turn in unread.get(end, []):
+        _take(drafts, end, replies, turn, turn.log, "", found)
+    for number in dict.fromkeys(numbers):
+        calls = replies.left(number)
+        for call, following in zip_longest(calls, calls[1:]):
+            empty = call.whole and replies.holds_no_action(call)
+            drafts.refused = drafts.refused + 1 if empty else 0
+            drafts.calls[end].append(call.as_call("agent", "agent", found.models, _told(call, following) if empty else None))
+    for path, calls in replies.unclaimed():
+        if trace.whole:
+            reader.say(path, f"holds {len(calls)} calls that led to no step: they are of another run, and were left out")
+            continue
+        reader.say(path, f"holds {len(calls)} calls of steps that are lost; they stand after the last step")
+        role: Role = "fast" if "summar" in path.name else "agent"
+        drafts.calls[end] += [call.as_call(role, "agent" if role == "agent" else "summary", found.models) for call in calls]
+
+
+def of_guest(guest: guests.GuestRun, found: Facts) -> Drafts:
+    """The steps of AutoGPT, with its calls."""
+    drafts = Drafts(guest.steps)
+    drafts.entries = list(guest.entries)
+    for each in guest.calls:
+        role: Role = "agent" if each.commands else "fast"
+        purpose = "agent" if each.commands else "memory"
+        drafts.calls[each.step].append(each.call.as_call(role, purpose, found.models, each.rejected))
+        if each.rejected and each.step < len(drafts.steps):
+            drafts.malformed[each.step] += 1
+    return drafts
