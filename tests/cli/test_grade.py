@@ -125,18 +125,27 @@ def test_a_table_says_what_changed(place: Place) -> None:
 
 
 def test_what_cannot_be_graded_keeps_its_result_and_the_others_are_graded(place: Place) -> None:
-    kept, lost, unfinished = place.run("12"), place.run("13"), place.run("14")
+    kept = place.run("12")
+    lost, unfinished, torn = (RunDirectory(shutil.copytree(kept.path, place.logs / name)) for name in ("lost", "unfinished", "torn"))
     info = lost.info
-    lost.write_info(info.model_copy(update={"task_folder": str(place.folder / "gone")}))
+    lost.write_info(info.model_copy(update={"run": "lost", "task_folder": str(place.folder / "gone")}))
     (unfinished.path / "result.json").unlink()
+    (torn.path / "result.json").write_text("{")
     place.grade(3)
     finished = mlab("grade", place.logs)
     assert finished.returncode == 3
     told = " ".join(finished.stdout.split())
-    assert f"{lost.name} was not graded" in told and "1 run without a result left out" in told
+    assert f"{lost.name} was not graded: its task guess is gone" in told and "1 run without a result left out" in told
     assert kept.result is not None and kept.result.score is not None and kept.result.score.value == 36
-    assert lost.result is not None and lost.result.score is not None and lost.result.score.value == 13
+    assert lost.result is not None and lost.result.score is not None and lost.result.score.value == 12
     assert unfinished.result is None
+    finished = mlab("grade", place.logs, "--every-step", "--json")
+    lines = {line["run"]: line for line in map(json.loads, finished.stdout.splitlines())}
+    assert lines.keys() == {kept.name, lost.name, torn.name}
+    assert lines[kept.name]["graded"] and lines[kept.name]["score"] == lines[kept.name]["score_before"] == 36
+    assert [score["value"] for score in lines[kept.name]["step_scores"]] == [36, 36]
+    assert not lines[lost.name]["graded"] and "its task guess is gone" in lines[lost.name]["not_graded"]
+    assert "result.json cannot be read" in lines[torn.name]["not_graded"]
 
 
 def test_a_cache_that_is_gone_or_torn_costs_time_and_nothing_else(place: Place) -> None:

@@ -99,7 +99,7 @@ MOST_KB = 600 << 10
 """What a grader of tables may take: the bound that is stated in docs/grading.md, with what Python and its libraries take."""
 FINITE = "write a finite number"
 TABLES: Cases = {
-    "64 MB of nothing": (sparse(64 * 2**20), "has 64.0 MB, more than 1.0 MB; write a header and 300 rows, of the columns id,value"),
+    "64 MB of nothing": (sparse(64 * 2**20), "has 64.0 MB, more than 1.0 MB; write one line for each of 300 rows, of the columns id,value"),
     "65 MB of nothing": (sparse(65 * 2**20), "more than 64.0 MB"),
     "a number that is none": (_cell("NaN"), f"value is 'NaN' in the row of 7; {FINITE}"),
     "infinity": (_cell("-inf"), FINITE),

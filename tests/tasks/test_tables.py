@@ -56,8 +56,8 @@ def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
         (b'id,v\n1,"2\n2,4\n', "the quotes from line 3 on do not come in pairs"),
         (b'id,v\n1,2"\n2,4\n', "a quotation mark stands inside a field"),
         (b"id,v\n1,\xff\n2,4\n", "byte 7 is no UTF-8"),
-        (b"id,v" + b"," * 30, "a first line of 34 bytes; write a header and 2 rows, of the columns id,v"),
-        (b"id,v\n" + b"\n" * 2000, "has 2,001 lines; write a header and 2 rows"),
+        (b"id,v" + b"," * 30, "a first line of 34 bytes; write one line for each of 2 rows, of the columns id,v"),
+        (b"id,v\n" + b"\n" * 2000, "has 2,001 lines; write one line for each of 2 rows"),
         (b"id,v\n" + b"1" * 2**21, "has 2.0 MB, more than 1.0 MB"),
     ],
 )

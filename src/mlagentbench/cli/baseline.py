@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import sys
 from collections.abc import Sequence
@@ -11,11 +12,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mlagentbench.cli.options import Indices, task_path_option
+from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.report.text import duration, plural, quantity, visible
 from mlagentbench.report.words import SOURCES
-from mlagentbench.run.baseline import RUNS, Measured, Place, StarterRun, measure
+from mlagentbench.run.baseline import RUNS, Measured, Place, StarterRun, kept, measure
 from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import Task, find_task
 from mlagentbench.tasks.spec import Variant
@@ -41,29 +44,57 @@ def baseline(
     gpus: tuple[str, ...],
     task_paths: Sequence[Path],
     as_lines: bool,
-) -> None:
+) -> int:
     """Measure the starter's own score and its spread.
 
-    What is measured is kept, for this machine and this state of the task, and every later run is compared with it.
+    What is measured is kept, for this machine and this state of the task, and every later run is compared with it. A starter that does not
+    run has the naive predictor instead that its task names. The exit status is 3 when a task has no baseline.
     """
     tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
     console = Console(stderr=as_lines)
     found: list[tuple[Task, Measured]] = []
     for task in tasks:
         place = Place(sandbox, python or Path(sys.executable), gpus if task.spec.gpu else ())
-        with console.status(f"{task.id}: the starter") as status:
-
-            def tell(number: int, run: StarterRun, task: Task = task) -> None:
-                worth = quantity(run.score.value, task.spec.metric.unit) if run.score else visible(run.reason)
-                console.print(f"[dim]{task.id}, run {number} of {runs}:[/] {worth} [dim]in {duration(run.execution.seconds)}")
-                status.update(f"{task.id}: the starter, run {number + 1} of {runs}")
-
-            measured = asyncio.run(measure(task, variant, place=place, runs=runs, again=again, tell=tell))
+        try:
+            measured, before = _measured(console, task, variant, place, runs, again)
+        except (TaskError, GradingError) as error:
+            console.print(Text(f"{task.id} has no baseline: {visible(str(error))}", style="red"))
+            continue
         found.append((task, measured))
         if as_lines:
-            click.echo(measured.model_dump_json())
-    if not as_lines:
+            click.echo(json.dumps({**measured.model_dump(mode="json"), "spread": measured.baseline.spread, "measured_before": before}))
+        elif before:
+            how = "predicted" if measured.baseline.source == "predictor" else f"measured in {plural(len(measured.baseline.values), 'run')}"
+            console.print(f"[dim]{task.id}: was {how} before; --again does it anew")
+    if found and not as_lines:
         console.print(_table(found))
+        console.print(Text(_machine(found[0][1]), style="dim"))
+    return 3 if len(found) < len(tasks) else 0
+
+
+def _measured(console: Console, task: Task, variant: Variant, place: Place, runs: int, again: bool) -> tuple[Measured, bool]:
+    """A task's baseline, and whether it was known before."""
+    before = None if again else kept(task, variant, place)
+    with console.status(f"{task.id}: the starter") as status:
+
+        def tell(number: int, run: StarterRun) -> None:
+            worth = Text(quantity(run.score.value, task.spec.metric.unit) if run.score else visible(run.reason))
+            console.print(
+                Text.assemble((f"{task.id}, run {number} of {runs}: ", "dim"), worth, (f" in {duration(run.execution.seconds)}", "dim"))
+            )
+            status.update(f"{task.id}: the starter, run {min(number + 1, runs)} of {runs}")
+
+        measured = asyncio.run(measure(task, variant, place=place, runs=runs, again=again, tell=tell))
+    return measured, measured == before
+
+
+def _machine(measured: Measured) -> str:
+    """Where it was measured, in a line."""
+    facts = measured.hardware
+    gpus = facts.get("gpus")
+    parts = [f"{facts.get('cpu')}", f"{facts.get('cores')} cores", f"{facts.get('memory_gb')} GB", f"{facts.get('system')}"]
+    named = [str(gpu) for gpu in gpus] if isinstance(gpus, list) else []
+    return f"on {', '.join([*parts, *named])}; scripts in {measured.isolation}"
 
 
 def _table(found: Sequence[tuple[Task, Measured]]) -> Table:

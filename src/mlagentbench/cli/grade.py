@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import click
+from pydantic import JsonValue
 from rich.console import Console
-from rich.progress import Progress
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -27,24 +30,32 @@ from mlagentbench.store.run_directory import find_runs
 def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_lines: bool) -> int:
     """Grade finished runs again, from their snapshots.
 
-    LOGS is a log directory, or one run's. A submission that was seen before is not graded twice, whoever left it. The exit status is 3 when
-    a run could not be graded; it keeps the result that it had.
+    LOGS is a log directory, or one run's. A submission that was seen before is not graded twice, whoever left it; one that is timed is
+    always timed anew. The exit status is 3 when a run could not be graded, such as one whose task is gone; it keeps the result that it had.
     """
     found = find_runs(logs)
-    finished = [directory for directory in found if directory.result is not None]
+    finished = [directory for directory in found if directory.has_result]
     console = Console(stderr=as_lines)
-    with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task("grading", total=len(finished))
+    columns = (
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[last]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("grading", total=len(finished), last="")
 
         def tell(regraded: Regraded) -> None:
-            progress.advance(bar)
+            progress.update(bar, advance=1, last=escape(regraded.directory.name))
 
         regraded = asyncio.run(regrade_all(finished, every_step=every_step, again=again, parallel=parallel, tell=tell))
     if as_lines:
         for each in regraded:
-            click.echo(as_json(each.directory))
-    else:
-        console.print(_table(regraded))
+            click.echo(json.dumps(_facts(each, every_step)))
+    elif any(each.after for each in regraded):
+        console.print(_table(regraded, every_step))
     for each in regraded:
         if each.after is None:
             console.print(Text(f"{each.directory.name} was not graded: {visible(each.reason)}", style="red"))
@@ -55,17 +66,33 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
     return 3 if any(each.after is None for each in regraded) else 0
 
 
-def _table(regraded: list[Regraded]) -> Table:
+def _facts(regraded: Regraded, every_step: bool) -> dict[str, JsonValue]:
+    """What `mlab run --json` says of a run, and what became of its grading."""
+    before = regraded.before
+    told: dict[str, JsonValue] = {"run": regraded.directory.name} if before is None else json.loads(as_json(regraded.directory))
+    told["graded"] = regraded.after is not None
+    told["not_graded"] = regraded.reason or None
+    told["score_before"] = before.score.value if before and before.score else None
+    told["verdict_before"] = before.outcome.verdict if before else None
+    if every_step and regraded.after is not None:
+        told["step_scores"] = [score.model_dump(mode="json") for score in regraded.after.step_scores]
+    return told
+
+
+def _table(regraded: list[Regraded], every_step: bool) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("run", no_wrap=True, overflow="ellipsis")
-    table.add_column("score before", justify="right", no_wrap=True)
+    table.add_column("run", overflow="fold")
+    table.add_column("before", justify="right", no_wrap=True)
     table.add_column("now", justify="right", no_wrap=True)
-    table.add_column("verdict")
+    if every_step:
+        table.add_column("steps", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for each in regraded:
-        if each.after is None:
+        if each.after is None or each.before is None:
             continue
-        unit = each.directory.info.unit
+        unit, steps = each.directory.info.unit, each.after.step_scores
         before, after = (quantity(result.score.value, unit) if result.score else "-" for result in (each.before, each.after))
         verdicts = [VERDICTS[result.outcome.verdict] for result in (each.before, each.after)]
-        table.add_row(each.directory.name, before, after, " → ".join(dict.fromkeys(verdicts)))
+        scored = [f"{sum(score.value is not None for score in steps)} of {len(steps)}"] * every_step
+        table.add_row(each.directory.name, before, after, *scored, " → ".join(dict.fromkeys(verdicts)))
     return table

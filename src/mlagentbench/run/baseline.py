@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from mlagentbench.data.cache import cache_directory
-from mlagentbench.data.prepare import Prepared, prepared
+from mlagentbench.data.prepare import Prepared, place_of, prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.lock import holding
@@ -295,6 +295,7 @@ def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
     facts = json.dumps(
         [
             task_digest(task),
+            place_of(task, variant, Path()).name if (task.folder / "prepare.py").exists() else None,  # modules of other tasks may make it
             hardware(),
             versions(),
             isolation.choose(place.sandbox).isolation,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.data.prepare import prepare
@@ -21,7 +22,8 @@ class Regraded(NamedTuple):
     """What a run's submission was worth, and is."""
 
     directory: RunDirectory
-    before: Result
+    before: Result | None
+    """None where its result cannot be read."""
     after: Result | None
     """None where it could not be graded."""
     reason: str = ""
@@ -58,9 +60,9 @@ async def regrade_all(
 
 
 async def _one(directory: RunDirectory, every_step: bool, again: bool, forks: ForkServer | None) -> Regraded:
-    before = directory.result
-    assert before is not None
+    before = None
     try:
+        before = directory.result
         return Regraded(directory, before, await regrade(directory, every_step=every_step, again=again, forks=forks))
     except MLAgentBenchError as error:
         return Regraded(directory, before, None, str(error))
@@ -76,8 +78,11 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     before = directory.result
     if before is None:
         raise UsageError(f"{directory.name} has no result yet; go on with it: mlab resume {directory.path}")
-    plan = plan_again(directory.info, directory.path.parent)
-    data = (await asyncio.to_thread(prepare, plan.task, plan.variant, key=directory.info.data)).data
+    info = directory.info
+    if not Path(info.task_folder).is_dir():
+        raise UsageError(f"its task {info.task} is gone: there is no {info.task_folder}; put its folder back there")
+    plan = plan_again(info, directory.path.parent)
+    data = (await asyncio.to_thread(prepare, plan.task, plan.variant, key=info.data)).data
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
         baseline = await compared_with(plan)

@@ -224,6 +224,11 @@ class RunDirectory:
         path = self.path / "result.json"
         return _read(path, Result) if path.exists() else None
 
+    @property
+    def has_result(self) -> bool:
+        """Whether there is one, be it damaged."""
+        return (self.path / "result.json").exists()
+
     def write_result(self, result: Result) -> None:
         """Write the result; a later one replaces it whole.
 
@@ -390,7 +395,8 @@ def _read(path: Path, kind: type[R]) -> R:
         raise RunNotFound(f"{path.parent} holds no run: it has no {path.name}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        raise RunNotFound(f"{path} cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        where = "".join(f"{part}: " for part in first["loc"])
+        raise RunNotFound(f"{path} cannot be read: {where}{first['msg']}") from None
 
 
 def _calls(path: Path) -> list[ModelCall]:

@@ -152,7 +152,7 @@ def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, r
 
 def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int) -> None:
     """Refuse what is no text, and what could take far more memory as a table than the table that is wanted."""
-    wanted = f"write a header and {rows:,} rows, of the columns {','.join(columns)}"
+    wanted = f"write one line for each of {rows:,} rows, of the columns {','.join(columns)}"
     most = MAX_BYTES
     if not any(isinstance(kind, Text) for kind in columns.values()):
         most = min(most, 2**20 + rows * len(columns) * MAX_FIELD)
@@ -162,7 +162,7 @@ def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: 
         raise InvalidSubmission(f"{name} is empty")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:
         raise InvalidSubmission(f"{name} is no text in UTF-8; write it as UTF-8 (pandas does so by itself)")
-    first, lines = data.split(b"\n", 1)[0], data.count(b"\n")
+    first, lines = io.BytesIO(data).readline(), data.count(b"\n")
     if len(first) > MAX_LINE or first.count(separator.encode()) > len(columns) + SPARE_COLUMNS:
         raise InvalidSubmission(f"{name} has a first line of {len(first):,} bytes; {wanted}")
     if lines > MANY * rows + 1000:
@@ -232,31 +232,6 @@ def _check_ids(found: pl.Series, expected: pl.Series, name: str, column: str) ->
         raise InvalidSubmission(
             f"{name} has {len(surplus):,} row{'s' * (len(surplus) > 1)} too many: the {column} {_some(surplus)} is none of the test's"
         )
-
-
-def _texts(ids: Iterable[object]) -> pl.Series:
-    if isinstance(ids, pl.Series) and (ids.dtype.is_integer() or ids.dtype == pl.String):
-        return ids.cast(pl.String)
-    return pl.Series([str(each) for each in ids], dtype=pl.String)
-
-
-def _columns(frame: pl.DataFrame, columns: Mapping[str, Kind], name: str, ids: pl.Series | None) -> dict[str, Column]:
-    """The columns as arrays. Numbers are read and looked at all at once; what is wrong with one is then found in its column."""
-    names = [column for column, kind in columns.items() if isinstance(kind, Number)]
-    values = frame.select(_numbers(pl.col(names))).to_numpy() if names else np.empty((len(frame), 0))  # what is no number is NaN
-    found: dict[str, Column] = {}
-    for column, kind in columns.items():
-        if isinstance(kind, Number):
-            numbers = np.ascontiguousarray(values[:, names.index(column)])
-            if np.isfinite(numbers).all() and ((numbers >= kind.low) & (numbers <= kind.high)).all():
-                found[column] = numbers
-                continue
-        found[column] = _convert(frame, column, kind, name, ids)
-    return found
-
-
-def _numbers(texts: pl.Expr) -> pl.Expr:
-    return texts.str.strip_chars().cast(pl.Float64, strict=False)
 
 
 def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: pl.Series | None) -> Column:
