@@ -35,7 +35,7 @@ def test_a_report_tells_its_tables_and_where_the_page_is(logs: Path) -> None:
 
 
 def test_a_terminal_has_colour(logs: Path) -> None:
-    told = on_a_terminal("report", str(logs), TERM="xterm-256color")
+    told = on_a_terminal("report", str(logs), "--no-page", TERM="xterm-256color")
     assert "\x1b[1m" in told, "titles are bold"
     assert "\x1b]0;owned" not in told and "\x1b[31mopus" not in told
 
@@ -43,12 +43,13 @@ def test_a_terminal_has_colour(logs: Path) -> None:
 def test_few_runs_are_told_one_by_one(tmp_path: Path) -> None:
     write_run(tmp_path / "logs", "one")
     write_run(tmp_path / "logs", "two", finished=False)
-    told = " ".join(mlab("report", tmp_path / "logs").stdout.split())
+    told = " ".join(mlab("report", tmp_path / "logs", "--no-page").stdout.split())
     assert "one: success: 3.03 ms against 1.10 s: 363 times faster" in told
     assert "two: no result yet" in told
     assert "Success rate" not in told, "rates of so few say nothing"
     assert "1 run not counted: 1 without a result yet." in told
     assert "scripted model: 1 of 1 counted run" in told
+    assert not (tmp_path / "logs" / "report.html").exists()
 
 
 def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tmp_path: Path) -> None:
@@ -56,8 +57,8 @@ def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tm
     folder = tmp_path / "tables"
     formats = [option for name in ("csv", "parquet", "latex", "markdown", "json") for option in ("--format", name)]
     cutoffs = ("--cutoff", f"{GPT}=2024-05-01", "--cutoff", "scripted/one=2024-05-01")
-    told = json.loads(mlab("report", logs, "--json", "--tables", folder, *formats, *cutoffs).stdout)
-    assert Path(told["page"]).is_file()
+    told = json.loads(mlab("report", logs, "--no-page", "--json", "--tables", folder, *formats, *cutoffs).stdout)
+    assert told["page"] is None
     assert len(told["runs"]) == 9
     rows = told["tables"]["success"]["rows"]
     assert (rows[0]["task"], rows[0]["rate"], rows[0]["successes"], rows[0]["runs"]) == ("imdb", 0.5, 2, 4)
@@ -73,6 +74,7 @@ def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tm
 @pytest.mark.parametrize(
     "options, told",
     [
+        (("--no-page", "-o", "page.html"), "--no-page and --output exclude each other"),
         (("--format", "csv"), "say where to write them with --tables DIR"),
         (("--cutoff", "openai/gpt-4o"), "is not of the form MODEL=YYYY-MM-DD"),
         (("--cutoff", "openai/gpt-5=2024-05-01"), "no run is by the model 'openai/gpt-5'"),

@@ -46,6 +46,7 @@ class Cutoff(click.ParamType[tuple[str, datetime.date]]):
 @click.command()
 @logs_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page's file; by default report.html in LOGS.")
+@click.option("--no-page", is_flag=True, help="Leave the page out, which takes longest.")
 @click.option(
     "--tables", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write every table into this folder, a file each."
 )
@@ -62,6 +63,7 @@ class Cutoff(click.ParamType[tuple[str, datetime.date]]):
 def report(
     logs: Path,
     output: Path | None,
+    no_page: bool,
     folder: Path | None,
     formats: tuple[Format, ...],
     figures: Path | None,
@@ -69,20 +71,21 @@ def report(
     as_json: bool,
 ) -> None:
     """Tell how runs came out: tables here, and one page."""
+    if no_page and output is not None:
+        raise UsageError("--no-page and --output exclude each other; leave one out")
     if formats and folder is None:
         raise UsageError("--format is of tables; say where to write them with --tables DIR")
     loaded = scan(logs)
     experiment = Experiment.of(loaded.runs)
     found = tables(experiment, _cutoffs(experiment, dict(given)))
-    # Imported here, since the page's charts take a while, which neither --help nor a wrong option is worth.
-    from mlagentbench.report.page import write_report
-
-    page = write_report(logs, output or logs / "report.html")
+    page = None if no_page else _write_page(logs, output or logs / "report.html")
     if folder is not None:
         _write(folder, experiment, found, formats or ("csv",))
     drawn = _draw(figures, loaded.runs) if figures is not None else []
     if as_json:
-        click.echo(json.dumps({"page": str(page), **report_object(experiment, found, loaded.unreadable)}, indent=1))
+        click.echo(
+            json.dumps({"page": None if page is None else str(page), **report_object(experiment, found, loaded.unreadable)}, indent=1)
+        )
         return
     console = Console()
     _print(console, experiment, found, loaded.unreadable)
@@ -92,7 +95,15 @@ def report(
         console.print(
             f"figures {figures}" if drawn else "no figures: no chart would say anything", soft_wrap=True, highlight=False, markup=False
         )
-    console.print(f"page    {page}", soft_wrap=True, highlight=False, markup=False)
+    if page is not None:
+        console.print(f"page    {page}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _write_page(logs: Path, output: Path) -> Path:
+    # Imported here, since its charts take a while, which neither --help nor a wrong option is worth.
+    from mlagentbench.report.page import write_report
+
+    return write_report(logs, output)
 
 
 def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats: tuple[Format, ...]) -> None:
