@@ -87,6 +87,48 @@ def test_runs_that_nobody_is_to_blame_for_are_told_apart(logs: Path) -> None:
     )
 
 
+def test_few_runs_are_told_one_by_one_and_more_together(logs: Path) -> None:
+    for number in range(3):
+        write_run(logs, f"run-{number}")
+    few = story(render_report(logs))
+    write_run(logs, "run-3", vectorization_steps(1.05), verdict="no_improvement")
+    more = story(render_report(logs))
+
+    assert "Agents and models" not in few and "Scores over steps" in few
+    # Three of four: 30.1 to 95.4 % by Wilson's interval.
+    assert "Agents and models" in more and "75 % 30 to 95, 1 task" in more
+    assert "Success by task" not in more, "of a single task the first table says it"
+
+
+def test_tasks_by_agents_are_a_table_with_intervals_and_numbers_of_runs(logs: Path) -> None:
+    for task in ("one", "two"):
+        for number in range(4):
+            write_run(
+                logs,
+                f"{task}-{number}",
+                vectorization_steps(0.5 if number else 1.05),
+                verdict=None if number else "no_improvement",
+                task=task,
+            )
+
+    told = story(render_report(logs))
+
+    assert told.count("75 30 to 95, n 4") == 2
+    assert "Average 75 41 to 93, 2 tasks" in told, "Wilson's of six in eight"
+
+
+def test_a_cost_that_is_not_known_is_called_unknown(logs: Path) -> None:
+    for number in range(4):
+        write_run(logs, f"run-{number}", agent="free" if number > 1 else "paid", cost=None if number else 0.01)
+
+    html = render_report(logs)
+
+    rows = re.findall(r"<tr><th scope=\"row\"><b>(\w+) .*?</tr>", html.split('class="standings"')[1].split("</table>")[0], re.DOTALL)
+    assert rows == ["paid", "free"]
+    told = story(html)
+    assert "$0.09 unknown for 1 run" in told and re.search(r"free \(context_steps 3\).*? unknown ", told)
+
+
 def test_runs_that_cannot_be_read_are_named(logs: Path) -> None:
     write_run(logs, "one")
     (write_run(logs, "two").path / "run.json").write_text("{")

@@ -327,7 +327,7 @@ def test_what_agents_write_shows_as_text(tab: Page, logs: Path, whole: int) -> N
 
 
 def test_many_columns_scroll_in_their_box_and_tasks_stay_in_sight(tab: Page, logs: Path) -> None:
-    contestants = [Contestant("agent" * 6, f"vendor/{'model-' * number}x", 0.5, 1000, 2.0, None) for number in range(1, 11)]
+    contestants = [Contestant("agent" * 6, f"vendor/{'model-' * number}x", 0.5, 1000, 2.0, None) for number in range(1, 14)]
     write_experiment(logs, tasks=TASKS[:2], contestants=contestants, runs=1, steps=2)
     tab.open(report(logs), width=390)
     assert sideways(tab) == 0

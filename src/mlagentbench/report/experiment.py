@@ -136,7 +136,7 @@ class Experiment:
     @cached_property
     def standings(self) -> list[Standing]:
         """The columns over all their tasks."""
-        return [_standing(column, by_task) for column, by_task in self.columns.items()]
+        return [standing(column, by_task) for column, by_task in self.columns.items()]
 
     @cached_property
     def categories(self) -> Mapping[str, Mapping[str, Group]]:
@@ -208,7 +208,13 @@ def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
     return total
 
 
-def _standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
+def standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
+    """A column over all its tasks.
+
+    Args:
+        column: its name.
+        by_task: its cells.
+    """
     trials = [trial for cell in by_task.values() for trial in cell.counted]
     costs = [trial.cost for trial in trials if trial.cost is not None]
     shared = next(iter(by_task.values())).conditions

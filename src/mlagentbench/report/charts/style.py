@@ -103,7 +103,8 @@ def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, Look]:
 def name(text: str) -> str:
     """A name from a run as a chart may hold it: the converter aborts the whole process on a character that XML forbids."""
     text = " ".join(visible(text).split())
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+    # Names differ at either end.
+    return text if len(text) <= LONGEST_NAME else f"{text[:27]}…{text[-(LONGEST_NAME - 28) :]}"
 
 
 def short(columns: Iterable[str]) -> Mapping[str, str]:

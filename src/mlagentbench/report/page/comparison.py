@@ -16,6 +16,7 @@ from mlagentbench.report.charts import courses, outcomes, rates, style, threshol
 from mlagentbench.report.charts.rates import Heat, Square, between, hundredth
 from mlagentbench.report.charts.style import THEMED, looks
 from mlagentbench.report.experiment import FEW, Experiment, Standing, Told
+from mlagentbench.report.tables.build import notices
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
 
@@ -177,7 +178,7 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
     columns = experiment.columns if many else {}
     by_column = looks(experiment.columns, THEMED)
     return Comparison(
-        told=tuple(experiment.told()),
+        told=tuple(notices(experiment)),
         key=tuple(Key(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
         if len(by_column) >= KEYED
         else (),
@@ -230,7 +231,8 @@ def _cost(standing: Standing) -> Amount:
     if standing.cost is None:
         return Amount("unknown")
     found = _mean(standing.cost, text.cost)
-    return found._replace(note=f"{found.note}; unknown for {text.plural(unknown, 'run')}") if unknown else found
+    notes = [found.note, f"unknown for {text.plural(unknown, 'run')}" if unknown else ""]
+    return found._replace(note="; ".join(note for note in notes if note))
 
 
 def _mean(interval: Interval | None, shown: Callable[[float], str]) -> Amount:

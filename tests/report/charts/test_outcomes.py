@@ -1,0 +1,55 @@
+"""How runs came out: every run is in one part of its bar."""
+
+from __future__ import annotations
+
+from mlagentbench.records import Ended
+from mlagentbench.report.charts import outcomes
+from mlagentbench.report.charts.style import DARK, LIGHT, THEMED
+from mlagentbench.results.cells import Trial
+from tests.report.charts.drawn import broken, column, lost, texts, won
+
+COLUMNS = {
+    "research, vendor/a": column(one=[won()] * 3 + [lost(), broken()], two=[lost(None)] * 2),
+    "react, vendor/b": column(one=[Trial("format_failure", "no_submission", False, None)]),
+}
+
+
+def test_every_run_is_counted_once_and_those_of_no_fault_apart() -> None:
+    verdicts = {(part.column, part.kind): part.runs for part in outcomes.parts(COLUMNS, "verdict")}
+
+    assert verdicts == {
+        ("research, vendor/a", "success"): 3,
+        ("research, vendor/a", "no_improvement"): 1,
+        ("research, vendor/a", "invalid_submission"): 2,
+        ("research, vendor/a", "apart"): 1,
+        ("react, vendor/b", "no_submission"): 1,
+    }
+    endings = {(part.kind, part.runs, part.of) for part in outcomes.parts(COLUMNS, "ended")}
+    assert endings == {("final_answer", 3, 7), ("limit_steps", 3, 7), ("apart", 1, 7), ("format_failure", 1, 1)}
+
+
+def test_every_way_to_end_has_a_part() -> None:
+    from typing import get_args
+
+    for ended in get_args(Ended):
+        [part] = outcomes.parts({"column": column(one=[Trial(ended, "no_improvement", False, 0.0)])}, "ended")
+        assert part.kind in outcomes.ENDINGS and (part.kind == "apart") == (ended in ("infrastructure", "cancelled")), ended
+
+
+def test_the_picture_names_parts_and_numbers() -> None:
+    shown = texts(outcomes.outcomes(outcomes.parts(COLUMNS, "verdict"), "verdict"))
+
+    assert {"success", "no success", "invalid submission", "no submission", "not counted", "research, a, n 7", "react, b, n 1", "3"} <= set(
+        shown
+    )
+
+
+def test_what_all_runs_have_in_common_is_no_picture() -> None:
+    assert outcomes.outcomes(outcomes.parts({"a": column(one=[won()] * 5)}, "verdict"), "verdict") is None
+    assert outcomes.outcomes([], "ended") is None
+
+
+def test_every_palette_has_a_colour_for_every_part() -> None:
+    for palette in (LIGHT, DARK, THEMED):
+        assert palette.verdicts.keys() == outcomes.VERDICTS.keys()
+        assert palette.endings.keys() == outcomes.ENDINGS.keys()

@@ -1,0 +1,39 @@
+"""Success by what it needs."""
+
+from __future__ import annotations
+
+from mlagentbench.report.charts.thresholds import WITH_INTERVALS, success_by_threshold
+from mlagentbench.report.experiment import AtThreshold
+from mlagentbench.results.statistics import Interval
+from tests.report.charts.drawn import texts
+
+
+def rates(column: str, *values: float, best: bool = True) -> list[AtThreshold]:
+    return [
+        AtThreshold(column, threshold, Interval(value, value / 2, value), Interval(1.0, 0.5, 1.0) if best else None)
+        for threshold, value in zip((0.05, 0.1, 0.3), values, strict=True)
+    ]
+
+
+def test_a_line_a_column_over_the_thresholds() -> None:
+    found = success_by_threshold([*rates("research, a", 0.4, 0.3, 0.1), *rates("react, b", 0.2, 0.1, 0.0)], "last")
+
+    assert {"5%", "10%", "30%", "research, a", "react, b", "success at the last step", "50%"} <= set(texts(found))
+    assert "60%" not in texts(found), "the axis ends near the greatest"
+
+
+def test_where_no_step_but_the_last_was_graded_there_is_no_picture_of_the_best() -> None:
+    assert success_by_threshold(rates("a", 0.4, 0.3, 0.1, best=False), "best") is None
+
+
+def test_no_success_at_all_is_no_picture() -> None:
+    assert success_by_threshold(rates("a", 0.0, 0.0, 0.0), "last") is None
+
+
+def test_intervals_of_many_columns_are_left_out() -> None:
+    def whiskers(count: int) -> int:
+        chart = success_by_threshold([each for number in range(count) for each in rates(f"c{number}", 0.4, 0.3, 0.1)], "last")
+        assert chart is not None
+        return sum(layer["mark"].get("opacity") == 0.35 for layer in chart.to_dict()["layer"])
+
+    assert (whiskers(WITH_INTERVALS), whiskers(WITH_INTERVALS + 1)) == (1, 0)
