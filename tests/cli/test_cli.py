@@ -25,10 +25,13 @@ END = reply("Final Answer", '{"final_answer": "done"}')
 LIST = reply("List Files", '{"dir_path": "."}')
 
 
-def mlab(*arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def mlab(
+    *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 120, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mlagentbench", *map(str, arguments)]
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**kept, "COLUMNS": "120", **(environment or {})})
+    kept |= {"COLUMNS": "120", **(environment or {})}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=kept, cwd=folder)
 
 
 def complaint(finished: subprocess.CompletedProcess[str]) -> str:
