@@ -16,3 +16,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         pytest.skip("no Chromium or Chrome is on the PATH; `make test` installs one where it may")
     with browser(tmp_path_factory.mktemp("profile")) as tab:
         yield tab
+
+
+@pytest.fixture
+def tab(page: Page) -> Iterator[Page]:
+    """A tab that must end without an error, a warning, a dialog or a request."""
+    yield page
+    assert page.problems() == []
+    assert page.requests() == []

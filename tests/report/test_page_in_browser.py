@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mlagentbench.report.page import render_report
-from tests.example_experiment import CONTESTANTS, TASKS, Contestant, write_experiment
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
 from tests.report.browser import Page
 from tests.report.test_page import HOSTILE, hostile_run
@@ -60,14 +58,6 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-@pytest.fixture
-def tab(page: Page) -> Iterator[Page]:
-    """A tab that must end without an error, a warning, a dialog or a request."""
-    yield page
-    assert page.problems() == []
-    assert page.requests() == []
-
-
 def report(logs: Path, **options: Any) -> Path:
     path = logs.parent / "report.html"
     path.write_text(render_report(logs, **options), encoding="utf-8")
@@ -90,14 +80,6 @@ def write_some(logs: Path) -> None:
 @pytest.fixture
 def many(logs: Path) -> Path:
     write_some(logs)
-    return report(logs)
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four tasks by three agents, three runs each."""
-    logs = tmp_path_factory.mktemp("experiment") / "logs"
-    write_experiment(logs, tasks=TASKS[:4], contestants=CONTESTANTS[1:4], runs=3, steps=5, seed=2)
     return report(logs)
 
 
@@ -269,15 +251,6 @@ def test_paper_is_light(tab: Page, one: Path) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_every_text_of_an_experiment_has_the_contrast_that_wcag_aa_asks(tab: Page, experiment: Path, dark: bool) -> None:
-    tab.open(experiment, dark=dark)
-    contrasts = tab.evaluate(CONTRASTS)
-
-    assert len(contrasts) > 250
-    assert [(round(ratio, 2), text) for ratio, text in contrasts if ratio < 4.5] == []
-
-
-@pytest.mark.parametrize("dark", [False, True])
 def test_every_text_has_the_contrast_that_wcag_aa_asks(tab: Page, many: Path, dark: bool) -> None:
     tab.open(many, dark=dark)
     contrasts = tab.evaluate(CONTRASTS)
@@ -324,73 +297,6 @@ def test_what_agents_write_shows_as_text(tab: Page, logs: Path, whole: int) -> N
     assert text.count(written) >= 12
     blocks = tab.evaluate("[...document.querySelectorAll('#run-two pre')].map((block) => block.textContent)")
     assert written + "\n" + written in blocks
-
-
-def test_many_columns_scroll_in_their_box_and_tasks_stay_in_sight(tab: Page, logs: Path) -> None:
-    contestants = [Contestant("agent" * 6, f"vendor/{'model-' * number}x", 0.5, 1000, 2.0, None) for number in range(1, 14)]
-    write_experiment(logs, tasks=TASKS[:2], contestants=contestants, runs=1, steps=2)
-    tab.open(report(logs), width=390)
-    assert sideways(tab) == 0
-
-    tab.resize(1440)
-
-    assert sideways(tab) == 0
-    box = "document.querySelector('.scroll:has(.heat)')"
-    assert tab.evaluate(f"{box}.scrollWidth > {box}.clientWidth + 100")
-    task = "document.querySelector('.heat tbody th').getBoundingClientRect().left"
-    before = tab.evaluate(task)
-    tab.evaluate(f"{box}.scrollLeft = 400")
-    assert tab.evaluate(task) == before
-    cells = "[...document.querySelectorAll('.heat tbody td')]"
-    assert tab.evaluate(f"{cells}.every((cell) => [...cell.children].every((line) => line.scrollWidth <= cell.clientWidth))")
-
-
-def test_the_contents_lead_to_their_parts_and_back_from_a_run(tab: Page, experiment: Path) -> None:
-    tab.open(experiment)
-    links = tab.evaluate("[...document.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))")
-    assert links == ["#agents", "#success", "#improvement", "#categories", "#tradeoff", "#outcomes", "#thresholds", "#courses", "#all"]
-
-    for link in links[:-2]:
-        tab.click(f".contents a[href='{link}']")
-        tab.wait(f"Math.abs(document.querySelector('{link}').getBoundingClientRect().top) < 60")
-    tab.click(".table tbody tr:nth-child(3) a")
-    tab.wait("document.querySelector('article.run.open .steps')?.checkVisibility()")
-    tab.evaluate("location.hash = '#outcomes'")
-    tab.wait("document.querySelector('#runs').checkVisibility()")
-    tab.wait("Math.abs(document.querySelector('#outcomes').getBoundingClientRect().top) < 60")
-
-
-def test_a_point_of_a_task_leads_to_its_run(tab: Page, experiment: Path) -> None:
-    tab.open(experiment)
-    run = tab.evaluate("document.querySelector('#courses ~ .pictures a').getAttribute('href').slice(1)")
-
-    tab.click("#courses ~ .pictures a")
-
-    tab.wait(f"document.getElementById({json.dumps(run)}).checkVisibility()")
-
-
-@pytest.mark.parametrize("width", [390, 1440])
-def test_an_experiment_stays_within_its_window_and_no_picture_is_cut(tab: Page, experiment: Path, width: int) -> None:
-    tab.open(experiment, width=width)
-
-    assert sideways(tab) == 0
-    # A pixel may be lost to rounding.
-    assert (
-        tab.evaluate("[...document.querySelectorAll('.pictures .chart')].filter((box) => box.scrollWidth > box.clientWidth + 1).length")
-        == 0
-    )
-
-
-def test_the_tables_are_tables_with_heads_for_every_cell(tab: Page, experiment: Path) -> None:
-    tab.open(experiment)
-
-    for table in ("#agents", "#success", "#improvement", "#categories"):
-        within = f"document.querySelector('{table}').closest('section')"
-        rows = f"[...{within}.querySelectorAll('tbody tr')]"
-        assert tab.evaluate(f"{rows}.length") >= 2
-        assert tab.evaluate(f"{rows}.every((row) => row.children[0].scope === 'row')")
-        heads = tab.evaluate(f"{within}.querySelectorAll('thead th[scope=col]').length")
-        assert tab.evaluate(f"{rows}.every((row) => row.children.length === {heads})")
 
 
 def test_without_a_script_everything_can_be_read(page: Page, many: Path) -> None:
