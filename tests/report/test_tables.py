@@ -124,6 +124,7 @@ def test_pairs_are_compared_over_the_tasks_they_share(logs: Path) -> None:
     assert (pair["first"], pair["second"]) == (f"research, {GPT}", f"act, {OPUS}")
     assert (pair["difference"], pair["tasks"], pair["p"]) == (0.5, 1, 1.0)
     assert "cifar10" in str(pair["left_out"])
+    assert (pair["improvement_difference"], pair["improvement_tasks"]) == (pytest.approx(0.0), 1)
 
 
 def test_success_before_and_after_what_a_model_knows(tmp_path: Path) -> None:

@@ -187,6 +187,8 @@ def compared(experiment: Experiment) -> Table:
             **INTERVAL,
             **{"p": "number", "tasks": "count", "first_runs": "count", "second_runs": "count"},
             **{"first_rate": "number", "second_rate": "number", "runs_needed": "count", "left_out": "text"},
+            **{f"improvement_{name}": "number" for name in ("difference", "low", "high")},
+            "improvement_tasks": "count",
         },
         rows=[_comparison(comparison) for comparison in found],
         down=Shown("pair", lambda row: f"{named(row['first'])} less {named(row['second'])}", number=False),
@@ -296,12 +298,15 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
 
 def _comparison(found: Comparison) -> Row:
     assert found.success is not None
+    gain = found.improvement
     return {
         **{"first": found.first, "second": found.second},
         **_interval("difference", found.success.mean),
         **{"p": found.p, "tasks": len(found.tasks), "first_runs": found.first_runs, "second_runs": found.second_runs},
         **{"first_rate": found.first_rate, "second_rate": found.second_rate, "runs_needed": found.runs_needed},
         "left_out": "; ".join(f"{task}: {why}" for task, why in found.left_out.items()) or None,
+        **{f"improvement_{name}": value for name, value in _interval("difference", gain.mean if gain else None).items()},
+        "improvement_tasks": gain.tasks if gain else 0,
     }
 
 
