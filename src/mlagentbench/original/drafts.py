@@ -19,6 +19,8 @@ from mlagentbench.records import ModelCall, Role
 
 ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
 """Whom high-level actions ask; the others ask the fast model."""
+GUESTS = ("LangChainAgent", "AutoGPTAgent", "Agent")
+"""The agents whose calls are logged otherwise, or that make none."""
 ASKING = frozenset({*ROLES, "Understand File", "Reflection", RETRIEVE})
 """The actions that ask a model."""
 TOLD_NOTHING = "nothing: the same was asked again"
@@ -50,53 +52,99 @@ def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
 
 
 def fill(drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: Logs, trace: Trace, found: Facts, reader: Reader) -> None:
-    """Put thoughts and calls to the steps of the original's own agents."""
-    acted, unread = by_position(turns)
-    own = found.agent in ("ResearchAgent", *ENTRIES)
-    thoughts = guests.langchain(logs, drafts.steps, reader) if found.agent == "LangChainAgent" else [{} for _ in drafts.steps]
-    replies = TurnLogs(logs, ENTRIES.get(found.agent, _entries(found)), reader)
-    tries = int(found.limit("max_retries", 5))
-    lost = _Lost()
-    number, unread_in_a_row, last = 0, 0, 0
+    """Put thoughts and calls to steps, in the order in which they came.
+
+    Args:
+        drafts: the steps.
+        turns: the agent's, by the positions of their steps.
+        indices: the steps' numbers in the environment, which its logs' names have.
+        logs: the run's folders.
+        trace: its steps as they were read.
+        found: what else is known of it.
+        reader: reads.
+    """
+    walk = _Walk(drafts, turns, TurnLogs(logs, _entries(found, turns), reader), found)
+    thoughts = guests.langchain(logs, drafts.steps, reader) if found.agent == "LangChainAgent" else None
     for place, step in enumerate(drafts.steps):
-        for turn in unread.get(place, []):
-            _take(drafts, place, replies, turn, turn.log, "", found)
-            last, unread_in_a_row = turn.log, unread_in_a_row + 1
-        drafts.own[place] = is_bookkeeping(step, place in acted)
-        if not drafts.own[place] and own:
-            known = acted.get(place)
-            last = known.log if known else number + unread_in_a_row
-            before = len(drafts.calls[place])
-            drafts.entries[place] = _take(drafts, place, replies, known, last, step.action, found)
-            if len(drafts.calls[place]) == before:
-                lost.replies.append(last)
-            if known and known.observation != step.observation:
-                drafts.details[place]["observation_as_remembered"] = known.observation
-            number, unread_in_a_row = number + 1, 0
-        elif not drafts.own[place]:
+        walk.unread(place)
+        drafts.own[place] = is_bookkeeping(step, place in walk.acted)
+        if thoughts is not None:
             drafts.entries[place] = thoughts[place]
+        elif not drafts.own[place] and found.agent not in GUESTS:
+            walk.turn(place, step)
         asked = _tool(logs, indices[place], step, reader)
         if not asked and step.action in ASKING and step.status == "ok":
-            lost.tools.append(indices[place])
+            walk.lost.tools.append(indices[place])
         drafts.calls[place] += [call.as_call(ROLES.get(step.action, "fast"), step.action, found.models) for call in asked]
-        if step.action == APPEND and drafts.own[place]:
-            made = replies.summary(last, str(step.arguments.get("content", "")), tries)
-            drafts.calls[place] += [call.as_call("fast", APPEND, found.models) for call in made]
-            if not made and "[Reasoning]:" in str(step.arguments.get("content", "")):
-                lost.summaries.append(last)
-        elif not drafts.own[place] and len(step.observation) > SUMMARISED:
-            drafts.calls[place + 1] += [call.as_call("fast", "summary", found.models) for call in replies.shortening(last)]
-    _rest(
-        drafts,
-        replies,
-        [number + unread_in_a_row, number + unread_in_a_row + len(unread.get(len(drafts.steps), []))],
-        unread,
-        trace,
-        found,
-        reader,
-    )
+        walk.after(place, step)
+    walk.rest(trace, reader)
     _stray_tools(logs, indices, trace, reader)
-    lost.say(logs, reader)
+    walk.lost.say(logs, reader)
+
+
+class _Walk:
+    """The turns of an agent, step by step: which one is next, and what its logs hold."""
+
+    def __init__(self, drafts: Drafts, turns: Sequence[Turn], replies: TurnLogs, found: Facts) -> None:
+        self._drafts = drafts
+        self.acted, self._unread = by_position(turns)
+        self._replies = replies
+        self._found = found
+        self.lost = _Lost()
+        self._number = 0
+        """Of the next turn, as its logs' names have it, but for those before it that took no step."""
+        self._in_a_row = 0
+        """Those."""
+        self._last = 0
+
+    def unread(self, place: int) -> None:
+        """The turns before a step whose arguments could not be read."""
+        for turn in self._unread.get(place, []):
+            _take(self._drafts, place, self._replies, turn, turn.log, "", self._found)
+            self._last, self._in_a_row = turn.log, self._in_a_row + 1
+
+    def turn(self, place: int, step: TraceStep) -> None:
+        """The turn that led to a step."""
+        known, drafts = self.acted.get(place), self._drafts
+        self._last = known.log if known else self._number + self._in_a_row
+        before = len(drafts.calls[place])
+        drafts.entries[place] = _take(drafts, place, self._replies, known, self._last, step.action, self._found)
+        if len(drafts.calls[place]) == before:
+            self.lost.replies.append(self._last)
+        if known and known.observation != step.observation:
+            drafts.details[place]["observation_as_remembered"] = known.observation
+        self._number, self._in_a_row = self._number + 1, 0
+
+    def after(self, place: int, step: TraceStep) -> None:
+        """What was asked to remember a step: an entry of the research log, a summary of a long observation."""
+        own, models = self._drafts.own[place], self._found.models
+        if step.action == APPEND and own:
+            content = str(step.arguments.get("content", ""))
+            made = self._replies.summary(self._last, content, int(self._found.limit("max_retries", 5)))
+            self._drafts.calls[place] += [call.as_call("fast", APPEND, models) for call in made]
+            if not made and "[Reasoning]:" in content:
+                self.lost.summaries.append(self._last)
+        elif not own and len(step.observation) > SUMMARISED:
+            self._drafts.calls[place + 1] += [call.as_call("fast", "summary", models) for call in self._replies.shortening(self._last)]
+
+    def rest(self, trace: Trace, reader: Reader) -> None:
+        """What was asked after the last step, and what belongs to none."""
+        end, drafts, models = len(self._drafts.steps), self._drafts, self._found.models
+        began = self._number + self._in_a_row
+        self.unread(end)
+        for number in dict.fromkeys((began, self._number + self._in_a_row)):
+            calls = self._replies.left(number)
+            for call, following in zip_longest(calls, calls[1:]):
+                empty = call.whole and self._replies.holds_no_action(call)
+                drafts.refused = drafts.refused + 1 if empty else 0
+                drafts.calls[end].append(call.as_call("agent", "agent", models, _told(call, following) if empty else None))
+        for path, calls in self._replies.unclaimed():
+            if trace.whole:
+                reader.say(path, f"holds {len(calls)} calls that led to no step: they are of another run, and were left out")
+                continue
+            reader.say(path, f"holds {len(calls)} calls of steps that are lost; they stand after the last step")
+            role: Role = "fast" if "summar" in path.name else "agent"
+            drafts.calls[end] += [call.as_call(role, "agent" if role == "agent" else "summary", models) for call in calls]
 
 
 class _Lost:
@@ -133,11 +181,11 @@ def numbers_in_words(noun: str, numbers: Sequence[int]) -> str:
     return f"{noun}{'s' if len(set(numbers)) > 1 else ''} {told}"
 
 
-def _entries(found: Facts) -> tuple[str, ...]:
-    named = found.arguments.get("valid_format_entires")
-    return (
-        tuple(str(name) for name in named) if isinstance(named, list) and {"Action", "Action Input"} <= set(map(str, named)) else RESEARCH
-    )
+def _entries(found: Facts, turns: Sequence[Turn]) -> tuple[str, ...]:
+    """What an agent's replies consist of: as the original's classes have it, or the command line, or what the agent remembered."""
+    given = found.arguments.get("valid_format_entires")
+    named = tuple(map(str, given)) if isinstance(given, list) else tuple(turns[0].entries) if turns else RESEARCH
+    return ENTRIES.get(found.agent, named if {"Action", "Action Input"} <= set(named) else RESEARCH)
 
 
 def _take(drafts: Drafts, place: int, replies: TurnLogs, turn: Turn | None, number: int, action: str, found: Facts) -> dict[str, str]:
@@ -198,28 +246,6 @@ def _stray_tools(logs: Logs, indices: Sequence[int], trace: Trace, reader: Reade
         if match and int(match[1]) not in known:
             what = "is of a step that the trace has not" if trace.whole else "is of a step that is lost"
             reader.say(path, f"{what}, and was left out")
-
-
-def _rest(
-    drafts: Drafts, replies: TurnLogs, numbers: Sequence[int], unread: Mapping[int, list[Turn]], trace: Trace, found: Facts, reader: Reader
-) -> None:
-    """What was asked after the last step, and what belongs to none."""
-    end = len(drafts.steps)
-    for turn in unread.get(end, []):
-        _take(drafts, end, replies, turn, turn.log, "", found)
-    for number in dict.fromkeys(numbers):
-        calls = replies.left(number)
-        for call, following in zip_longest(calls, calls[1:]):
-            empty = call.whole and replies.holds_no_action(call)
-            drafts.refused = drafts.refused + 1 if empty else 0
-            drafts.calls[end].append(call.as_call("agent", "agent", found.models, _told(call, following) if empty else None))
-    for path, calls in replies.unclaimed():
-        if trace.whole:
-            reader.say(path, f"holds {len(calls)} calls that led to no step: they are of another run, and were left out")
-            continue
-        reader.say(path, f"holds {len(calls)} calls of steps that are lost; they stand after the last step")
-        role: Role = "fast" if "summar" in path.name else "agent"
-        drafts.calls[end] += [call.as_call(role, "agent" if role == "agent" else "summary", found.models) for call in calls]
 
 
 def of_guest(guest: guests.GuestRun, found: Facts) -> Drafts:
