@@ -32,20 +32,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
-from mlagentbench.records import ModelCall, Record, Result, Role, RunInfo, Step, Usage, whole
+from mlagentbench.records import ModelCall, Result, Role, RunInfo, Step, Usage
 from mlagentbench.store import lock
 from mlagentbench.store.durable import flush, publish, replace, sweep
+from mlagentbench.store.files import read, read_calls, text_of
 
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
 OUTPUT = "output.txt"
-R = TypeVar("R", bound=Record)
 
 
 def new_name(task: str, agent: str, sample: str | None = None) -> str:
@@ -167,7 +163,7 @@ class RunDirectory:
 
     def _appear(self, info: RunInfo) -> None:
         """Become a run: from here on it is found."""
-        publish(self.path / "run.json", _text(info))
+        publish(self.path / "run.json", text_of(info))
         flush(self.path.parent)
 
     @property
@@ -207,7 +203,7 @@ class RunDirectory:
     @property
     def info(self) -> RunInfo:
         """What was asked."""
-        return _read(self.path / "run.json", RunInfo)
+        return read(self.path / "run.json", RunInfo)
 
     def write_info(self, info: RunInfo) -> None:
         """Change what is asked, of a run that goes on.
@@ -216,13 +212,13 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path):
-            replace(self.path / "run.json", _text(info))
+            replace(self.path / "run.json", text_of(info))
 
     @property
     def result(self) -> Result | None:
         """How it came out; None while it has not."""
         path = self.path / "result.json"
-        return _read(path, Result) if path.exists() else None
+        return read(path, Result) if path.exists() else None
 
     @property
     def has_result(self) -> bool:
@@ -236,7 +232,7 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path):
-            replace(self.path / "result.json", _text(result))
+            replace(self.path / "result.json", text_of(result))
 
     def steps(self) -> list[Step]:
         """The published steps, in order.
@@ -248,7 +244,7 @@ class RunDirectory:
         for number in range(1, len(paths) + 1):
             if number not in paths:
                 raise RunNotFound(f"{self.path} is damaged: it has no step {number}, and has later ones")
-        return [_read(paths[number], Step) for number in sorted(paths)]
+        return [read(paths[number], Step) for number in sorted(paths)]
 
     def step(self, number: int) -> Step | None:
         """A published step; None where it is not yet.
@@ -257,7 +253,7 @@ class RunDirectory:
             RunNotFound: it is damaged.
         """
         path = self.steps_folder / f"{number:04d}.json"
-        return _read(path, Step) if path.exists() else None
+        return read(path, Step) if path.exists() else None
 
     def publish_step(self, step: Step) -> None:
         """Publish a step, whole, with what was asked and printed for it.
@@ -269,7 +265,7 @@ class RunDirectory:
             for path in self._beside(step.number):
                 flush(path)
             (self.path / "result.json").unlink(missing_ok=True)
-            publish(self.steps_folder / f"{step.number:04d}.json", _text(step))
+            publish(self.steps_folder / f"{step.number:04d}.json", text_of(step))
 
     def reopen(self) -> None:
         """Put in order what a process that was killed left, before another goes on. Call it while the lock is held.
@@ -301,7 +297,7 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path), (self.steps_folder / f"{step:04d}.{CALLS}").open("a", encoding="utf-8") as file:
-            file.write(_text(call, indent=None))
+            file.write(text_of(call, indent=None))
 
     def append_output(self, step: int, text: str) -> None:
         """Keep a piece of a script's output, as it comes.
@@ -320,13 +316,13 @@ class RunDirectory:
     def calls(self, step: int) -> list[ModelCall]:
         """What models were asked for a step. A torn last line, of a process that was killed, is left out."""
         path = self.steps_folder / f"{step:04d}.{CALLS}"
-        return _calls(path) if path.exists() else []
+        return read_calls(path) if path.exists() else []
 
     def usage(self) -> dict[Role, Usage]:
         """What models have used so far, by role, for steps that were never published too."""
         usage: dict[Role, Usage] = {}
         for path in sorted(self.steps_folder.glob(f"*.{CALLS}")):
-            for call in _calls(path):
+            for call in read_calls(path):
                 usage[call.role] = Usage.total((usage.get(call.role, Usage()), call.usage))
         return usage
 
@@ -379,26 +375,3 @@ def storage(path: Path) -> Iterator[None]:
             raise
         what = error.strerror or str(error)
         raise StorageFailed(f"cannot write to {path}: {what}; make room, then continue the run with: mlab resume {path}") from error
-
-
-def _text(record: Record, indent: int | None = 1) -> str:
-    try:
-        return record.model_dump_json(indent=indent) + "\n"
-    except PydanticSerializationError:
-        return type(record).model_validate(whole(record.model_dump())).model_dump_json(indent=indent) + "\n"
-
-
-def _read(path: Path, kind: type[R]) -> R:
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise RunNotFound(f"{path.parent} holds no run: it has no {path.name}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"{part}: " for part in first["loc"])
-        raise RunNotFound(f"{path} cannot be read: {where}{first['msg']}") from None
-
-
-def _calls(path: Path) -> list[ModelCall]:
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [ModelCall.model_validate_json(line) for line in lines[:-1]]
