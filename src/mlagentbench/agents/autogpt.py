@@ -17,7 +17,8 @@ from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.agents._replies import labels
 from mlagentbench.agents._replies.arguments import Misfit, Names, as_call, fit
 from mlagentbench.agents._replies.escapes import Unreadable
-from mlagentbench.agents._replies.loose_json import LooseObject, Value, read_object
+from mlagentbench.agents._replies.loose_json import read_object
+from mlagentbench.agents._replies.values import LooseObject, Value
 from mlagentbench.agents.base import render
 from mlagentbench.agents.response import Response
 from mlagentbench.agents.summaries import shortened

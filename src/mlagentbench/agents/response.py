@@ -30,12 +30,12 @@ from pydantic import JsonValue
 
 from mlagentbench.agents._replies import labels
 from mlagentbench.agents._replies.arguments import ActionLike, Misfit, Names, as_call, fit, squeezed
-from mlagentbench.agents._replies.calls import Call, outermost, outside
 from mlagentbench.agents._replies.elements import elements, read_children
 from mlagentbench.agents._replies.escapes import Unreadable
-from mlagentbench.agents._replies.loose_json import LooseObject, read_object
+from mlagentbench.agents._replies.loose_json import read_object
 from mlagentbench.agents._replies.refusals import Faults, form
 from mlagentbench.agents._replies.unbraced import read_unbraced
+from mlagentbench.agents._replies.values import Call, LooseObject, outermost, outside
 from mlagentbench.agents._replies.wrapped import read_arguments
 from mlagentbench.errors import ResponseFormatError
 

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 from pydantic import JsonValue
 
 from mlagentbench.agents._replies.escapes import Unreadable
-from mlagentbench.agents._replies.loose_json import UNNAMED, NumberText, Value, read_object
+from mlagentbench.agents._replies.loose_json import read_object
+from mlagentbench.agents._replies.values import UNNAMED, NumberText, Value
 
 
 class ParameterLike(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mlagentbench.agents._replies.escapes import Unreadable
-from mlagentbench.agents._replies.loose_json import LooseObject, Value
+from mlagentbench.agents._replies.values import LooseObject, Value
 
 _ELEMENT = re.compile(r"<(?:(invoke)\s+name=\"([^\"<>\n]{1,60})\"|(function)=([^<>\n]{1,60})|([A-Za-z][\w-]{0,60}))>(?=\s*+<[A-Za-z])")
 _CHILD = re.compile(r"\s*+<(?:(parameter)\s+name=\"([^\"<>\n]{1,60})\"|(parameter)=([^<>\n]{1,60})|([A-Za-z][\w-]{0,60}))>")

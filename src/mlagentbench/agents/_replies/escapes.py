@@ -3,7 +3,7 @@ r"""Backslashes in the strings of a reply: JSON's where they can only be JSON's,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 
 class Unreadable(Exception):
@@ -105,11 +105,18 @@ def in_quotes(raw: str) -> bool:
     if '"' not in raw and "'" not in raw:
         return False
     plain = APOSTROPHE.sub("", raw.replace("\\\\", "  "))
-    for line in re.split(r"(?<=\\n)|\n", plain):
-        double = single = 0
-        for part in re.split(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})", line)[:-1]:
-            double += part.count('"')
-            single += part.count("'")
-            if double % 2 or single % 2:
-                return True
-    return False
+    return any(any(_open_quotes_at(line)) for line in re.split(r"(?<=\\n)|\n", plain))
+
+
+def only_in_quotes(raw: str) -> bool:
+    r"""Whether each escape such as `\n` stands where a quote is open on its line."""
+    return all(all(_open_quotes_at(line)) for line in APOSTROPHE.sub("", raw).split("\n"))
+
+
+def _open_quotes_at(line: str) -> Iterator[bool]:
+    """For each escape of a line, whether a quote is open there."""
+    double = single = 0
+    for part in re.split(r"\\(?:[bfnrt]|u[0-9a-fA-F]{4})", line)[:-1]:
+        double += part.count('"')
+        single += part.count("'")
+        yield bool(double % 2 or single % 2)

@@ -16,39 +16,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from mlagentbench.agents._replies.escapes import (
-    APOSTROPHE,
-    DRIVE,
-    ESCAPE,
-    JSON_ESCAPES,
-    SURROGATE,
-    Ambiguous,
-    Unreadable,
-    decode,
-    in_quotes,
-)
-
-Value: TypeAlias = "str | NumberText | bool | list[Value] | dict[str, Value] | None"
+from mlagentbench.agents._replies.escapes import SURROGATE, Ambiguous, Unreadable, decode
+from mlagentbench.agents._replies.unescaped import cut_at_keys
+from mlagentbench.agents._replies.values import CONSTANTS, NUMBER, UNNAMED, LooseObject, NumberText, Value
 
 MAX_DEPTH = 16
 """No action takes nested arguments; deeper nesting is noise."""
-
-
-UNNAMED = ""
-"""The key of an argument that was given without its name."""
-
-
-class NumberText(str):
-    """A number as it was written, so that no digit is lost before its type is known."""
-
-
-class LooseObject(NamedTuple):
-    """An object, and where it ends in the text."""
-
-    pairs: Mapping[str, Value]
-    end: int
 
 
 def read_object(text: str, start: int, keys: Collection[str], limit: int) -> LooseObject:
@@ -71,7 +46,7 @@ def read_object(text: str, start: int, keys: Collection[str], limit: int) -> Loo
         except Ambiguous:
             raise
         except Unreadable as fault:
-            found = _cut_at_keys(text, start, keys, limit)
+            found = cut_at_keys(text, start, keys, limit)
             if found is None:
                 raise fault
             return found
@@ -129,8 +104,6 @@ _COMMENT = re.compile(r"(?:#|//)[^\n\"\u201c\u201d]*+(?=\n)|/\*[^*\n\"\u201c\u20
 _COLON = re.compile(r"=>?(?!=)|[:\uff1a]")
 _COMMA = re.compile(r"[,\uff0c]")
 _NAME = re.compile(r"[A-Za-z_][\w\\]*+")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.])")
-_CONSTANTS: Mapping[str, bool | None] = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _CLOSERS = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u2018": "\u2019"}
 """The quotes that open a string, and those that close it; the last three are smart quotes."""
 
@@ -250,12 +223,12 @@ class _Reader:
             return self._object(depth + 1)
         if quote == "[":
             return self._array(depth + 1)
-        if number := _NUMBER.match(self.text, self.pos):
+        if number := NUMBER.match(self.text, self.pos):
             self.pos = number.end()
             return NumberText(number.group())
-        if (name := _NAME.match(self.text, self.pos)) and name.group() in _CONSTANTS:
+        if (name := _NAME.match(self.text, self.pos)) and name.group() in CONSTANTS:
             self.pos = name.end()
-            return _CONSTANTS[name.group()]
+            return CONSTANTS[name.group()]
         raise self._fault("a value in quotes")
 
     def _string(self, quote: str) -> _Raw:
@@ -296,83 +269,3 @@ class _Reader:
             return Unreadable("it is not finished")
         near = " ".join(self.text[self.pos : self.pos + 30].split())
         return Unreadable(f'{expected} was expected before {near!r} (inside text, write a quote as \\" and a line break as \\n)')
-
-
-# The third reading
-
-_ENDS_HERE = r"(?=[ \t]*+(?:[\r\n`<]|$|\Z))"
-_DOCSTRING = re.compile(r'(?<!["\\])"""(?!")[^"]*+(?:"{1,2}(?!")[^"]*+)*+"""(?!")')
-_ANY_KEY = r"{q}\s*+,\s*+{q}[\w .-]{{1,40}}{q}\s*+:"
-
-
-def _cut_at_keys(text: str, start: int, keys: Collection[str], limit: int) -> LooseObject | None:
-    """Read a flat object by the names of its arguments alone; None where that does not leave exactly one way."""
-    head = re.compile(r"\{\s*+([\"'])").match(text, start, limit)
-    if head is None or not keys:
-        return None
-    quote = head.group(1)
-    names = "|".join(re.escape(key) for key in keys)
-    heads = re.compile(rf"(?:(?<=\{{)|(?<=,))\s*+{quote}({names}){quote}\s*+:\s*+")
-    cuts = [match for match in heads.finditer(text, start, limit) if match.start() == start + 1 or _after_value(text, match.start(), quote)]
-    given = [match.group(1) for match in cuts]
-    if not cuts or cuts[0].start() != start + 1 or len(set(given)) < len(given):
-        return None
-    last_is_text = text.startswith(quote, cuts[-1].end())
-    tail = re.compile((rf"{quote}\s*+,?\s*+" if last_is_text else "") + rf"\}}{_ENDS_HERE}", re.MULTILINE)
-    ends = list(tail.finditer(text, cuts[-1].end() + last_is_text, limit))
-    if len(ends) != 1:
-        return None
-    pairs: dict[str, Value] = {}
-    stops = [cut.start() - 1 for cut in cuts[1:]] + [ends[0].start() + last_is_text]
-    for cut, stop in zip(cuts, stops, strict=True):
-        value = _bare_value(text[cut.end() : stop].rstrip(), quote)
-        if value is None:
-            return None
-        pairs[cut.group(1)] = value
-    return LooseObject(pairs, ends[0].end())
-
-
-def _after_value(text: str, pos: int, quote: str) -> bool:
-    """Whether the comma before `pos` can end a value: it follows a quote, a digit or a constant."""
-    before = text[max(0, pos - 200) : pos - 1].rstrip()
-    return text[pos - 1] == "," and (before.endswith((quote, "true", "false", "True", "False")) or before[-1:].isdigit())
-
-
-def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
-    """The value of a span; None where its quotes or escapes could mean something else."""
-    if not span.startswith(quote):
-        constant = _CONSTANTS.get(span)
-        return NumberText(span) if _NUMBER.fullmatch(span) else constant
-    inner = span[1:-1]
-    if len(span) < 2 or not span.endswith(quote) or span.endswith("\\" + quote):
-        return None
-    if quote not in inner:
-        try:
-            return decode(inner, quote)
-        except Ambiguous:
-            return None
-    if inner.startswith(quote) and inner.endswith(quote):
-        return None  # quotes of its own, or doubled by mistake
-    counted = APOSTROPHE.sub("", inner) if quote == "'" else _DOCSTRING.sub(" ", inner)
-    joined = re.search(rf"{quote}[\s+\\]*+{quote}", counted)
-    comment = re.search(rf"{quote}[ \t]*+,?[ \t]*+(?:#|//)[^\n]*+\Z", counted)
-    if counted.count(quote) % 2 or joined or comment or _has_key(inner, quote):
-        return None
-    lines = inner.split("\\n")
-    escapes = {match.group(1) for match in ESCAPE.finditer(inner)} - {"n"}
-    if escapes & {*JSON_ESCAPES, "'", "_"} or any(len(escape) > 1 for escape in escapes):
-        return None
-    if len(lines) > 1 and ("\n" in inner or escapes or DRIVE.search(inner) or in_quotes(inner)):
-        return None
-    return "\n".join(lines)
-
-
-def _has_key(inner: str, quote: str) -> bool:
-    """Whether something like `", "key":` stands in a text outside all braces: then it may be an argument, not text."""
-    depth, before = 0, 0
-    for match in re.finditer(_ANY_KEY.format(q=quote), inner):
-        passed = inner[before : match.start()]
-        depth, before = depth + passed.count("{") - passed.count("}"), match.start()
-        if depth <= 0:
-            return True
-    return False

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from mlagentbench.agents._replies.arguments import ActionLike, squeezed, stands_for_nothing
 from mlagentbench.agents._replies.elements import read_children
 from mlagentbench.agents._replies.escapes import Unreadable, decode
-from mlagentbench.agents._replies.loose_json import STRINGS, UNNAMED, LooseObject, NumberText, Value
+from mlagentbench.agents._replies.loose_json import STRINGS
+from mlagentbench.agents._replies.values import UNNAMED, LooseObject, NumberText, Value
 
 # The rest of the label, then the way to the first line that holds something.
 _OPENING = re.compile(

@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection
 
 from mlagentbench.agents._replies.escapes import Unreadable
-from mlagentbench.agents._replies.loose_json import LooseObject, read_call, read_object
+from mlagentbench.agents._replies.loose_json import read_call, read_object
+from mlagentbench.agents._replies.values import LooseObject
 
 _ESCAPED = re.compile(r'\{\s*+\\"')
 _DOUBLED = re.compile(r"\{\s*+(?=\{\s*+[\"'])")

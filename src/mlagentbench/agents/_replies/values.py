@@ -1,13 +1,33 @@
-"""Actions that were found in a reply, and where each stands."""
+"""What is found in a reply: values, objects, and actions with their places."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
 from mlagentbench.agents._replies.labels import Mark
+
+Value: TypeAlias = "str | NumberText | bool | list[Value] | dict[str, Value] | None"
+
+UNNAMED = ""
+"""The key of an argument that was given without its name."""
+
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?(?![\w.])")
+CONSTANTS: Mapping[str, bool | None] = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
+
+
+class NumberText(str):
+    """A number as it was written, so that no digit is lost before its type is known."""
+
+
+class LooseObject(NamedTuple):
+    """An object, and where it ends in the text."""
+
+    pairs: Mapping[str, Value]
+    end: int
 
 
 class Call(NamedTuple):
