@@ -77,7 +77,7 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
     except Exception as error:
         # What a class raises when its objects are made is its author's own fault, told as such.
-        raise AgentError(f"the agent {name!r} cannot be made: {type(error).__name__}: {error}{_line_in(factory, error)}") from error
+        raise AgentError(f"the agent {name!r} cannot be made: {type(error).__name__}: {error}{line_in(factory, error)}") from error
     _check(name, agent)
     return agent
 
@@ -98,7 +98,7 @@ def _check(name: str, agent: Agent) -> None:
         pass  # it does not say what it takes
 
 
-def _line_in(source: object, error: BaseException) -> str:
+def line_in(source: object, error: BaseException) -> str:
     """Where in a file of its user's an error came from, in words; empty where it came from elsewhere."""
     file = source if isinstance(source, str) else getattr(sys.modules.get(getattr(source, "__module__", "")), "__file__", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -141,7 +141,7 @@ def _from_file(name: str) -> Callable[..., Agent]:
     except (Exception, SystemExit) as error:
         # The file is its user's own: whatever it raises is told as its fault.
         del sys.modules[spec.name]
-        raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}{_line_in(str(path), error)}") from error
+        raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}{line_in(str(path), error)}") from error
     if not callable(factory := getattr(module, attribute, None)):
         own = [each for each, value in vars(module).items() if inspect.isclass(value) and value.__module__ == spec.name]
         raise AgentError(f"{file} has no class or function {attribute!r}; its classes are: {', '.join(own) or 'none'}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
@@ -25,6 +26,8 @@ from mlagentbench.run.conduct import Person, RunPlan
 from mlagentbench.run.slots import Slots
 
 NO_MODEL = "none/none"
+LEAVING = 5.0
+"""Seconds that what still goes on has to end when all runs are over."""
 
 
 class Watch(NamedTuple):
@@ -84,7 +87,22 @@ def evaluate(
     for name in {main, *roles.values()}:
         check_model(name, plans[0].model_options if name == main else {})
     with use_patience(patience):
-        return asyncio.run(_evaluate(plans, watch, main, roles, runs, parallel or carried(plans)))
+        return asyncio.run(_left_behind(_evaluate(plans, watch, main, roles, runs, parallel or carried(plans))))
+
+
+async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluation:
+    """Evaluate, and leave agents behind that do not leave when they are told to: Python would wait for them for ever."""
+    try:
+        return await evaluating
+    finally:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        stubborn = (await asyncio.wait(tasks, timeout=LEAVING))[1] if tasks else set()
+        for task in stubborn:
+            asyncio._unregister_task(task)
+            # Never freed: Python would tell it so by one more exception, and wait for what it makes of that.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))
 
 
 async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: dict[str, str], runs: int, parallel: int) -> Evaluation:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
-from mlagentbench.environment.limits import RunLimits
+from mlagentbench.environment.limits import Budget, RunLimits
 from mlagentbench.environment.listener import Listener, Silent, Through, directly
 from mlagentbench.environment.reading import Reads
 from mlagentbench.environment.tally import Tally
@@ -103,7 +103,8 @@ class Environment:
         self._tally = Tally()
         workspace.watch = lambda use, path: self._tally.did(use, path)
         self._reads = reads or Reads(None, "")
-        self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in self._steps)
+        self.budget = Budget(limits, self._steps)
+        """What is left of the limits."""
 
     @property
     def steps(self) -> Sequence[Step]:
@@ -113,7 +114,7 @@ class Environment:
     @property
     def seconds_left(self) -> float:
         """Until the run's time limit."""
-        return self._deadline - time.monotonic()
+        return self.budget.seconds_left
 
     async def start(self) -> None:
         """Snapshot the workspace as the agent finds it. Call it once, before the first step.
@@ -148,7 +149,7 @@ class Environment:
         if self.ended:
             raise ActionError("the run has ended by its final answer, and nothing can be done after it")
         await self.settle()
-        self._check_limits()
+        await self._check_limits()
         action = Action(name=whole(action.name), arguments=whole(action.arguments))
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")
         self.listener.activity(f"{action.name} {argument}".strip()[:100])
@@ -223,7 +224,7 @@ class Environment:
             LimitReached: a limit of the run, or what the model can read, was reached.
             ModelFailed: the provider failed for good.
         """
-        self._check_limits()
+        await self._check_limits()
         reply, seconds = await self._generate("agent", ask)
         try:
             answer = parse(reply)
@@ -244,7 +245,7 @@ class Environment:
             LimitReached: a limit of the run was reached.
             ModelFailed: the provider failed for good.
         """
-        self._check_limits()
+        await self._check_limits()
         if self._tally.acting:
             options = options._replace(**self.sampling.get(role, {}))
         try:
@@ -359,7 +360,7 @@ class Environment:
             async with asyncio.timeout(max(0.0, self.seconds_left)):
                 reply = await ask(model)
         except TimeoutError:
-            raise LimitReached("limit_time", f"the run's {self.limits.time:g} seconds are used up") from None
+            raise self.budget.time_is_up() from None
         return reply, time.monotonic() - started
 
     def _keep(self, role: Role, purpose: str, prompt: str, reply: Reply, seconds: float, rejected: str | None = None) -> None:
@@ -380,14 +381,8 @@ class Environment:
         self._tally.usage = Usage.total((self._tally.usage, reply.usage))
         self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
 
-    def _check_limits(self) -> None:
-        waited = sum(step.waited_seconds for step in self._steps) + self._tally.waited
-        self.limits.check(
-            steps=sum(step.counted for step in self._steps),
-            seconds=self.limits.time - self.seconds_left,
-            waited=waited,
-            used=Usage.total(self.usage.values()),
-        )
+    async def _check_limits(self) -> None:
+        await self.budget.check(self._steps, self._tally.waited, Usage.total(self.usage.values()))
 
     def _publish(self, step: Step) -> None:
         self._snapshot(step.number)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlagentbench.errors import LimitReached
-from mlagentbench.records import Usage
+from mlagentbench.records import Step, Usage
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,58 @@ class RunLimits:
             raise LimitReached("limit_tokens", f"the run's {self.tokens} tokens are used up")
         if self.cost is not None and used.cost is not None and used.cost >= self.cost:
             raise LimitReached("limit_cost", f"the run's {self.cost:g} dollars are used up")
+
+
+class Budget:
+    """What is left of a run's limits.
+
+    Args:
+        limits: what it may use.
+        steps: what was done already, whose time counts.
+    """
+
+    def __init__(self, limits: RunLimits, steps: Sequence[Step]) -> None:
+        self._limits = limits
+        self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in steps)
+        self.reached: LimitReached | None = None
+        """The limit that the run has reached, whatever its agent makes of that."""
+        self.over = asyncio.Event()
+        """Set when one is."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the limit of time."""
+        return self._deadline - time.monotonic()
+
+    async def check(self, steps: Sequence[Step], waited: float, used: Usage) -> None:
+        """See that nothing is used up.
+
+        Args:
+            steps: what was done.
+            waited: seconds of waiting since.
+            used: tokens and cost in all.
+
+        Raises:
+            LimitReached: something is.
+        """
+        try:
+            self._limits.check(
+                steps=sum(step.counted for step in steps),
+                seconds=self._limits.time - self.seconds_left,
+                waited=sum(step.waited_seconds for step in steps) + waited,
+                used=used,
+            )
+        except LimitReached as limit:
+            self._end(limit)
+            # Others have their turn before an agent that takes no notice tries again.
+            await asyncio.sleep(0)
+            raise
+
+    def time_is_up(self) -> LimitReached:
+        """The limit of time, reached."""
+        return self._end(LimitReached("limit_time", f"the run's {self._limits.time:g} seconds are used up"))
+
+    def _end(self, limit: LimitReached) -> LimitReached:
+        self.reached = self.reached or limit
+        self.over.set()
+        return limit

@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from mlagentbench.actions import ACTIONS
-from mlagentbench.agents.base import Agent, make_agent
+from mlagentbench.agents.base import Agent, line_in, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
@@ -41,6 +41,8 @@ from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
+MOST_SAID = 500
+"""Characters of an error of an agent's own that stand in the result."""
 
 
 Person = Callable[[str], Awaitable[str]]
@@ -179,17 +181,25 @@ async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | Non
     """Let the agent act until it ends, in one way or another."""
     acting = asyncio.create_task(_start(agent, environment))
     stopping = asyncio.create_task((stop or asyncio.Event()).wait())
+    limited = asyncio.create_task(environment.budget.over.wait())
     try:
-        await asyncio.wait((acting, stopping), timeout=max(0.0, environment.seconds_left) + GRACE, return_when=asyncio.FIRST_COMPLETED)
+        time_left = max(0.0, environment.seconds_left) + GRACE
+        await asyncio.wait((acting, stopping, limited), timeout=time_left, return_when=asyncio.FIRST_COMPLETED)
+        if limited.done():
+            # By the limit's exception it leaves by itself, unless its author catches whatever there is.
+            await asyncio.wait((acting, stopping), timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
         if acting.done():
-            return await acting
+            return Ending("agent_error", "the agent gave itself up, by asyncio's CancelledError") if acting.cancelled() else await acting
         acting.cancel()
         await asyncio.wait((acting,), timeout=GRACE)
         if stopping.done():
             return Ending("cancelled", "the run was stopped")
+        if limit := environment.budget.reached:
+            return Ending(limit.ended, str(limit))
         return Ending("limit_time", "the agent did nothing until the time limit")
     finally:
         stopping.cancel()
+        limited.cancel()
         if not acting.done():
             acting.cancel()
             await asyncio.wait((acting,), timeout=GRACE)
@@ -213,14 +223,19 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
         return Ending("infrastructure", str(failure))
     except UsageError:
         raise
-    except Exception as error:
-        if environment.ended:
-            return Ending("final_answer")  # it went on after its answer, which stands
+    except (Exception, SystemExit, GeneratorExit) as error:
         # An agent is somebody's own code: whatever it raises is the run's outcome, not a crash of the others beside it.
-        return Ending("agent_error", f"{type(error).__name__}: {error}")
-    if not environment.ended:
-        return Ending("agent_error", "the agent returned without a final answer")
-    return Ending("final_answer")
+        words = " ".join(str(error).split())[:MOST_SAID]
+        return _without_limit(environment) or Ending("agent_error", f"{type(error).__name__}: {words}{line_in(type(agent), error)}")
+    return _without_limit(environment) or Ending("agent_error", "the agent returned without a final answer")
+
+
+def _without_limit(environment: Environment) -> Ending | None:
+    """How a run ended whose agent says nothing of it: by the final answer, which stands whatever it did after that, or by a limit."""
+    if environment.ended:
+        return Ending("final_answer")
+    limit = environment.budget.reached
+    return Ending(limit.ended, str(limit)) if limit else None
 
 
 async def _settled(environment: Environment, ending: Ending) -> Ending:
