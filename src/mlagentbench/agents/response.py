@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -111,6 +111,7 @@ _NAME_LINE = re.compile(r"(?:[ \t]*+```\w*+[ \t\r]*+\n|[^\w\n{]*+\n)*+([^\n]*+)"
 _ARGUMENTS = re.compile(r"[^\w\n(]*+(?:\n[^\w(]*+)?\((?=\s*+[A-Za-z_]\w*+\s*+=(?!=))")
 _OPENS = re.compile(rf"{_BRACE.pattern}|\(")
 _MAX_OPENINGS = 1000
+"""A text with more objects or elements, and without labels, is none that a model means as an action."""
 _MAX_NAME = 60
 _MAX_BROKEN = 20
 _MAX_GAP = 200
@@ -164,7 +165,8 @@ class _Reading:
         unlabelled = outermost([*self._quoted(), *self._elements(), *self._unlabelled()])
         attempted, self.attempted = self.attempted, False
         inline = labels.inline_marks(self.text, self._marks)
-        labelled = list(self._labelled(outside(unlabelled, inline)))
+        tried = {mark.end for mark in self._marks if mark.kind == "action"}
+        labelled = list(self._labelled(outside(unlabelled, inline), tried))
         if self.attempted and not labelled:
             return None
         self.attempted = self.attempted or attempted
@@ -175,8 +177,11 @@ class _Reading:
 
     # Where an action may stand
 
-    def _labelled(self, marks: Sequence[labels.Mark]) -> Iterator[Call]:
-        """The complete actions behind labels, up to a hallucinated observation or an object without an end."""
+    def _labelled(self, marks: Sequence[labels.Mark], tried: Collection[int] = ()) -> Iterator[Call]:
+        """The complete actions behind labels, up to a hallucinated observation or an object without an end.
+
+        A label that ends where one was tried in vain is passed over.
+        """
         stops = [len(self.text)]
         for mark in reversed(marks):
             stops.append(mark.start if mark.kind in ("action", "observation") else stops[-1])
@@ -186,7 +191,7 @@ class _Reading:
                 continue
             if mark.kind == "observation" and self.attempted:
                 return
-            if mark.kind == "action" and stop > mark.end + 2:  # no object is shorter
+            if mark.kind == "action" and stop > mark.end + 2 and mark.end not in tried:  # no object is shorter
                 call, passed = self._read(mark, stop)
                 if call:
                     yield call
@@ -310,8 +315,9 @@ class _Reading:
 
     def _elements(self) -> Iterator[Call]:
         """The complete actions among elements that hold their arguments as elements."""
+        found_all = list(itertools.islice(elements(self.text), _MAX_OPENINGS + 1))
         passed = 0
-        for element in elements(self.text):
+        for element in found_all if len(found_all) <= _MAX_OPENINGS else []:
             name = self._names.exactly(element.phrase) if element.start >= passed else None
             if name is None:
                 continue

@@ -95,7 +95,8 @@ def line_marks(text: str, entries: Sequence[str]) -> list[Mark]:
 
 def inline_marks(text: str, lines: Iterable[Mark]) -> list[Mark]:
     """The labels `Action:` anywhere, and the observations among `lines`."""
-    actions = (Mark("action", found.start(), found.end()) for found in _INLINE_ACTION.finditer(text))
+    words = _INLINE_ACTION.finditer(text)
+    actions = (Mark("action", word.start(), colon.end() if (colon := _COLON.match(text, word.end())) else word.end()) for word in words)
     return sorted([*actions, *(mark for mark in lines if mark.kind == "observation")], key=lambda mark: mark.start)
 
 

@@ -93,7 +93,8 @@ def _is_bare_code(counted: str, inner: str) -> bool:
     Then no other reading is left: a line break there would break the code.
     """
     escapes = {match.group(1) for match in ESCAPE.finditer(inner)}
-    return bool(escapes) and escapes <= {"n", "t", "r"} and '"' in counted and not DRIVE.search(inner) and only_in_quotes(inner.replace('"""', ""))
+    ours = bool(escapes) and escapes <= {"n", "t", "r"} and '"' in counted
+    return ours and not DRIVE.search(inner) and only_in_quotes(inner.replace('"""', ""))
 
 
 def _has_key(inner: str, quote: str) -> bool:
