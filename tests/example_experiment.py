@@ -47,12 +47,12 @@ class ExampleTask(NamedTuple):
 
 
 CONTESTANTS = (
-    Contestant("research", "anthropic/claude-3-opus", 0.55, 5200, 38, 0.0310),
-    Contestant("research", "openai/gpt-4-turbo", 0.42, 4100, 31, 0.0170),
-    Contestant("react", "openai/gpt-4-turbo", 0.36, 2900, 22, 0.0110),
-    Contestant("research", "vllm/mixtral-8x7b", 0.08, 4600, 19, None),
-    Contestant("autogpt", "openai/gpt-4-turbo", 0.2, 7800, 44, 0.0290),
-    Contestant("act", "google/gemini-1.0-pro", 0.24, 1900, 12, 0.0),
+    Contestant("research", "alpha/large-3", 0.55, 5200, 38, 0.0310),
+    Contestant("research", "beta/turbo-4", 0.42, 4100, 31, 0.0170),
+    Contestant("react", "beta/turbo-4", 0.36, 2900, 22, 0.0110),
+    Contestant("research", "vllm/open-8x7b", 0.08, 4600, 19, None),
+    Contestant("autogpt", "beta/turbo-4", 0.2, 7800, 44, 0.0290),
+    Contestant("act", "gamma/pro-1", 0.24, 1900, 12, 0.0),
 )
 TASKS = (
     ExampleTask("cifar10", "canonical", "accuracy", "", "maximize", 0.525, 0.32, 0.9),

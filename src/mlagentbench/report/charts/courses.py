@@ -15,6 +15,7 @@ from mlagentbench.report.charts.values import Range, step_axis, value_axis, valu
 from mlagentbench.report.experiment import Course
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import threshold_value
+from mlagentbench.tasks.success import THRESHOLD
 
 WIDTH, HEIGHT = 320, 170
 """Of the plot alone, in pixels."""
@@ -57,7 +58,7 @@ def scores_of_task(
         courses: the runs.
         palette: the colours.
         columns: what is compared, in order, where a colour shall be the same in several charts.
-        title: written above.
+        title: written above, and then the baseline and the threshold are named too: for a chart that stands alone.
         legend: whether the columns are named.
 
     Returns:
@@ -78,6 +79,8 @@ def scores_of_task(
     layers: list[alt.Chart] = []
     if baselines and threshold is not None:
         layers += _references(info, baselines, threshold, span, y, palette)
+        if title:
+            layers += _margin(info, baselines.middle, threshold, y, palette)
     layers += _lines(drawn, looks(columns or (course.column for course in courses), palette), x, y, legend)
     return alt.LayerChart(
         layer=layers,
@@ -86,7 +89,9 @@ def scores_of_task(
         background=palette.background,
         padding={"left": 6, "right": 12, "top": 6, "bottom": 4},
         config=config(palette),
-        title=alt.TitleParams(name(title), offset=22) if title else alt.Undefined,
+        title=alt.TitleParams(name(title), subtitle=f"{plural(len(drawn), 'run')} with a valid score", offset=24)
+        if title
+        else alt.Undefined,
     )
 
 
@@ -138,6 +143,18 @@ def _references(info: RunInfo, baselines: _Baselines, threshold: float, span: Ra
         row = {"value": baselines.low, "edge": baselines.high}
         layers.append(alt.Chart(data([row])).mark_rect(color=palette.baseline, opacity=0.16).encode(y=y, y2=alt.Y2("edge")))
     return layers
+
+
+def _margin(info: RunInfo, baseline: float, threshold: float, y: alt.Y, palette: Palette) -> list[alt.Chart]:
+    """Names of the two lines in the right margin, each on its own side, since the lines may be close."""
+    away = -1 if info.direction == "maximize" else 1
+    names = (("baseline", baseline, -6 * away, palette.muted), (f"{THRESHOLD:.0%} better", threshold, 6 * away, palette.zone))
+    return [
+        alt.Chart(data([{"value": value, "text": text}]))
+        .mark_text(align="left", baseline="middle", dx=8, dy=dy, color=color, fontSize=11)
+        .encode(x=alt.value(WIDTH), y=y, text="text:N")
+        for text, value, dy, color in names
+    ]
 
 
 def _lines(courses: Sequence[Course], by_column: Mapping[str, Look], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
