@@ -118,6 +118,22 @@ def test_a_step_that_is_none_ends_the_trace(tmp_path: Path) -> None:
     assert "env_log/trace.json: step 1 is no step, and was left out with those after it" in run.problems
 
 
+def test_values_that_mean_nothing_are_not_believed(tmp_path: Path) -> None:
+    log = example(tmp_path / "log", research_log=True)
+    log.arguments |= {"max_retries": float("inf"), "max_time": -1, "max_steps": "many", "llm_name": None, "agent_max_steps": True}
+    log.steps[0] |= {"observation": ["a", {"list": 1}], "timestamp": 1e308}
+    log.steps[2] |= {"timestamp": "noon"}
+    log.history[0]["observation"] = '["a", {"list": 1}]'
+    log.turn("List Files", {"dir_path": "."}, "train.py")
+    run = imported(log.end())
+
+    assert run.steps[0].observation == '["a", {"list": 1}]'
+    assert (run.steps[0].seconds, run.steps[2].seconds) == (0.0, 0.0)
+    assert run.info.limits == {"steps": 50, "time": 18000.0}
+    assert run.info.models["agent"] == "gpt-4", "as the logs of its calls have it"
+    assert run.usage.calls == 11
+
+
 def test_torn_logs_of_calls_keep_what_they_have(tmp_path: Path) -> None:
     log = example(tmp_path / "log")
     log.end()

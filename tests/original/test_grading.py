@@ -6,8 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from inspect_ai.log import read_eval_log
 
 from mlagentbench.data.prepare import Prepared, prepared
+from mlagentbench.engine.export import log_path
 from mlagentbench.original.write import import_logs
 from mlagentbench.results.load import Run, load
 from mlagentbench.run.regrade import regrade
@@ -45,6 +47,8 @@ def test_a_submission_is_graded_with_the_data_that_is_here(tmp_path: Path, data:
     assert perfect.seconds == 31.0
     assert perfect.result.final_answer == "It is better."
     assert "imported" in perfect.result.outcome.flags
+    (sample,) = read_eval_log(str(log_path(perfect))).samples or []
+    assert (sample.scores or {})["mlagentbench"].as_dict()["score"] == 0.0
 
 
 def test_a_submission_that_the_grader_refuses_is_not_held_against_the_run(tmp_path: Path, data: Prepared) -> None:

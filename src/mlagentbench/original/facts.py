@@ -39,6 +39,8 @@ _ERRORS: Sequence[tuple[str, Ended]] = (
      r"|No space left|MemoryError|OutOfMemory|google\.api_core", "infrastructure"),
 )  # fmt: skip
 """What the last line of `error.txt` says, and how such a run ended: the first that matches."""
+LARGEST = 1e9
+"""Beyond it no limit and no time is one: a year has 3e7 seconds."""
 
 
 class Facts(NamedTuple):
@@ -61,7 +63,7 @@ class Facts(NamedTuple):
     def limit(self, name: str, default: float) -> float:
         """A limit of the command line."""
         value = self.arguments.get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else default
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LARGEST else default
 
 
 def read_facts(logs: Logs, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> Facts:
@@ -152,7 +154,7 @@ def _seconds(logs: Logs, reader: Reader) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if math.isfinite(seconds) and seconds >= 0:
+    if 0 <= seconds < LARGEST:
         return seconds
     reader.say(path, "holds no time")
     return None

@@ -17,6 +17,8 @@ APPEND, RETRIEVE = "Append Summary to Research Log", "Retrieval from Research Lo
 FINAL = "Final Answer"
 SHUT_DOWN = "The environment has shut down because"
 _REFUSED = ("EnvError:", "LLMError:", "Invalid action:", "The action input for ", "ActionInputParsingError:", SHUT_DOWN)
+LATEST = 1e11
+"""A time in seconds from the epoch that no run has seen."""
 _DID: Mapping[str, tuple[tuple[str, str], ...]] = {
     "List Files": (("list", "dir_path"),),
     "Read File": (("read", "file_name"),),
@@ -111,7 +113,7 @@ def _step(value: object) -> TraceStep | None:
     if not isinstance(value, dict) or not isinstance(action, dict) or not isinstance(action.get("name"), str):
         return None
     time = value.get("timestamp")
-    timestamp = float(time) if isinstance(time, int | float) and not isinstance(time, bool) and math.isfinite(time) else None
+    timestamp = float(time) if isinstance(time, int | float) and not isinstance(time, bool) and 0 < time < LATEST else None
     name = action["name"]
     return TraceStep(name, arguments_of(name, action.get("args")), text_of(value.get("observation", "")), timestamp)
 
