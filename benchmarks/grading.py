@@ -1,6 +1,6 @@
 """What grading costs: a table's score beside row-by-row grading, and `mlab grade --every-step` over 50 runs of 50 steps.
 
-    python benchmarks/grading.py            two minutes, about 2 GB of disk below --dir
+    python benchmarks/grading.py            some four minutes, about 1 GB of disk below --dir
     python benchmarks/grading.py --quick    under a minute
 
 The first table times graders alone, in turns on the same files: ours, whole (the files opened, the answers read, every id and number
