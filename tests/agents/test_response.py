@@ -259,6 +259,16 @@ def test_an_optional_argument_may_be_null_or_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    "written", ["", "\nAction Input: {}", "\nAction Input: None", "\nAction Input: N/A\nObservation: done", "\nAction Input:\n"]
+)
+def test_an_action_without_required_arguments_needs_no_input(written: str) -> None:
+    actions = {"Wait": PaperAction({"seconds": PaperParameter(float, required=False)}), "List Files": ACTIONS["List Files"]}
+    assert parse_response(f"Thought: go\nAction: Wait{written}", (), actions)[1:] == ("Wait", {})
+    with pytest.raises(ResponseFormatError):
+        parse_response(f"Thought: go\nAction: List Files{written}", (), actions)
+
+
+@pytest.mark.parametrize(
     "row", [json.loads(line) for line in (DATA / "real_replies.jsonl").read_text().splitlines()], ids=lambda row: row["name"]
 )
 def test_real_replies(row: dict[str, object]) -> None:

@@ -171,7 +171,7 @@ class _Reading:
             return None
         self.attempted = self.attempted or attempted
         calls = [call for call in outermost([*unlabelled, *labelled]) if call.start <= self._broken_at]
-        invented = (mark.start for mark in inline if mark.kind == "observation" and calls and mark.start >= calls[0].end)
+        invented = (mark.start for mark in self._marks if mark.kind == "observation" and calls and mark.start >= calls[0].end)
         end = next(invented, len(self.text))
         return self._only(call for call in calls if call.start < end)
 

@@ -93,11 +93,18 @@ def line_marks(text: str, entries: Sequence[str]) -> list[Mark]:
     return marks
 
 
-def inline_marks(text: str, lines: Iterable[Mark]) -> list[Mark]:
-    """The labels `Action:` anywhere, and the observations among `lines`."""
-    words = _INLINE_ACTION.finditer(text)
-    actions = (Mark("action", word.start(), colon.end() if (colon := _COLON.match(text, word.end())) else word.end()) for word in words)
+def inline_marks(text: str, lines: Sequence[Mark]) -> list[Mark]:
+    """The labels `Action:` anywhere, and the observations among `lines`; none where `lines` hold every `Action:`."""
+    known = {mark.end for mark in lines if mark.kind == "action"}
+    if all(_end_of_word(text, word) in known for word in _INLINE_ACTION.finditer(text)):
+        return []
+    actions = (Mark("action", word.start(), _end_of_word(text, word)) for word in _INLINE_ACTION.finditer(text))
     return sorted([*actions, *(mark for mark in lines if mark.kind == "observation")], key=lambda mark: mark.start)
+
+
+def _end_of_word(text: str, word: re.Match[str]) -> int:
+    colon = _COLON.match(text, word.end())
+    return colon.end() if colon else word.end()
 
 
 def input_label(text: str, start: int, stop: int) -> re.Match[str] | None:
