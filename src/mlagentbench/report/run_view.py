@@ -195,6 +195,8 @@ def _facts(run: Run) -> tuple[Figure, ...]:
     facts.append(Figure("Hardware", _pairs(info.hardware)))
     if info.parent:
         facts.append(Figure("Continued from", info.parent))
+    if info.imported:
+        facts.append(Figure("Imported from", info.imported.folder))
     if info.experience:
         facts.append(Figure("Experience", f"{text.plural(info.experience.files, 'file')} of {info.experience.folder}"))
     return tuple(facts)

@@ -60,7 +60,7 @@ FLAGS: Mapping[Flag, FlagWords] = {
     ),
     "unsandboxed": FlagWords(
         "no sandbox",
-        "The agent's scripts ran without isolation: they could read and change anything on this machine, the answers included.",
+        "The agent's scripts ran without isolation: they could read and change anything on their machine, the answers included.",
     ),
     "within_noise": FlagWords("within the noise", "The gain is no larger than the spread of the starter's own scores: it may be chance."),
     "scripted_model": FlagWords(
