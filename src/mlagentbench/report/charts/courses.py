@@ -10,7 +10,7 @@ from typing import NamedTuple
 import altair as alt
 
 from mlagentbench.records import RunInfo
-from mlagentbench.report.charts.style import LIGHT, Look, Palette, config, data, looks, name, short
+from mlagentbench.report.charts.style import LIGHT, Look, Palette, across, config, data, looks, name, short
 from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.experiment import Course
 from mlagentbench.report.text import plural, quantity, visible
@@ -152,7 +152,7 @@ def _margin(info: RunInfo, baseline: float, threshold: float, y: alt.Y, palette:
     return [
         alt.Chart(data([{"value": value, "text": text}]))
         .mark_text(align="left", baseline="middle", dx=8, dy=dy, color=color, fontSize=11)
-        .encode(x=alt.value(WIDTH), y=y, text="text:N")
+        .encode(x=across(WIDTH), y=y, text="text:N")
         for text, value, dy, color in names
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from mlagentbench.records import Baseline, RunInfo, StepScore
-from mlagentbench.report.charts.style import LIGHT, Palette, config, data
+from mlagentbench.report.charts.style import LIGHT, Palette, across, config, data, down
 from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import change, threshold_value
@@ -118,8 +118,8 @@ def _course(scores: Sequence[StepScore], x: alt.X, y: alt.Y, palette: Palette, l
     layers = [line, points, ring]
     if invalid:
         cross = alt.Chart(data(invalid)).mark_point(shape=CROSS, color=palette.bad, size=46, strokeWidth=1.75, opacity=1)
-        layers.append(cross.encode(x=x, y=alt.value(HEIGHT - 9), **href))
-        layers.append(_margin_label("no valid score", palette.bad, alt.value(HEIGHT - 9)))
+        layers.append(cross.encode(x=x, y=down(HEIGHT - 9), **href))
+        layers.append(_margin_label("no valid score", palette.bad, down(HEIGHT - 9)))
     return layers
 
 
@@ -140,5 +140,5 @@ def _margin_label(text: str, color: str, y: Any, dy: int = 0, value: float = 0.0
     mark = alt.Chart(data([{"value": value, "text": text}])).mark_text(
         align="left", baseline="middle", dx=12, dy=dy, color=color, fontSize=12
     )
-    label: alt.Chart = mark.encode(x=alt.value(WIDTH), y=y, text=alt.Text("text:N"))
+    label: alt.Chart = mark.encode(x=across(WIDTH), y=y, text=alt.Text("text:N"))
     return label

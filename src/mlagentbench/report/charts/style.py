@@ -167,17 +167,32 @@ def unchecked() -> Iterator[None]:
         yield
 
 
+def across(pixels: int) -> alt.XValue:
+    """A place so many pixels from the left: as `alt.value`, which takes a hundred times as long."""
+    return alt.XValue(pixels)  # type: ignore[no-untyped-call]
+
+
+def down(pixels: int) -> alt.YValue:
+    """A place so many pixels from the top."""
+    return alt.YValue(pixels)  # type: ignore[no-untyped-call]
+
+
 def to_svg(chart: Chart) -> str:
     """A chart as SVG, drawn in this process: no browser, no network. Addresses that begin with `#` stay within the page."""
-    svg = str(vl_convert.vegalite_to_svg(chart.to_dict(validate=False)))
+    svg = str(vl_convert.vegalite_to_svg(_spec(chart)))
     return svg.replace(f'<a xlink:href="{_LOADER_BASE}#', '<a tabindex="-1" href="#')
 
 
 def to_png(chart: Chart) -> bytes:
     """A chart as PNG, in twice the size of its SVG."""
-    return bytes(vl_convert.vegalite_to_png(chart.to_dict(validate=False), scale=SCALE))
+    return bytes(vl_convert.vegalite_to_png(_spec(chart), scale=SCALE))
 
 
 def quoted(text: str) -> str:
     """A text as a literal of Vega's expressions."""
     return json.dumps(text)
+
+
+def _spec(chart: Chart) -> str:
+    # As a text, since handing over a dict takes the converter half as long again.
+    return json.dumps(chart.to_dict(validate=False))
