@@ -258,3 +258,15 @@ def test_logs_of_windows_are_read(tmp_path: Path) -> None:
         "env_log/tool_logs/step_0_tool_log.log: is no UTF-8, and was read as Windows-1252",
         "env_log/traces/step_final_files: is missing; the last step's files stand for it",
     )
+
+
+def test_a_file_that_ends_in_the_middle_of_a_letter_keeps_its_other_letters(tmp_path: Path) -> None:
+    log = OriginalLog(tmp_path / "log")
+    log.turn("Understand File", {"file_name": "a", "things_to_look_for": "b"}, "Gesehen: größer.", tool="Größer: äöü, 90 µs")
+    log.end(files={"a": ""})
+    path = log.env / "tool_logs" / "step_0_tool_log.log"
+    path.write_bytes(path.read_bytes().partition("µ".encode())[0] + "µ".encode()[:1])
+    run = imported(log.root)
+
+    assert run.calls(1)[-1].reply == "Größer: äöü, 90 \N{REPLACEMENT CHARACTER}"
+    assert "env_log/tool_logs/step_0_tool_log.log: has bytes that are no UTF-8, which were replaced" in run.problems

@@ -103,10 +103,14 @@ class Reader:
             data = file.read()
         try:
             text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            # Windows writes what its user's country writes; bytes that mean nothing there either are replaced.
-            text = data.decode("cp1252", errors="replace")
-            self.say(path, "is no UTF-8, and was read as Windows-1252")
+        except UnicodeDecodeError as error:
+            if error.start >= len(data) - 3 or not data[: error.start].isascii():
+                text = data.decode("utf-8", errors="replace")
+                self.say(path, "has bytes that are no UTF-8, which were replaced")
+            else:
+                # Windows writes what its user's country writes; bytes that mean nothing there either are replaced.
+                text = data.decode("cp1252", errors="replace")
+                self.say(path, "is no UTF-8, and was read as Windows-1252")
         return text.replace("\r\n", "\n")
 
     def json(self, path: Path, *, wanted: bool = False) -> object | None:

@@ -192,7 +192,7 @@ def _facts(run: Run) -> tuple[Figure, ...]:
     facts += [Figure(f"Model ({role})", model) for role, model in info.models.items()]
     facts.append(Figure("Limits", _pairs(info.limits)))
     facts.append(Figure("Versions", _pairs(info.versions)))
-    facts.append(Figure("Hardware", _pairs(info.hardware)))
+    facts.append(Figure("Hardware", _pairs(info.hardware) or "not known"))
     if info.parent:
         facts.append(Figure("Continued from", info.parent))
     if info.imported:
