@@ -112,6 +112,7 @@ TABLES: Cases = {
     "UTF-16": (_bytes(GOOD.decode().encode("utf-16")), "write it as UTF-8"),
     "Latin-1": (_bytes(GOOD + b"\xe9,1\n"), "is no UTF-8; write it as UTF-8"),
     "nothing": (_bytes(b""), "is empty"),
+    "a byte order mark and nothing else": (_bytes(b"\xef\xbb\xbf"), "is empty"),
     "blanks": (_bytes(b" \n" * 1000), "is empty"),
     "zero bytes at the end": (_bytes(GOOD + b"\0" * 9000), "write it as UTF-8"),
     "a million quotes": (_bytes(b"id,value\n0," + b'"' * 1_000_001 + b"\n"), "do not come in pairs"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import polars as pl
 import pytest
@@ -57,6 +59,10 @@ def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
         (b'id,v\n1,2"\n2,4\n', "a quotation mark stands inside a field"),
         (b"id,v\n1,\xff\n2,4\n", "byte 7 is no UTF-8"),
         (b"id,v" + b"," * 30, "a first line of 34 bytes; write one line for each of 2 rows, of the columns id,v"),
+        (b"\xef\xbb\xbf", "s.csv is empty"),
+        (b"\xef\xbb\xbf \r\n", "s.csv is empty"),
+        (b"\xef\xbb\xbf\n\n,", "s.csv"),
+        (b"\n\n1,2,3", "s.csv"),
         (b"id,v\n" + b"\n" * 2000, "has 2,001 lines; write one line for each of 2 rows"),
         (b"id,v\n" + b"1" * 2**21, "has 2.0 MB, more than 1.0 MB"),
     ],
@@ -76,3 +82,32 @@ def test_texts_have_room_and_tables_without_ids_the_same_bounds() -> None:
         align_rows(b"v\n1\n2\n3\n", "s.csv", count=2, columns={"v": Number()})
     with pytest.raises(InvalidSubmission, match=r"64\.0 MB"):
         align_rows(b"v\n" + b"1" * MAX_BYTES, "s.csv", count=1, columns={"v": Text()})
+
+
+PIECES = (b'"', b'""', b",", b"\n", b"\r\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"nan", b"1e400", b" ", b"\\", b'"\n"', b"\xc3", b"#")
+
+
+def test_whatever_becomes_of_a_table_it_is_read_or_refused_on_a_line() -> None:
+    good = b"id,a,b\n" + b"".join(b"%d,%d.5,%s\n" % (number, number, b"xy"[number % 2 :][:1]) for number in range(50))
+    rng, refused = random.Random(0), 0
+    for _ in range(1500):
+        data = bytearray(good)
+        for _ in range(rng.choice((1, 1, 3, 40))):
+            place = rng.randrange(len(data) + 1)
+            match rng.randrange(4):
+                case 0:
+                    data[place:place] = rng.choice(PIECES) * rng.choice((1, 1, 3, 1000))
+                case 1:
+                    del data[place : place + rng.randrange(20)]
+                case 2:
+                    data[place : place + 1] = bytes([rng.randrange(256)])
+                case _:
+                    del data[:place:2]
+        try:
+            found = align(bytes(data), "s.csv", ids=range(50), id_column="id", columns={"a": Number(0, 100), "b": OneOf(("x", "y"))})
+        except InvalidSubmission as reason:
+            refused += 1
+            assert str(reason).startswith("s.csv")
+        else:
+            assert np.isfinite(found["a"]).all() and len(found["a"]) == len(found["b"]) == 50
+    assert 1000 < refused < 1500

@@ -11,6 +11,7 @@ Rows may stand in any order, since they are found by their ids; where a table ha
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
@@ -158,7 +159,7 @@ def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: 
         most = min(most, 2**20 + rows * len(columns) * MAX_FIELD)
     if len(data) > most:
         raise InvalidSubmission(f"{name} has {len(data) / 2**20:,.1f} MB, more than {most / 2**20:,.1f} MB; {wanted}")
-    if not data.strip():
+    if not data.removeprefix(codecs.BOM_UTF8).strip():
         raise InvalidSubmission(f"{name} is empty")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:
         raise InvalidSubmission(f"{name} is no text in UTF-8; write it as UTF-8 (pandas does so by itself)")
@@ -191,7 +192,7 @@ def _explained(data: bytes, separator: str, error: pl.exceptions.PolarsError) ->
         return " ".join(str(error).split("\n")[0].split())[:200]
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
-        width = len(next(lines))
+        width = len(next(lines, ()))
         for row in lines:
             if len(row) > width:
                 many = f"line {lines.line_num:,} has {len(row):,} fields, more than the {width:,} of the first"
