@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import os
 import subprocess
@@ -140,12 +141,20 @@ def test_a_run_whose_time_is_up_leaves_nothing_computing(models: Path, tmp_path:
         ("openai/gpt-4o", {"config": 1}, "no option 'config'"),
         ("nobody/x", {}, "'nobody/x' cannot be used"),
         ("scripted/nowhere.yaml", {}, "nowhere.yaml"),
+        ("openai/gpt-4o", {}, "No OPENAI_API_KEY"),
+        ("vllm/no/model", {}, "it needs vllm; pip install vllm"),
     ],
 )
-def test_a_model_that_cannot_be_had_is_one_line_before_anything_runs(name: str, options: Mapping[str, JsonValue], fault: str) -> None:
+def test_a_model_that_cannot_be_had_is_one_line_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, name: str, options: Mapping[str, JsonValue], fault: str
+) -> None:
+    for variable in ("OPENAI_API_KEY", "AZUREAI_OPENAI_API_KEY", "VLLM_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    if name.startswith("vllm") and importlib.util.find_spec("vllm"):
+        pytest.skip("vllm is installed")
     with pytest.raises(Exception, match=fault) as failure:
         check_model(name, options)
-    assert "\n" not in str(failure.value)
+    assert "\n" not in str(failure.value) and "[bold]" not in str(failure.value)
 
 
 @pytest.mark.parametrize(("name", "options"), [("hf//no/such/folder", {}), ("hf/local", {"model_path": "./nowhere"})])

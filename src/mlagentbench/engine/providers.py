@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -26,11 +28,15 @@ IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
 """Providers that compute here, as long as it takes; there is no request that could be given up."""
 LOADING = ("hf", "nnterp", "transformer_lens")
 """Those of them that read all of a model's weights when it is made: that is done once."""
-PACKAGES = {"hf": ("torch", "transformers", "accelerate")}
-"""What they need, where Inspect finds out only after it has begun to read."""
+PACKAGES = {"hf": ("torch", "transformers", "accelerate"), "vllm": ("vllm",), "sglang": ("sglang",), "bedrock": ("aioboto3",)}
+"""What providers need where Inspect finds out only when a model is asked, or after it has begun to read one."""
+RUNNING = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL"}
+"""Those of them that need nothing where a server runs already, and what names it."""
 NOT_OPTIONS = ("model", "role", "default", "required", "config", "memoize")
 """What Inspect's function takes beside a model's own options."""
 
+_MARKUP = re.compile(r"\[/?(?:bold|blue|red|green|yellow|dim|italic)\]")
+"""What Inspect's messages hold for a terminal."""
 LEAVING = 30.0
 """Seconds that a model in this process has to stop computing."""
 
@@ -54,9 +60,10 @@ def check_model(name: str, options: Mapping[str, JsonValue] = {}) -> None:
         if option in NOT_OPTIONS:
             raise ModelUnavailable(f"a model has no option {option!r}")
     provider = provider_of(name)
-    missing = [package for package in PACKAGES.get(provider, ()) if importlib.util.find_spec(package) is None]
+    runs = provider in RUNNING and ("base_url" in options or RUNNING[provider] in os.environ)
+    missing = [package for package in PACKAGES.get(provider, ()) if not runs and importlib.util.find_spec(package) is None]
     if missing:
-        raise ModelUnavailable(f"the model {name!r} cannot be used: install {' and '.join(missing)}")
+        raise ModelUnavailable(f"the model {name!r} cannot be used: it needs {' and '.join(missing)}; pip install {' '.join(missing)}")
     if provider not in LOADING:
         make_model(name, options)
         return
@@ -84,8 +91,8 @@ def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | 
         raise
     except Exception as error:
         # Inspect and the providers' clients each have errors of their own for this.
-        message = " ".join(str(getattr(error, "message", None) or error).split())
-        raise ModelUnavailable(f"the model {name!r} cannot be used: {message[:400]}") from None
+        message = " ".join(_MARKUP.sub("", str(getattr(error, "message", None) or error)).split())
+        raise ModelUnavailable(f"the model {name!r} cannot be used: {message.removeprefix('ERROR: ')[:400]}") from None
     window = window_of(model.api)
     if window is not None:
         # Else Inspect makes it once more, to look it up by its other names.
