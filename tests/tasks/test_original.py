@@ -168,6 +168,12 @@ def test_preparing_puts_new_data_before_agents_and_keeps_the_answers(tmp_path: P
     assert (data.private / "task" / "scripts" / "answer.csv").exists()
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before, "the user's folder is left as it was"
 
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission" / "submission.csv").write_text("id,y\n0,1\n1,2\n2,3\n")
+    graded = asyncio.run(grade(load_task(folder), tmp_path / "submission", private=data.private))
+    # Against 1, 2 and 6, which only the copy holds.
+    assert graded.score is not None and graded.score.value == 1.0
+
 
 @pytest.mark.parametrize(
     ("script", "complaint"),

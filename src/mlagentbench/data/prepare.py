@@ -186,7 +186,7 @@ def _function(task: Task, variant: Variant) -> Callable[..., object]:
     module = task.module("prepare")
     function = getattr(module, variant, None)
     if not callable(function):
-        raise TaskError(f"{task.folder / 'prepare.py'} has no function {variant!r}; choose the other variant with --variant")
+        raise TaskError(f"{task.preparer} has no function {variant!r}; choose the other variant with --variant")
     return function  # type: ignore[no-any-return]
 
 
