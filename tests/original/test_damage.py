@@ -209,10 +209,10 @@ def test_a_run_that_was_killed_in_an_action_keeps_the_question_that_led_to_it(tm
 
 
 def test_hostile_logs_are_read_as_data(tmp_path: Path) -> None:
-    log = example(tmp_path / "log")
-    log.workspace("step_final_files", {"train.py": "open('/tmp/mlab-was-run', 'w')", "submission.csv": "id\n"})
+    log, ran = example(tmp_path / "log"), tmp_path / "was-run"
+    log.workspace("step_final_files", {"train.py": f"open({str(ran)!r}, 'w')", "submission.csv": "id\n"})
     final = log.env / "traces" / "step_final_files"
-    (final / "model.pkl").write_bytes(pickle.dumps(_Bomb()))
+    (final / "model.pkl").write_bytes(pickle.dumps(_Bomb(ran)))
     (final / "link").symlink_to("/etc/passwd")
     (log.agent / "step_1_summary_log.log").symlink_to("/etc/passwd")
     (log.env / "error.txt").symlink_to("/etc/passwd")
@@ -221,10 +221,10 @@ def test_hostile_logs_are_read_as_data(tmp_path: Path) -> None:
     log.steps[1]["action"]["args"]["edit_instruction"] = ["not", {"a": float("nan")}]
     log.end()
     (log.env / "overall_time.txt").write_text("nan")
-    (log.root / "log").write_text("Namespace(task=__import__('os').system('touch /tmp/mlab-was-run'))\n")
+    (log.root / "log").write_text(f"Namespace(task=__import__('os').system('touch {ran}'))\n")
     run = imported(log.root)
 
-    assert not Path("/tmp/mlab-was-run").exists()
+    assert not ran.exists()
     entries = run.files(3) or {}
     assert entries["link"].kind == "link"
     assert "root:" not in run.directory.path.joinpath("result.json").read_text()
@@ -238,8 +238,13 @@ def test_hostile_logs_are_read_as_data(tmp_path: Path) -> None:
 
 
 class _Bomb:
+    """What leaves a file when it is unpickled."""
+
+    def __init__(self, ran: Path) -> None:
+        self._ran = ran
+
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return (os.system, ("touch /tmp/mlab-was-run",))
+        return (os.system, (f"touch {self._ran}",))
 
 
 def test_logs_of_windows_are_read(tmp_path: Path) -> None:
