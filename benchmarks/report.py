@@ -1,0 +1,59 @@
+"""What the report's page weighs, and how long it takes to write and to open: 200 runs of 50 steps, as an experiment has them.
+
+Opening is measured in a headless Chromium, where there is one, until the page has drawn. Times are of one machine; what a page may take is
+in the tests: 5 MB, and 3 s to open.
+
+    python benchmarks/report.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mlagentbench.report.charts.figures import write_figures
+from mlagentbench.report.page import write_report
+from mlagentbench.results.load import load
+from tests.example_experiment import CONTESTANTS, TASKS, write_experiment
+from tests.report.browser import browser, executable
+
+OBSERVATION = 3000
+"""Characters that a step is told."""
+
+
+def opened(page: Path, folder: Path) -> list[float]:
+    """Seconds to open a page, three times."""
+    with browser(folder) as tab:
+        return [tab.open(page) for _ in range(3)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="40 runs of 20 steps")
+    quick = parser.parse_args().quick
+    with tempfile.TemporaryDirectory() as name:
+        logs = Path(name) / "logs"
+        length = 20 if quick else 50
+        shape = {"tasks": TASKS[:2] if quick else TASKS[:5], "contestants": CONTESTANTS[:5], "runs": 4 if quick else 8}
+        runs = write_experiment(logs, **shape, steps=length, shortest=length, observation=OBSERVATION)
+        began, cpu = time.perf_counter(), time.process_time()
+        page = write_report(logs, Path(name) / "report.html")
+        print(
+            f"{runs} runs of {length} steps: page written in {time.perf_counter() - began:.1f} s ({time.process_time() - cpu:.1f} s of CPU)"
+        )
+        print(f"  it weighs {page.stat().st_size / 1e6:.2f} MB")
+        began = time.perf_counter()
+        written = write_figures(load(logs), Path(name) / "figures")
+        print(f"  {len(written)} files of figures in {time.perf_counter() - began:.1f} s")
+        if executable() is not None:
+            times = ", ".join(f"{seconds:.2f}" for seconds in opened(page, Path(name) / "profile"))
+            print(f"  opened in {times} s")
+
+
+if __name__ == "__main__":
+    main()
