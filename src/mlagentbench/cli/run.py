@@ -69,7 +69,15 @@ GROUPS = {
 @click.command(cls=GroupedCommand, groups=GROUPS)
 @click.argument("task_ids", metavar="TASK...", nargs=-1)
 @click.option("--agent", default="research", show_default=True, help="Who does the task.")
-@click.option("-A", "--agent-option", "agent_pairs", multiple=True, type=KeyValue(), metavar="KEY=VALUE", help="An option of the agent.")
+@click.option(
+    "-A",
+    "--agent-option",
+    "agent_pairs",
+    multiple=True,
+    type=KeyValue(),
+    metavar="KEY=VALUE",
+    help="An option of the agent, such as temperature=0.",
+)
 @agent_shortcuts
 @click.option(
     "--experience",
