@@ -16,13 +16,13 @@ import pytest
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.tasks.success import is_success
 from mlagentbench.sandbox.isolation import Choice, probe
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.llama_inference import prepare, proof
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, TOLERANCE, Generator
 from mlagentbench.tasks.llama_inference.grade import joined
 from mlagentbench.tasks.proofs import Files
+from mlagentbench.tasks.success import is_success
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini
 

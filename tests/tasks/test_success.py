@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.records import Baseline
 from mlagentbench.tasks.spec import Metric
+from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 
 ACCURACY = Metric(name="accuracy", direction="maximize")
 SECONDS = Metric(name="seconds", direction="minimize", unit="s")

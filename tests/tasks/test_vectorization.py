@@ -13,9 +13,9 @@ import pytest
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.tasks.success import is_success
 from mlagentbench.sandbox.isolation import Choice, probe
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
+from mlagentbench.tasks.success import is_success
 from mlagentbench.tasks.vectorization import proof
 from mlagentbench.tasks.vectorization.grade import odd_cases
 from mlagentbench.tasks.vectorization.layer import Case, draw, reference

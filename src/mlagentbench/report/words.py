@@ -81,8 +81,8 @@ FLAGS: Mapping[Flag, FlagWords] = {
     ),
     "imported": FlagWords(
         "imported",
-        "Another program carried this run out, and its logs were read in: its prompts, its actions and its machine were not those of the runs"
-        " made here. How its time was shared between models and scripts is not known.",
+        "Another program carried this run out, and its logs were read in: its prompts, its actions and its machine were not those of the"
+        " runs made here. How its time was shared between models and scripts is not known.",
     ),
 }
 

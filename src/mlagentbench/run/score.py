@@ -181,7 +181,7 @@ def _result(
     success = bool(score and baseline and is_success(task.spec.metric, score.value, baseline.value))
     verdict, reason = _verdict(last, success)
     if directory.info.imported and score is None:
-        # Its logs may lack files, and its task's data may have been split and its submissions written otherwise: that says nothing of the run.
+        # Its logs may lack files, and its task's data and submissions may have had another form: that says nothing of the run.
         verdict = "ungraded"
     return Result(
         run=directory.name,

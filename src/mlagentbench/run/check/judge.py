@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded
-from mlagentbench.tasks.success import THRESHOLD, is_success
 from mlagentbench.records import Score
 from mlagentbench.run.baseline import StarterRun
 from mlagentbench.run.check.findings import Finding, Numbers, failed, ok, skipped, some
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import Metric
+from mlagentbench.tasks.success import THRESHOLD, is_success
 
 LEAST_JUNK = 6
 """Fewer ways to go wrong than this are not all there are."""
