@@ -52,6 +52,18 @@ def test_few_runs_are_told_one_by_one(tmp_path: Path) -> None:
     assert not (tmp_path / "logs" / "report.html").exists()
 
 
+def test_figures_are_files_that_are_told_of(tmp_path: Path) -> None:
+    write_run(tmp_path / "logs", "one")
+    told = mlab("report", tmp_path / "logs", "--no-page", "--figures", tmp_path / "figures").stdout
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["score-one.png", "score-one.svg"]
+    assert f"figures {tmp_path / 'figures'}" in told
+
+    write_run(tmp_path / "none", "one", steps=[], verdict="no_submission")
+    assert (
+        "no figures: no chart would say anything" in mlab("report", tmp_path / "none", "--no-page", "--figures", tmp_path / "empty").stdout
+    )
+
+
 def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tmp_path: Path) -> None:
     write(logs, "early", 0.6, published="2024-05-01", task="cifar10", model="scripted/one")
     folder = tmp_path / "tables"
