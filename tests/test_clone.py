@@ -20,7 +20,7 @@ ASKED = {
     "requirements.lock": [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]],
     "requirements-dev.lock": PROJECT["dependency-groups"]["dev"],
     **{f"requirements-{extra}.lock": asked for extra, asked in PROJECT["project"]["optional-dependencies"].items()},
-    # An extra of extras is opened as `make lock` does it, without torch, whose right build depends on the machine.
+    # An extra of extras is opened as `make lock` does it, without torch, whose right build depends on the machine, and what needs it.
     "requirements-tasks.lock": subprocess.run(
         [sys.executable, "tools/extra.py", "tasks"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\n")[:-1],

@@ -63,8 +63,8 @@ for extra in "$@"; do
     [ -f "$lock" ] || stop "No extra is called '$extra'; there are: $(echo requirements-*.lock | sed 's/requirements-//g; s/\.lock//g')"
     install_lock "$lock"
     # In no lock, since its right build depends on the machine; one that is there already stays.
-    if [ "$extra" = tasks ] && ! .venv/bin/python -c 'import torch' 2>/dev/null; then
-        echo "Installing ${TORCH:=torch==2.13.0} ..."
-        pip "$TORCH"
+    if [ "$extra" = tasks ] && ! .venv/bin/python -c 'import importlib.metadata as m; m.version("torch"), m.version("accelerate")' 2>/dev/null; then
+        echo "Installing ${TORCH:=torch==2.13.0} and what needs it ..."
+        pip "$TORCH" accelerate==1.15.0
     fi
 done

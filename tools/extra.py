@@ -1,4 +1,4 @@
-"""Prints what an extra of pyproject.toml needs, the extras that it names opened, without torch."""
+"""Prints what an extra of pyproject.toml needs, the extras that it names opened, without torch and what needs it."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ def needs(extra: str) -> Iterator[str]:
         if inner := re.fullmatch(r"mlagentbench\[(.*)\]", requirement):
             for name in inner[1].split(","):
                 yield from needs(name)
-        elif not requirement.startswith("torch"):
+        elif not requirement.startswith(("torch", "accelerate")):
             yield requirement
 
 
