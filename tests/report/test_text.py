@@ -91,7 +91,8 @@ def test_percent(share: float, shown: str) -> None:
 
 def test_counts_money_and_sizes() -> None:
     assert text.tokens(12345) == "12,345"
-    assert [text.cost(None), text.cost(0.0123), text.cost(12.3), text.cost(0)] == ["unknown", "$0.012", "$12.30", "$0.00"]
+    assert [text.cost(dollars, 100) for dollars in (None, 0.0123, 12.3, 0)] == ["unknown", "$0.012", "$12.30", "$0.00"]
+    assert text.cost(None, 0) == text.NONE, "nobody was asked"
     assert [text.size(12), text.size(12_345), text.size(4_000_000)] == ["12 B", "12.3 kB", "4.0 MB"]
     assert [text.plural(1, "reply"), text.plural(2, "reply"), text.plural(3, "success"), text.plural(1000, "step")] == [
         *("1 reply", "2 replies", "3 successes", "1,000 steps")

@@ -117,14 +117,20 @@ def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
     if info.metric != UNGRADED:
         rows.append(("success", "yes" if result.success else "no"))
     rows += [
-        ("ended", outcome_words(result)),
+        ("ended", _ended(info, result)),
         ("steps", str(result.steps)),
         ("time", f"{duration(result.seconds)}  (model {duration(result.model_seconds)}, scripts {duration(result.script_seconds)})"),
-        ("tokens", f"{tokens(usage.tokens)} in {plural(usage.calls, 'call')}, cost {cost(usage.cost)}"),
+        ("tokens", f"{tokens(usage.tokens)} in {plural(usage.calls, 'call')}, cost {cost(usage.cost, usage.tokens)}"),
         ("isolation", info.isolation),
     ]
     rows += [("note", f"{FLAGS[flag].title}: {FLAGS[flag].meaning}") for flag in result.outcome.flags]
     return rows
+
+
+def _ended(info: RunInfo, result: Result) -> str:
+    """How the run ended, and why where the title above does not say so."""
+    reason = result.outcome.reason
+    return f"{outcome_words(result)}: {reason}" if reason and reason not in headline(info, result) else outcome_words(result)
 
 
 def _result(directory: RunDirectory) -> Result:

@@ -115,7 +115,7 @@ def run_view(run: Run, slug: str, room: Room) -> RunView:
         time=text.duration(run.seconds),
         token_count=usage.tokens,
         tokens=text.tokens(usage.tokens),
-        cost=text.cost(usage.cost),
+        cost=text.cost(usage.cost, usage.tokens),
         cost_value=usage.cost,
         final_answer=text.cut(result.final_answer, room.words) if result and result.final_answer else None,
         description=text.cut(info.description, room.words),
@@ -157,7 +157,9 @@ def _figures(run: Run) -> tuple[Figure, ...]:
     figures.append(Figure("Time", text.duration(run.seconds), ""))
     roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
     figures.append(Figure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
-    figures.append(Figure("Cost", text.cost(run.usage.cost), "" if run.usage.cost is not None else "no price is known for this model"))
+    if run.usage.tokens:
+        note = "" if run.usage.cost is not None else "no price is known for this model"
+        figures.append(Figure("Cost", text.cost(run.usage.cost, run.usage.tokens), note))
     figures.append(Figure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)
 

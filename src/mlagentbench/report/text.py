@@ -11,6 +11,8 @@ import re
 from typing import NamedTuple
 
 MINUS = "\N{MINUS SIGN}"
+NONE = "\N{EN DASH}"
+"""What stands where there is nothing to tell."""
 SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -90,8 +92,10 @@ def size(count: int) -> str:
     return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
-def cost(dollars: float | None) -> str:
-    """US dollars: `$0.0123`, `$12.30`; `unknown` for None."""
+def cost(dollars: float | None, tokens: float) -> str:
+    """US dollars: `$0.0123`, `$12.30`; `unknown` for None, and a dash where there was not a token that could have cost anything."""
+    if not tokens:
+        return NONE
     if dollars is None:
         return "unknown"
     return f"${dollars:,.2f}" if dollars >= 0.0995 or dollars == 0 else f"${dollars:.2g}"

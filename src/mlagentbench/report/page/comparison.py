@@ -228,9 +228,10 @@ def _improvement(standing: Standing) -> Amount:
 def _cost(standing: Standing) -> Amount:
     """Unknown is unknown, never nothing; a mean over some of the runs says so."""
     unknown = standing.runs - standing.priced
-    if standing.cost is None:
-        return Amount("unknown")
-    found = _mean(standing.cost, text.cost)
+    asked = standing.tokens.value if standing.tokens else 0
+    if standing.cost is None or not asked:
+        return Amount(text.cost(None, asked))
+    found = _mean(standing.cost, lambda dollars: text.cost(dollars, asked))
     notes = [found.note, f"unknown for {text.plural(unknown, 'run')}" if unknown else ""]
     return found._replace(note="; ".join(note for note in notes if note))
 

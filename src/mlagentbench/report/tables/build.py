@@ -15,7 +15,7 @@ from typing import Any
 
 from mlagentbench.report import text
 from mlagentbench.report.experiment import Experiment, Standing, Told
-from mlagentbench.report.tables.model import AVERAGE, NONE, Kind, Row, Shown, Table, Value, named
+from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Shown, Table, Value, named
 from mlagentbench.report.words import ENDED, VERDICTS
 from mlagentbench.results.cells import Cell, trial
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, Group, by_cutoff, comparisons
@@ -119,7 +119,7 @@ def cost(experiment: Experiment) -> Table:
         return {**_column(experiment, standing.column), "runs": standing.runs, **found, "priced": standing.priced}
 
     def mean(name: str, told: Callable[[float], str]) -> Callable[[Row], str]:
-        return lambda row: NONE if row[name] is None else told(_number(row[name]))
+        return lambda row: text.NONE if row[name] is None else told(_number(row[name]))
 
     amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in ("tokens", "seconds", "steps", "cost") for bound in BOUNDS}
     return Table(
@@ -196,7 +196,7 @@ def compared(experiment: Experiment) -> Table:
             Shown("difference", lambda row: _estimate(row, "difference", signed=True)),
             Shown("p", lambda row: _p(row["p"])),
             Shown("tasks", lambda row: str(row["tasks"])),
-            Shown("runs needed", lambda row: NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
+            Shown("runs needed", lambda row: text.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
         ],
         notes=[
             "Paired by task. p is of an exact sign-flip test over tasks, adjusted for the number of pairs (Holm).",
@@ -311,9 +311,7 @@ def _comparison(found: Comparison) -> Row:
 
 
 def _price(row: Row) -> str:
-    if not row["tokens"]:
-        return NONE  # nobody was asked
-    return text.cost(None if row["cost"] is None else _number(row["cost"]))
+    return text.cost(None if row["cost"] is None else _number(row["cost"]), _number(row["tokens"]) if row["tokens"] else 0)
 
 
 def _priced(experiment: Experiment) -> list[str]:
@@ -324,7 +322,7 @@ def _priced(experiment: Experiment) -> list[str]:
 def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
     """A number in percent with its interval, and what it rests on: `62.5 [31, 86] n=8`."""
     if row[name] is None:
-        return NONE
+        return text.NONE
     value, low, high = (_number(row[key]) for key in (name, "low", "high"))
     # The interval of a mean of equal numbers, or of one, says nothing.
     digits = 0 if high - low >= 0.05 else 1
@@ -341,7 +339,7 @@ def _percent(share: float, digits: int) -> str:
 
 def _p(value: Value) -> str:
     if value is None:
-        return NONE
+        return text.NONE
     return "< 0.001" if _number(value) < 0.001 else f"{_number(value):.3f}"
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from mlagentbench.errors import UsageError
 from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.build import notices
-from mlagentbench.report.tables.model import NONE, Grid, Kind, Table, grid
-from mlagentbench.report.text import MINUS, visible
+from mlagentbench.report.tables.model import Grid, Kind, Table, grid
+from mlagentbench.report.text import MINUS, NONE, visible
 
 if TYPE_CHECKING:
     import polars as pl

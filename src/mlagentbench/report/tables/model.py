@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from mlagentbench.report.text import NONE
 from mlagentbench.report.words import NO_MODEL
 
 Kind = Literal["text", "count", "number"]
@@ -17,9 +18,6 @@ Kind = Literal["text", "count", "number"]
 
 Value = str | int | float | None
 Row = Mapping[str, Value]
-NONE = "\N{EN DASH}"
-"""What people see where there is no value."""
-
 
 AVERAGE = "average over tasks"
 """The name of the line below all tasks."""
