@@ -86,7 +86,19 @@ class Place:
 
     def arguments(self, *arguments: str) -> list[str]:
         task_path = ("--task-path", str(self.folder / "tasks"))
-        return ["run", *task_path, "--model", f"scripted/{self.model}", "--sandbox", "none", "--log-dir", str(self.logs), *arguments]
+        return [
+            "run",
+            *task_path,
+            "--model",
+            f"scripted/{self.model}",
+            "--sandbox",
+            "none",
+            "--baseline",
+            "none",
+            "--log-dir",
+            str(self.logs),
+            *arguments,
+        ]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return mlab(*self.arguments(*arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections import Counter
@@ -40,7 +41,7 @@ from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
 from mlagentbench.report.page import write_report
 from mlagentbench.report.text import plural
-from mlagentbench.run.conduct import Person, RunPlan
+from mlagentbench.run.conduct import Person, RunPlan, compared_with, measures_first
 from mlagentbench.run.experience import look
 from mlagentbench.run.session import session_of
 from mlagentbench.sandbox import isolation
@@ -341,6 +342,11 @@ def carry_out(
         require_extras(plan.task, plan.python)
     for plan in plans:
         prepare(plan.task, plan.variant, console=Console(stderr=True))
+    for plan in plans:
+        if measures_first(plan):
+            # Now, and not beside the first runs: nothing disturbs it, an interrupt ends it, and a starter that fails is told at once.
+            console.print(f"{plan.task.id}: measuring its starter first (--baseline none leaves that out)")
+            asyncio.run(compared_with(plan))
     over: dict[tuple[int, int], RunDirectory] = {}
     # A person has one terminal: it shows no progress beside the talk, and is asked for one run after another.
     person = any(getattr(make_agent(plan.agent, plan.agent_options), "interactive", False) for plan in plans)

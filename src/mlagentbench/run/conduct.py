@@ -98,6 +98,11 @@ class RunPlan:
         """Where and how scripts run."""
         return Place(self.sandbox, self.python, self.gpus, self.script_limits)
 
+    @property
+    def starter_place(self) -> Place:
+        """The same for the starter, with its task's own limits: what a user allows an agent changes nothing about it."""
+        return self.place._replace(limits=None)
+
 
 async def compared_with(plan: RunPlan) -> Baseline | None:
     """What a run's score is compared with; None for nothing, and where the grader measures the starter beside the submission.
@@ -109,20 +114,25 @@ async def compared_with(plan: RunPlan) -> Baseline | None:
     Raises:
         TaskError: the starter left no score.
     """
+    if _is_measured(plan):
+        return (await measure(plan.task, plan.variant, place=plan.starter_place)).baseline
     spec = plan.task.spec
-    if plan.baseline == "none" or spec.metric.name == UNGRADED:
+    if plan.baseline == "none" or spec.metric.name == UNGRADED or (plan.baseline == "auto" and spec.submission.mode == "code"):
         return None
-    if plan.baseline == "paper":
-        return paper_baseline(spec)
-    if spec.submission.mode == "code":
-        return None
-    # Of the task's own limits: what a user allows an agent changes nothing about the starter.
-    place = plan.place._replace(limits=None)
-    papers = paper_baseline(spec) if plan.variant == "full" else None
-    if papers is None:
-        return (await measure(plan.task, plan.variant, place=place)).baseline
-    found = await asyncio.to_thread(kept, plan.task, plan.variant, place)
-    return found.baseline if found else papers
+    found = await asyncio.to_thread(kept, plan.task, plan.variant, plan.starter_place) if plan.baseline == "auto" else None
+    return found.baseline if found else paper_baseline(spec)
+
+
+def measures_first(plan: RunPlan) -> bool:
+    """Whether `compared_with` will run the starter, which takes as long as it takes, since nothing is known of it yet."""
+    return _is_measured(plan) and kept(plan.task, plan.variant, plan.starter_place) is None
+
+
+def _is_measured(plan: RunPlan) -> bool:
+    spec = plan.task.spec
+    if plan.baseline != "auto" or spec.metric.name == UNGRADED or spec.submission.mode == "code":
+        return False
+    return plan.variant == "mini" or paper_baseline(spec) is None
 
 
 async def conduct(
