@@ -118,6 +118,15 @@ def test_a_good_submission_is_a_success(plan: RunPlan) -> None:
     assert result.steps == 3
 
 
+def test_replies_that_lead_to_no_step_take_their_time_too(plan: RunPlan) -> None:
+    result = carry_out(plan, [submit("11"), *["I do not know what to do."] * 5])
+    (directory,) = find_runs(plan.log_directory)
+    wasted = sum(call.seconds for call in directory.calls(2))
+    assert result.outcome.ended == "format_failure" and wasted > 0
+    assert result.seconds == pytest.approx(directory.steps()[0].seconds + wasted)
+    assert result.model_seconds == pytest.approx(directory.steps()[0].model_seconds + wasted)
+
+
 def test_ten_percent_exactly_is_no_success(plan: RunPlan) -> None:
     assert carry_out(plan, [submit("11"), END]).outcome.verdict == "no_improvement"
 

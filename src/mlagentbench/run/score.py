@@ -183,6 +183,9 @@ def _result(
     if directory.info.imported and score is None:
         # Its logs may lack files, and its task's data and submissions may have had another form: that says nothing of the run.
         verdict = "ungraded"
+    # Replies that led to no step took their time too. What another program took is told by its own log.
+    last_words = () if directory.info.imported else directory.calls(len(steps) + 1)
+    talked = sum(call.seconds for call in last_words)
     return Result(
         run=directory.name,
         outcome=Outcome(
@@ -197,8 +200,8 @@ def _result(
         improvement=improvement,
         success=success,
         steps=sum(step.counted for step in steps),
-        seconds=sum(step.seconds for step in steps),
-        model_seconds=sum(step.model_seconds for step in steps),
+        seconds=sum(step.seconds for step in steps) + talked,
+        model_seconds=sum(step.model_seconds for step in steps) + talked,
         waited_seconds=sum(step.waited_seconds for step in steps),
         script_seconds=sum(step.script_seconds for step in steps),
         grading_seconds=grading_seconds,
