@@ -49,11 +49,12 @@ def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path, name: st
 def test_the_starter_is_as_fast_as_itself(task: Task, tmp_path: Path) -> None:
     found = graded(task, tmp_path, proof.NAIVE["starter"])
     assert found.score is not None and found.score.baseline is not None, found.reason
-    assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.1)
+    assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.15)
     assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
     assert found.score.baseline.source == "side_by_side"
-    assert len(found.score.baseline.values) == found.score.details["trials"] == 5
-    assert found.seconds < 10
+    trials = found.score.details["trials"]
+    assert isinstance(trials, int) and len(found.score.baseline.values) == trials >= 5, "more than five on a machine that is not steady"
+    assert found.seconds < 30
 
 
 def test_seconds_that_are_put_off_are_counted(task: Task, tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ from mlagentbench.engine.providers import check_model
 from mlagentbench.environment import Listener, RunLimits, Silent
 from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
-from mlagentbench.report.page import write_report
 from mlagentbench.report.text import plural
 from mlagentbench.run.conduct import Person, RunPlan, compared_with, measures_first
 from mlagentbench.run.experience import look
@@ -380,6 +379,8 @@ def print_results(console: Console, directories: Sequence[RunDirectory], evaluat
     """A panel for one run, a table for several, and where the logs and the report are."""
     if not directories:
         return
+    from mlagentbench.report.page import write_report  # a second that runs need not wait for
+
     logs = directories[0].path.parent
     report = write_report(logs, logs / REPORT)
     places = [*(("Inspect log", log) for log in evaluation.logs), ("report", report)]
