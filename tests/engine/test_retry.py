@@ -144,7 +144,7 @@ def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) 
 def test_a_run_of_inspect_that_was_killed_goes_on(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
-    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/vectorization", "--model", model, "-T", "variant=mini"]
+    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini"]
     environment = {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
     kill_in_its_script(command, logs, cwd=tmp_path, env=environment)
     inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path, logs=logs)
@@ -158,7 +158,7 @@ def test_a_sample_that_inspect_tries_again_at_once_goes_on(tmp_path: Path) -> No
     """`--retry-on-error`: the second attempt has the replies that are left, which are none, and neither repeats a step."""
     logs = tmp_path / "logs"
     model = script(tmp_path / "s.yaml", LIST, LIST)
-    task = ("mlagentbench/vectorization", "--model", model, "-T", "variant=mini", "--retry-on-error", "2", "--no-fail-on-error")
+    task = ("mlagentbench/ladder-2", "--model", model, "-T", "variant=mini", "--retry-on-error", "2", "--no-fail-on-error")
     inspect("eval", *task, folder=tmp_path, logs=logs)
     (run,) = find_runs(logs)
     assert actions(run) == ["List Files", "List Files"]
@@ -206,7 +206,7 @@ def test_inspects_own_command_takes_them_too(tmp_path: Path) -> None:
     known.mkdir()
     (known / "notes.md").write_text("A low rate works.")
     model = script(tmp_path / "s.yaml", reply("Read File", '{"file_name": "experience/notes.md"}'), END)
-    task = ("mlagentbench/vectorization", "--model", model, "-T", "variant=mini", "-T", "experience=known")
+    task = ("mlagentbench/ladder-2", "--model", model, "-T", "variant=mini", "-T", "experience=known")
     inspect("eval", *task, "-T", 'agent_options={"entries": "thought"}', folder=tmp_path, logs=logs)
     (run,) = find_runs(logs)
     assert run.steps()[0].observation == "A low rate works."

@@ -202,7 +202,7 @@ def test_a_killed_evaluation_is_retried_and_goes_on_within_a_reply(tmp_path: Pat
     script(looks)
     inspect(
         "eval",
-        "mlagentbench/vectorization",
+        "mlagentbench/ladder-2",
         "--model",
         "scripted/script.yaml",
         "-T",

@@ -45,7 +45,7 @@ def test_what_an_approval_rejects_is_not_done_and_the_agent_is_told(tmp_path: Pa
     ]
     (tmp_path / "script.yaml").write_text(yaml.safe_dump([{"reply": text} for text in replies]))
     (tmp_path / "approval.yaml").write_text(APPROVAL)
-    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/vectorization", "--model", "scripted/script.yaml"]
+    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/ladder-2", "--model", "scripted/script.yaml"]
     environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
     finished = subprocess.run(
         [*command, "-T", "variant=mini", "--approval", "approval.yaml"],
