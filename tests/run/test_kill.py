@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,10 +63,17 @@ def nobody_is_left() -> Iterator[None]:
     assert_nobody()
 
 
+def _is_anothers(pid: int) -> bool:
+    """Whether a process was there before, or is one of a session that was, such as a browser that other tests keep open."""
+    with suppress(ProcessLookupError):
+        return pid in OTHERS or os.getsid(pid) in OTHERS
+    return True
+
+
 def assert_nobody() -> None:
     """Nothing that a killed process started lives on."""
     deadline = time.monotonic() + 10
-    while left := [pid for pid in descendants(os.getpid()) if pid not in OTHERS and not is_zombie(pid)]:
+    while left := [pid for pid in descendants(os.getpid()) if not _is_anothers(pid) and not is_zombie(pid)]:
         if time.monotonic() > deadline:
             named = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left}
             raise AssertionError(f"still alive: {named}")

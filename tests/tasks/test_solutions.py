@@ -21,7 +21,7 @@ from tests.support import reply
 
 pytestmark = pytest.mark.slow
 
-TASKS = ("vectorization", "house-price", "spaceship-titanic", "diabetes", "digits-lowlabel", "ladder-3")
+TASKS = ("house-price", "spaceship-titanic", "diabetes", "digits-lowlabel", "ladder-3", "photo-denoise")
 SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
 
 
