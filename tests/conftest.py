@@ -17,7 +17,7 @@ from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import lay
 from tests.mirror import Mirror, serve
-from tests.support import MakeEnvironment, run_info
+from tests.support import MakeEnvironment, lean_path, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
 
@@ -58,6 +58,12 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         )
 
     return make
+
+
+@pytest.fixture
+def lean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that a test starts are spared the providers' packages."""
+    monkeypatch.setenv("PYTHONPATH", lean_path())
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mlagentbench.environment import Environment
@@ -11,6 +13,11 @@ from mlagentbench.records import RunInfo
 
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
+
+
+def lean_path() -> str:
+    """The PYTHONPATH of a command that needs no provider's package; see lean/sitecustomize.py."""
+    return os.pathsep.join(filter(None, [str(Path(__file__).parent / "lean"), os.environ.get("PYTHONPATH")]))
 
 
 def run_info(run: str) -> RunInfo:

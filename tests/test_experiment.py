@@ -16,7 +16,7 @@ from mlagentbench.tasks.catalogue import find_task
 from mlagentbench.tasks.proofs import Files
 from tests.cli.test_cli import mlab
 from tests.report.browser import browser, executable
-from tests.support import reply
+from tests.support import lean_path, reply
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ AGENTS = {"careful": "research", "hasty": "react"}
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The runs, as a user makes them: a command for each task and agent, one log directory."""
     folder = tmp_path_factory.mktemp("experiment")
-    environment = {"MLAB_CACHE": str(folder / "cache")}
+    environment = {"MLAB_CACHE": str(folder / "cache"), "PYTHONPATH": lean_path()}
     more = ("--variant", "mini", "--runs", str(RUNS), "--json", "--log-dir", folder / "runs")
     for task, scripts in SCRIPTS.items():
         for name, replies in scripts.items():

@@ -123,7 +123,7 @@ def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ..
 
 @pytest.mark.parametrize("model", ["openai/gpt-4o", "anthropic/claude-sonnet-4-0"])
 def test_a_model_that_lacks_its_key_or_package_is_one_line(model: str, tmp_path: Path) -> None:
-    finished = mlab("run", "vectorization", "--model", model, "--log-dir", tmp_path)
+    finished = mlab("run", "vectorization", "--model", model, "--log-dir", tmp_path, environment={"PYTHONPATH": ""})
     assert finished.returncode == 2
     line = complaint(finished)
     assert "_API_KEY" in line or "pip install" in line

@@ -17,14 +17,14 @@ import yaml
 
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from tests.run.lives import make_task, write_file
-from tests.support import reply
+from tests.support import lean_path, reply
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lean")]
 
 LIST = reply("List Files", '{"dir_path": "."}')
 END = reply("Final Answer", '{"final_answer": "done"}')
 SLEEP = reply("Execute Script", '{"script_name": "sleeper.py"}')
-ENVIRONMENT = {**os.environ, "INSPECT_DISPLAY": "none", "COLUMNS": "200"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": lean_path(), "INSPECT_DISPLAY": "none", "COLUMNS": "200"}
 
 
 def script(path: Path, *replies: str) -> str:

@@ -21,7 +21,7 @@ from mlagentbench.store.run_directory import OBJECTS, RunDirectory, find_runs
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 from tests.run.lives import EXECUTE, REPLIES, before_each_change, content_of, main, make_script, make_task, write_file
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lean")]
 
 REPOSITORY = Path(__file__).parents[2]
 KILLS = 30
