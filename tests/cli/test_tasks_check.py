@@ -97,5 +97,5 @@ def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tasks: Path, tmp_path: 
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
-    assert "Traceback" not in output
+    assert "Traceback" not in output, output
     assert [path.name for path in tmp_path.glob("mlab-*")] == []

@@ -103,13 +103,11 @@ async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, .
         proofs = await _proofs(task, work, data, folder)
         evidence = await _evidence(task, work, data, proofs, starting)
     except _WorkerError as error:
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
         findings.append(failed("proof", f"proof.py failed: {error}"))
         return tuple(findings), Numbers()
-    except BaseException:
+    finally:
         starting.cancel()
-        raise
+        await asyncio.gather(starting, return_exceptions=True)
     judged, numbers = judge(task, evidence)
     return (*findings, *judged, *proofs.leaks), numbers
 
