@@ -14,7 +14,7 @@ from mlagentbench.run.baseline import StarterRun
 from mlagentbench.run.check.findings import Finding, Numbers, failed, ok, skipped, some
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import Metric
-from mlagentbench.tasks.success import THRESHOLD, is_success
+from mlagentbench.tasks.success import THRESHOLD, clears_noise, is_success
 
 LEAST_JUNK = 6
 """Fewer ways to go wrong than this are not all there are."""
@@ -155,8 +155,13 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
         for name, graded in evidence.naive.items()
         if graded.score and numbers.gold is not None and not _beats(metric, numbers.gold, graded.score.value)
     ]
-    # Where the starter is measured beside it, and so in the same minute, nothing that is no better may look so.
-    won = [repr(name) for name, graded in evidence.naive.items() if _success(metric, graded.score, None)]
+    # Where the starter is measured beside it, in the same minute, nothing that is no better may look so, but for that minute's noise.
+    won = [
+        repr(name)
+        for name, graded in evidence.naive.items()
+        if graded.score and graded.score.baseline and _success(metric, graded.score, None)
+        if clears_noise(metric, graded.score.value, graded.score.baseline) is not False
+    ]
     if refused:
         yield failed("naive", f"not graded: {some(refused)}; a poor submission is one all the same")
     elif predictor is not None and predictor not in evidence.naive:
