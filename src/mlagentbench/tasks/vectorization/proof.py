@@ -69,7 +69,7 @@ GOLD: Mapping[str, Files] = {
 
 NAIVE: Mapping[str, Files] = {
     "starter": {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")},
-    "late answer": layer(WINDOWS + "import time\ntime.sleep(0.25)"),
+    "late answer": layer(WINDOWS + "import time\ntime.sleep(1.5)"),
     "lazy answer": layer(
         WINDOWS + "\nout = Late(out)",
         top="""
@@ -80,7 +80,7 @@ class Late:
         self.out = out
 
     def __array__(self, dtype=None, copy=None):
-        time.sleep(0.25)
+        time.sleep(1.5)
         return self.out
 """,
     ),
