@@ -10,10 +10,8 @@ import asyncio
 import contextlib
 import math
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
@@ -28,6 +26,7 @@ from mlagentbench.grading.worker import Answer, Request
 from mlagentbench.records import Record, Score
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
+from mlagentbench.store.temporary import temporary_folder
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import Limits, TaskSpec, Variant
 from mlagentbench.workspace.files import write_all
@@ -129,26 +128,22 @@ class Grader:
             SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
         """
         timed = self.task.spec.submission.mode == "code"
-        scratch = Path(tempfile.mkdtemp(prefix="mlab-grading-"))
-        scratch.chmod(0o755)  # a sandbox may run as another user
-        request = Request(
-            task=self.task.folder,
-            submission=submission.resolve(),
-            private=self._private,
-            scratch=scratch / "scratch",
-            variant=self._variant,
-            seed=self._seed,
-            sandbox=self._sandbox,
-            memory_mb=self._limits.grading_memory_mb,
-        )
-        request.scratch.mkdir()
-        try:
-            async with timing() if timed else nullcontext():
-                started = time.monotonic()
-                answer = await self._ask(request)
-                seconds = time.monotonic() - started
-        finally:
-            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+        async with temporary_folder("mlab-grading-") as folder, timing() if timed else nullcontext():
+            folder.chmod(0o755)  # a sandbox may run as another user
+            request = Request(
+                task=self.task.folder,
+                submission=submission.resolve(),
+                private=self._private,
+                scratch=folder / "scratch",
+                variant=self._variant,
+                seed=self._seed,
+                sandbox=self._sandbox,
+                memory_mb=self._limits.grading_memory_mb,
+            )
+            request.scratch.mkdir()
+            started = time.monotonic()
+            answer = await self._ask(request)
+            seconds = time.monotonic() - started
         if answer.unavailable is not None:
             raise SandboxUnavailable(answer.unavailable)
         if answer.score is not None and not math.isfinite(answer.score.value):
@@ -198,9 +193,8 @@ class _Process(NamedTuple):
 @asynccontextmanager
 async def _worker(task: Task, forks: ForkServer | None) -> AsyncIterator[_Worker]:
     """A process that grades. At the end nothing of it is left."""
-    folder = Path(tempfile.mkdtemp(prefix="mlab-grader-"))
-    errors = folder / "errors.txt"
-    try:
+    async with temporary_folder("mlab-grader-") as folder:
+        errors = folder / "errors.txt"
         async with _started(errors) if forks is None else _forked(forks, errors) as process:
             try:
                 yield _Worker(task, process, errors)
@@ -209,8 +203,6 @@ async def _worker(task: Task, forks: ForkServer | None) -> AsyncIterator[_Worker
                     end_descendants(process.pid)
                     send(process.pid, signal.SIGKILL)
                     await process.wait()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @asynccontextmanager

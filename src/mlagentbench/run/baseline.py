@@ -13,10 +13,8 @@ import asyncio
 import hashlib
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +34,7 @@ from mlagentbench.run.gradings import task_digest
 from mlagentbench.sandbox import isolation, process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Execution, Mount
 from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import TaskSpec, Variant
 from mlagentbench.workspace.paths import Workspace, lay
@@ -148,20 +147,17 @@ async def run_starter(
         SandboxUnavailable: this machine cannot give the sandbox.
     """
     sandbox = await asyncio.to_thread(isolation.choose, place.sandbox)
-    folder = Path(tempfile.mkdtemp(prefix="mlab-starter-"))
-    folder.chmod(0o755)  # a sandbox may run as another user
-    try:
+    async with temporary_folder("mlab-starter-") as folder:
+        folder.chmod(0o755)  # a sandbox may run as another user
         public = public_data(data)
-        workspace = await asyncio.to_thread(lay, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
-        await asyncio.to_thread(write_files, workspace.root, files)
+        workspace = await finish(lay, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
+        await finish(write_files, workspace.root, files)
         box = data_box(task, data, workspace.root, network=task.spec.network, place=place)
         told = {} if seed is None else {SEED: str(seed)}
         box = replace(box, environment={**place.environment, **told})
         execution = await process.run(sandbox, ("python", task.spec.starter.script), box)
-        submission = await asyncio.to_thread(_submission, task, workspace, folder)
+        submission = await finish(_submission, task, workspace, folder)
         return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox))
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: Choice = "auto") -> Graded | None:
@@ -170,12 +166,9 @@ async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files
     Raises:
         GradingError: the grader failed on its own account.
     """
-    folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
-    try:
-        await asyncio.to_thread(write_files, folder, files)
+    async with temporary_folder("mlab-submission-") as folder:
+        await finish(write_files, folder, files)
         return await grade_folder(task, variant, data, folder, sandbox)
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def grade_folder(task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: Choice) -> Graded | None:

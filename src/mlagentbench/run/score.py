@@ -6,8 +6,6 @@ A submission that was graded once is not graded again: steps whose submissions a
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -22,6 +20,7 @@ from mlagentbench.run.gradings import Gradings
 from mlagentbench.run.submissions import unusable
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import UNGRADED, TaskSpec, Variant
 from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
@@ -120,24 +119,13 @@ class _Grader:
     async def _restored(self, submission: Manifest) -> Graded | None:
         if reason := unusable(self._scoring.task.spec, submission):
             return Graded(reason=reason, seconds=0.0)
-        folder = await asyncio.to_thread(self._restore, submission)
-        try:
+        async with temporary_folder("mlab-submission-") as folder:
+            await finish(self._store.restore, submission, folder)
             if missing(self._scoring.task.spec, folder):
                 return None
             graded = await self._graded_now(folder)
-        finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         await asyncio.to_thread(self._kept.put, submission.digest, graded)
         return graded
-
-    def _restore(self, submission: Manifest) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="mlab-submission-"))
-        try:
-            self._store.restore(submission, folder)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        return folder
 
     def _submission(self, step: int) -> Manifest | None:
         path = self._directory.manifest(step)

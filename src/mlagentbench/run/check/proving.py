@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -29,6 +27,7 @@ from mlagentbench.run.check.findings import Check, Finding, Numbers, failed, ok,
 from mlagentbench.run.check.judge import Evidence, judge
 from mlagentbench.run.check.worker import PROOFS, Proofs
 from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.store.temporary import temporary_folder
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.proofs import Files
 from mlagentbench.tasks.spec import Variant
@@ -70,12 +69,9 @@ async def check(task: Task, work: Work = Work()) -> Check:
         SandboxUnavailable: this machine cannot give the sandbox that scripts and graders need.
     """
     started = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="mlab-check-"))
-    folder.chmod(0o755)  # a sandbox may run as another user
-    try:
+    async with temporary_folder("mlab-check-") as folder:
+        folder.chmod(0o755)  # a sandbox may run as another user
         findings, numbers = await _check(task, work, folder)
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return Check(task=task.id, variant=work.variant, findings=findings, numbers=numbers, seconds=time.monotonic() - started)
 
 
