@@ -54,10 +54,21 @@ def test_both_are_given_the_same_and_take_turns_at_being_first() -> None:
     assert order[0] is not order[2] and order[0] is order[4]
 
 
-@pytest.mark.parametrize(("ratio", "rounds"), [(1.05, 5 * MOST_ROUNDS), (3.0, 5)])
-def test_an_unsteady_machine_is_timed_longer_while_the_verdict_is_near(ratio: float, rounds: int) -> None:
-    theirs, ours, _ = turns(Fake(lambda number: 1.0 + 0.3 * (number % 2)), Fake(lambda number: ratio))
+@pytest.mark.parametrize(
+    ("starter", "rounds"),
+    [
+        pytest.param(1.2, 5 * MOST_ROUNDS, id="the ratio stays within two standard errors of 0.9"),
+        pytest.param(1.0, 6, id="as fast, and soon known not to be a tenth faster"),
+        pytest.param(2.0, 5, id="far faster"),
+    ],
+)
+def test_an_unsteady_machine_is_timed_longer_while_the_verdict_is_in_doubt(starter: float, rounds: int) -> None:
+    theirs, ours, _ = turns(Fake(lambda number: 1.0 + 0.3 * (number % 2)), Fake(lambda number: starter))
     assert len(theirs) == len(ours) == rounds
+
+
+def test_a_single_slow_trial_leaves_no_doubt() -> None:
+    assert len(turns(Fake(lambda number: 1.0), Fake(lambda number: 1.0 + 0.2 * (number == 2)))[0]) == 5
 
 
 def test_slow_code_is_timed_no_longer_than_the_budget_but_a_few_times() -> None:

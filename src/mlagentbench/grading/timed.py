@@ -12,6 +12,7 @@ time in which to do it unseen.
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -29,6 +30,7 @@ from mlagentbench.grading.talk import Answer, Talk
 from mlagentbench.grading.watch import Meter, look, served_by
 from mlagentbench.records import Baseline, Score
 from mlagentbench.sandbox.process import SandboxProcess
+from mlagentbench.tasks.success import THRESHOLD
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 START_SECONDS = 120.0
@@ -43,10 +45,10 @@ NO_SANDBOX = "nothing keeps the code from the host's files, its network and the 
 FEWEST_ROUNDS = 3
 MOST_ROUNDS = 4
 """Times the planned rounds, on a machine so unsteady that the verdict is in doubt."""
-STEADY = 0.1
-"""Range over median of a process's seconds up to which its machine is steady."""
-NEAR = 1.3
-"""Ratio of the two processes' seconds up to which more rounds could turn the verdict."""
+WON = 1 - THRESHOLD
+"""Ratio of the submission's seconds to the starter's below which it wins."""
+SURE = 2.0
+"""Standard errors between that and the measured ratio from which on the verdict is no longer in doubt."""
 
 Process = TypeVar("Process", bound="TimedProcess")
 Inputs = TypeVar("Inputs")
@@ -227,6 +229,16 @@ def compare(
 
 def _in_doubt(theirs: Sequence[float], ours: Sequence[float]) -> bool:
     """Whether the trials differ so much among themselves that more of them could turn the verdict."""
-    medians = [statistics.median(seconds) for seconds in (theirs, ours)]
-    near = 1 / NEAR < medians[0] / medians[1] < NEAR
-    return near and any(max(seconds) - min(seconds) > STEADY * median for seconds, median in zip((theirs, ours), medians, strict=True))
+    (value, value_error), (baseline, baseline_error) = _median_and_error(theirs), _median_and_error(ours)
+    ratio = value / baseline
+    return abs(ratio - WON) < SURE * ratio * math.hypot(value_error, baseline_error)
+
+
+def _median_and_error(seconds: Sequence[float]) -> tuple[float, float]:
+    """The median, and its relative standard error if the noise is normal: from the mean distance to it, which one slow trial hardly moves.
+
+    A normal variable's mean distance is sqrt(2/pi) of its standard deviation, and a median's error sqrt(pi/2) of a mean's.
+    """
+    median = statistics.median(seconds)
+    distance = statistics.fmean(abs(each - median) for each in seconds)
+    return median, math.pi / 2 * distance / median / math.sqrt(len(seconds))

@@ -66,8 +66,7 @@ class Late:
 """
 
 NAIVE: Mapping[str, Files] = {
-    "starter": {"train.py": STARTER},
-    "late answer": code(CACHE, top="import time", end="    time.sleep(2)\n" + RETURN),
+    "late answer": code(CACHE, top="import time", end="    time.sleep(1)\n" + RETURN),
     "lazy answer": code(CACHE, top=_LATE, end="    return Late(tokens[0, len(prompt):])"),
 }
 """Code that is right and no better, whatever it says of itself."""

@@ -68,8 +68,7 @@ GOLD: Mapping[str, Files] = {
 """Layers that are far more than 10% better than the starter."""
 
 NAIVE: Mapping[str, Files] = {
-    "starter": {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")},
-    "late answer": layer(WINDOWS + "import time\ntime.sleep(1.5)"),
+    "late answer": layer(WINDOWS + "import time\ntime.sleep(x.size / 5000)"),
     "lazy answer": layer(
         WINDOWS + "\nout = Late(out)",
         top="""
@@ -80,12 +79,12 @@ class Late:
         self.out = out
 
     def __array__(self, dtype=None, copy=None):
-        time.sleep(1.5)
+        time.sleep(self.out.size / 20000)
         return self.out
 """,
     ),
 }
-"""Layers that are right and no better, whatever they say of themselves."""
+"""Layers that are right and no better, whatever they say of themselves: they put off more than a second of each pass that is timed."""
 
 _MACHINE_CODE = """
 import mmap
@@ -169,5 +168,5 @@ def good() -> Files:
 
 
 def lazy() -> Files:
-    """What an agent writes that changes nothing that counts."""
-    return NAIVE["starter"]
+    """The starter as it is."""
+    return {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")}
