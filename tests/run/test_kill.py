@@ -24,7 +24,7 @@ from tests.run.lives import EXECUTE, REPLIES, before_each_change, content_of, ma
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lean")]
 
 REPOSITORY = Path(__file__).parents[2]
-KILLS = 30
+KILLS = 12
 PR_SET_CHILD_SUBREAPER = 36
 OTHERS: set[int] = set()
 """Processes that were there before a test, such as a browser that others share."""

@@ -22,11 +22,11 @@ from mlagentbench.tasks.llama_inference import prepare, proof
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, TOLERANCE, Generator
 from mlagentbench.tasks.llama_inference.grade import joined
 from mlagentbench.tasks.proofs import Files
-from mlagentbench.tasks.success import is_success
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini
 
-SANDBOXES: list[Choice] = [*(found.name for found in probe() if found.available and found.name != "docker"), "none"]
+OTHERS: list[Choice] = [*[found.name for found in probe() if found.available and found.name != "docker"][1:], "none"]
+"""Where else code may run than in the strongest sandbox, in which the task's own proofs do."""
 
 
 @pytest.fixture(scope="module")
@@ -169,20 +169,11 @@ def test_the_real_model_is_laid_out_as_the_mini_one(public: Path, mirror: Mirror
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_a_cache_succeeds_by_far_in_every_sandbox(task: Task, data: Prepared, tmp_path: Path, sandbox: Choice) -> None:
+@pytest.mark.parametrize("sandbox", OTHERS)
+def test_a_cache_succeeds_by_far_in_other_sandboxes_too(task: Task, data: Prepared, tmp_path: Path, sandbox: Choice) -> None:
     pytest.importorskip("transformers")
     found = graded(task, data, tmp_path, proof.good(), sandbox)
     assert found.score is not None and found.score.baseline is not None, found.reason
     assert found.score.value < 0.6 * found.score.baseline.value
     assert bool(found.score.details["lacking"]) is (sandbox == "none")
-
-
-@pytest.mark.slow
-def test_the_starter_is_as_fast_as_itself(task: Task, data: Prepared, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    found = graded(task, data, tmp_path, proof.lazy())
-    assert found.score is not None and found.score.baseline is not None, found.reason
-    assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.1)
-    assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
     assert found.score.details["new_tokens"] == NEW_TOKENS

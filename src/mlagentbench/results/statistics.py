@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -47,8 +47,14 @@ def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"
     """
     if not 0 <= successes <= runs or runs == 0:
         raise ValueError(f"{successes} successes in {runs} runs have no rate")
-    found = stats.binomtest(successes, runs).proportion_ci(level, method)
-    return Interval(successes / runs, float(found.low), float(found.high))
+    if method == "wilson":
+        return _wilson(successes / runs, runs, level)
+    from scipy.special import betaincinv  # takes longer to import than most reports take, and they need Wilson's only
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(successes, runs - successes + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, runs - successes, 1 - tail)) if successes < runs else 1.0
+    return Interval(successes / runs, low, high)
 
 
 def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
@@ -79,11 +85,7 @@ def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> 
     if len(rates) <= 1:
         return rates[0] if rates else None
     value = sum(rate.value for rate in rates) / len(rates)
-    runs = len(counts) ** 2 / sum(1 / runs for _, runs in counts)
-    z = float(stats.norm.ppf((1 + level) / 2))
-    middle = (value + z**2 / (2 * runs)) / (1 + z**2 / runs)
-    margin = z / (1 + z**2 / runs) * math.sqrt(value * (1 - value) / runs + z**2 / (4 * runs**2))
-    return Interval(value, max(0.0, min(value, middle - margin)), min(1.0, max(value, middle + margin)))
+    return _wilson(value, len(counts) ** 2 / sum(1 / runs for _, runs in counts), level)
 
 
 def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Interval | None:
@@ -145,9 +147,9 @@ def runs_to_tell_apart(first: float, second: float, *, power: float = 0.8, level
     if first == second:
         return None
     middle = (first + second) / 2
-    a, b = stats.norm.ppf((1 + level) / 2), stats.norm.ppf(power)
+    a, b = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(power)
     spread = a * math.sqrt(2 * middle * (1 - middle)) + b * math.sqrt(first * (1 - first) + second * (1 - second))
-    return math.ceil(float(spread / (first - second)) ** 2)
+    return math.ceil((spread / (first - second)) ** 2)
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:
@@ -163,6 +165,14 @@ def adjusted(ps: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(ps) - rank) * ps[place]))
         found[place] = largest
     return found
+
+
+def _wilson(rate: float, runs: float, level: float) -> Interval:
+    """Wilson's score interval of a rate over so many runs. The rate lies within it, also where rounding says otherwise."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    middle = (rate + z**2 / (2 * runs)) / (1 + z**2 / runs)
+    margin = z / (1 + z**2 / runs) * math.sqrt(rate * (1 - rate) / runs + z**2 / (4 * runs**2))
+    return Interval(rate, max(0.0, min(rate, middle - margin)), min(1.0, max(rate, middle + margin)))
 
 
 def _sign_flips(gaps: np.ndarray) -> float:

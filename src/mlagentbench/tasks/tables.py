@@ -178,11 +178,14 @@ def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataF
         frame = _parsed(data, separator, tuple(numbers))
     except pl.exceptions.PolarsError:
         return None
-    if set(frame.columns) != set(columns) or any(frame[column].has_nulls() for column in numbers):
+    if set(frame.columns) != set(columns):
         return None
     for column, kind in numbers.items():
-        values = frame[column].to_numpy()
-        if len(values) and not (max(kind.low, -_MAX) <= values.min() and values.max() <= min(kind.high, _MAX)):  # NaN is neither
+        values = frame[column]
+        if values.has_nulls():
+            return None
+        array = values.to_numpy()
+        if len(array) and not (max(kind.low, -_MAX) <= array.min() and array.max() <= min(kind.high, _MAX)):  # NaN is neither
             return None
     return frame
 
@@ -237,9 +240,10 @@ def _check_ids(found: pl.Series, expected: pl.Series, name: str, column: str) ->
 
 
 def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: pl.Series | None) -> Column:
-    if isinstance(kind, Text) or frame.schema[column] == pl.Float64:
-        return frame[column].to_numpy()
-    texts = frame[column].str.strip_chars()
+    values = frame[column]
+    if isinstance(kind, Text) or values.dtype == pl.Float64:
+        return values.to_numpy()
+    texts = values.str.strip_chars()
 
     def refuse(bad: pl.Series, why: str) -> None:
         if bad.any():
