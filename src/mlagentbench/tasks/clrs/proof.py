@@ -187,11 +187,8 @@ def good() -> Files:
 
 
 def lazy() -> Files:
-    """The starter's processor in other words."""
-    text = (STARTER / "processors.py").read_text(encoding="utf-8")
-    return {
-        "processors.py": text.replace("torch.relu(self.skip(z) + self.update(received))", "(self.skip(z) + self.update(received)).relu()")
-    }
+    """Half the hidden state: a knob turned, and nothing learned of what is wrong."""
+    return {"train.py": (STARTER / "train.py").read_text(encoding="utf-8").replace("HIDDEN_DIM = 32", "HIDDEN_DIM = 16")}
 
 
 def _files(processors: str, weights: Mapping[str, np.ndarray], name: str = "checkpoint.npz") -> Files:
