@@ -36,9 +36,8 @@ def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: Choice = SA
     return asyncio.run(grade(task, folder, variant="mini", sandbox=sandbox))
 
 
-@pytest.mark.parametrize("name", proof.GOLD)
-def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path, name: str) -> None:
-    found = graded(task, tmp_path, proof.GOLD[name])
+def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path) -> None:
+    found = graded(task, tmp_path, proof.good())
     assert found.score is not None and found.score.baseline is not None, found.reason
     improvement = task.spec.metric.improvement(found.score.value, found.score.baseline.value)
     assert improvement is not None and improvement > 0.9
@@ -49,7 +48,7 @@ def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path, name: st
 def test_the_starter_is_as_fast_as_itself(task: Task, tmp_path: Path) -> None:
     found = graded(task, tmp_path, proof.lazy())
     assert found.score is not None and found.score.baseline is not None, found.reason
-    assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.15)
+    assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.3), "but for a virtual machine's neighbours"
     assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
     assert found.score.baseline.source == "side_by_side"
     trials = found.score.details["trials"]
