@@ -11,6 +11,7 @@ import pytest
 from mlagentbench.actions import ACTIONS
 from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.model import Models, Script, ScriptedReply
+from mlagentbench.run.capacity import cores
 from mlagentbench.sandbox.base import Box, BoxLimits
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
@@ -20,6 +21,12 @@ from tests.mirror import Mirror, serve
 from tests.support import MakeEnvironment, lean_path, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for processes, clocks and servers."""
+    return cores() + 1
 
 
 @pytest.fixture
