@@ -8,7 +8,7 @@ from model import Model, hints_of, save
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 HIDDEN_DIM = 32
-EPOCHS = 80
+EPOCHS = 60
 BATCH_SIZE = 32
 LEARNING_RATE = 1e-2
 SEED = int(os.environ.get("SEED", "0"))
