@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.cli import main
 from mlagentbench.store.run_directory import RunDirectory
 from tests.cli.test_cli import END, LIST, complaint, mlab, script
 from tests.example_runs import ExampleStep, write_run
@@ -105,6 +106,28 @@ def test_a_log_directory_with_one_run_is_that_run_and_with_several_is_told_what_
     write_run(logs, "20260131-111500-vectorization-research-5b7c")
     told = complaint(mlab("show", logs))
     assert "holds 2 runs; name one, such as the newest: mlab show" in told and "5b7c" in told
+
+
+@pytest.mark.parametrize("command", ["show", "report --no-page", "grade", "resume"])
+def test_a_run_is_named_by_its_id(
+    run: RunDirectory, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = run.path.parent.rename(run.path.parent.with_name("runs"))
+    write_run(logs, "20260131-111500-vectorization-research-5b7c", task="other")
+    monkeypatch.chdir(logs.parent)
+
+    def told(*arguments: str) -> str:
+        main.run([*command.split(), *arguments])
+        return "".join(capsys.readouterr())
+
+    # What cannot be resumed or graded here is told of the run that was meant: of its task.
+    meant = run.name if command != "resume" else "is no task: it has no task.toml"
+    assert meant in told(run.name[:-4]), "the beginning of an id, looked up in runs"
+    assert f"name one: {run.name}, 20260131-111500" in told("2026")
+    assert "there is no directory '1999', and no run in runs" in told("1999")
+    monkeypatch.chdir("/")
+    if command in ("show", "resume"):
+        assert meant in told(run.name, "--log-dir", str(logs))
 
 
 def test_a_run_is_followed_until_it_is_graded(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.summary import as_json
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import VERDICTS
@@ -22,7 +23,7 @@ from mlagentbench.store.run_directory import find_runs
 
 
 @click.command()
-@click.argument("logs", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("runs"))
+@logs_argument
 @click.option("--every-step", is_flag=True, help="Score the submission after every step, too.")
 @click.option("--again", is_flag=True, help="Grade also submissions that were graded before and have not changed since, nor their task.")
 @click.option("--parallel", type=click.IntRange(1), help="How many runs at once; by default one a core.")
@@ -30,8 +31,9 @@ from mlagentbench.store.run_directory import find_runs
 def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_lines: bool) -> int:
     """Grade finished runs again, from their snapshots.
 
-    LOGS is a log directory, or one run's. A submission that was seen before is not graded twice, whoever left it; one that is timed is
-    always timed anew. The exit status is 3 when a run could not be graded, such as one whose task is gone; it keeps the result that it had.
+    LOGS is a log directory, or one run: its directory, or its id in runs or the beginning of one. A submission that was seen before is not
+    graded twice, whoever left it; one that is timed is always timed anew. The exit status is 3 when a run could not be graded, such as one
+    whose task is gone; it keeps the result that it had.
     """
     found = find_runs(logs)
     finished = [directory for directory in found if directory.has_result]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
@@ -13,7 +14,9 @@ import click
 from pydantic import JsonValue
 
 from mlagentbench.errors import UsageError
+from mlagentbench.store.run_directory import locate
 
+DEFAULT_LOGS = Path("runs")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MEGABYTES = {"m": 1, "g": 1 << 10, "t": 1 << 20}
 
@@ -21,7 +24,7 @@ log_directory_option = click.option(
     "--log-dir",
     "log_directory",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
+    default=DEFAULT_LOGS,
     show_default=True,
     help="Where runs are kept.",
 )
@@ -38,6 +41,26 @@ cache_option = click.option(
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
     help="Where data is kept; by default $MLAB_CACHE, or the platform's place for caches.",
 )
+
+
+def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument RUN, as the path `run`: a directory, or a run's id or the beginning of one in `--log-dir`."""
+
+    @functools.wraps(command)
+    def located(run: str, log_directory: Path, **options: Any) -> Any:
+        return command(run=locate(run, log_directory), **options)
+
+    return click.argument("run")(log_directory_option(located))
+
+
+def logs_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the argument LOGS, as the path `logs`: a log directory, or one run of it, which may be named by its id in `runs`."""
+
+    @functools.wraps(command)
+    def located(logs: str, **options: Any) -> Any:
+        return command(logs=locate(logs, DEFAULT_LOGS), **options)
+
+    return click.argument("logs", default=str(DEFAULT_LOGS))(located)
 
 
 AGENT_SHORTCUTS = (

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from mlagentbench.cli.options import logs_argument
 from mlagentbench.errors import UsageError
 from mlagentbench.report.experiment import FEW, Experiment
 from mlagentbench.report.tables.build import notices, tables
@@ -23,8 +24,6 @@ from mlagentbench.report.text import plural, visible
 from mlagentbench.report.words import headline
 from mlagentbench.results.load import Run, scan
 from mlagentbench.store.run_directory import find_runs
-
-logs_argument = click.argument("logs", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("runs"))
 
 
 class Cutoff(click.ParamType[tuple[str, datetime.date]]):

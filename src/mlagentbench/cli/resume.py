@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from mlagentbench.cli.interactive import ask_person, end
-from mlagentbench.cli.options import Duration
+from mlagentbench.cli.options import Duration, run_argument
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.providers import check_model
@@ -16,7 +16,7 @@ from mlagentbench.run.resume import resume as resumed
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@run_argument
 @click.option("--step", type=click.IntRange(0), help="Fork: a new run that goes on from this step (0 is the start).")
 @click.option("--model", help="For a fork: another model than the run had, in all roles.")
 @click.option("--steps", type=click.IntRange(1), help="The most steps in all, those before included.")
@@ -28,8 +28,8 @@ def resume(
 ) -> int:
     """Go on with a run, or fork a new one from a step.
 
-    RUN is a run's directory. Whatever ended it, it goes on from its last finished step with its files, its agent's memory and what it has
-    used of its limits; only the step that was in flight is lost.
+    RUN is a run's id in --log-dir or the beginning of one, or a run's directory. Whatever ended it, it goes on from its last finished step
+    with its files, its agent's memory and what it has used of its limits; only the step that was in flight is lost.
     """
     if model is not None:
         check_model(model)  # before there is a fork

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.cli.main import FAILED, INTERRUPTED
+from mlagentbench.cli.options import run_argument
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Step
 from mlagentbench.report import terminal
@@ -33,7 +34,7 @@ class More(NamedTuple):
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@run_argument
 @click.option("--step", "number", type=click.IntRange(1), help="Show this step whole.")
 @click.option("--diff", is_flag=True, help="Show what changed in the files, too.")
 @click.option("--files", is_flag=True, help="Show all files as they were after the step, too.")
@@ -43,8 +44,9 @@ class More(NamedTuple):
 def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, following: bool, as_json: bool) -> int:
     """Show a run, or one step of it.
 
-    RUN is a run's directory, or a log directory that holds one run; with --follow, one that is in progress. The exit status of --follow is
-    3 when the run was stopped before it ended and no process works on it any more: it is not waited for.
+    RUN is a run's id in --log-dir or the beginning of one, a run's directory, or a log directory that holds one run; with --follow, one
+    that is in progress. The exit status of --follow is 3 when the run was stopped before it ended and no process works on it any more: it
+    is not waited for.
     """
     loaded, more = _the_run(run, in_progress=following), More(diff, files, calls)
     if following:
