@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mlagentbench.report.charts.figures import write_figures
 from mlagentbench.report.page import write_report
-from mlagentbench.results.load import load
+from mlagentbench.results.load import load, scan
 from tests.example_experiment import CONTESTANTS, TASKS, write_experiment
 from tests.report.browser import browser, executable
 
@@ -42,7 +42,7 @@ def main() -> None:
         shape = {"tasks": TASKS[:2] if quick else TASKS[:5], "contestants": CONTESTANTS[:5], "runs": 4 if quick else 8}
         runs = write_experiment(logs, **shape, steps=length, shortest=length, observation=OBSERVATION)
         began, cpu = time.perf_counter(), time.process_time()
-        page = write_report(logs, Path(name) / "report.html")
+        page = write_report(scan(logs), Path(name) / "report.html")
         print(
             f"{runs} runs of {length} steps: page written in {time.perf_counter() - began:.1f} s ({time.process_time() - cpu:.1f} s of CPU)"
         )

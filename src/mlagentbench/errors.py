@@ -12,6 +12,7 @@
     ├── InvalidSubmission          what the agent left cannot be scored; the reason is for a person to act on
     ├── LimitReached               a limit of the run; ends it, and its last snapshot is graded
     ├── RunStopped                 the person who does or watches a run stopped it; it can go on
+    ├── ReportFailed               a page or a picture could not be made; the runs are as they were
     ├── FormatFailure              too many replies in a row held no action; ends the run
     └── InfrastructureError        neither the agent's fault nor the user's; never counted against the agent
         ├── ModelFailed            a model's provider failed for good
@@ -87,6 +88,10 @@ class RunStopped(MLAgentBenchError):
 
 class FormatFailure(MLAgentBenchError):
     """Too many replies in a row held no action."""
+
+
+class ReportFailed(MLAgentBenchError):
+    """A page or a picture could not be made of runs. The runs are as they were."""
 
 
 class InfrastructureError(MLAgentBenchError):

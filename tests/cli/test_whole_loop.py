@@ -42,7 +42,7 @@ def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
     assert result is not None
     assert result.success
     assert result.improvement is not None and result.improvement > 0.9
-    page = (tmp_path / "runs" / "report.html").read_text()
+    page = (tmp_path / "runs" / "pages" / f"{run.name}.html").read_text()
     assert "vectorization" in page
     scores = {score.step: score for score in result.step_scores}
     assert scores[4].value is None and scores[4].reason, "the broken edit has no score"

@@ -11,6 +11,7 @@ from inspect_ai.log import read_eval_log
 
 from mlagentbench.cli.main import run as mlab
 from mlagentbench.report.page import write_report
+from mlagentbench.results.load import scan
 from tests.engine.server import Provider, calling
 from tests.engine.whole import MODELS, Ended, carry_on, carry_out, make_plan
 from tests.support import reply
@@ -34,7 +35,7 @@ def check(ended: Ended, capsys: pytest.CaptureFixture[str]) -> None:
     read = read_eval_log(str(log))
     assert read.status == "success" and read.samples is not None and read.samples[0].error is None
     json.loads(read.model_dump_json())
-    page = write_report(ended.directory.path.parent, log.with_name("report.html")).read_text(encoding="utf-8")
+    page = write_report(scan(ended.directory.path.parent), log.with_name("report.html")).read_text(encoding="utf-8")
     assert "\\ud8" in page
     capsys.readouterr()
     assert mlab(("show", str(ended.directory.path))) == 0

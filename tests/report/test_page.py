@@ -16,6 +16,7 @@ import pytest
 
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.report.page import render_report, write_report
+from mlagentbench.results.load import scan
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
 
 
@@ -38,7 +39,7 @@ def unpacked(html: str) -> list[str]:
 def test_one_run_is_told_with_its_verdict_figures_and_steps(logs: Path) -> None:
     write_run(logs, cost=0.01)
 
-    told = story(render_report(logs))
+    told = story(render_report(scan(logs)))
 
     for words in (
         *("Success: 363 times faster", "3.03 ms against 1.10 s for the starter", "ended by its final answer, after 8 steps and 28 s"),
@@ -55,7 +56,7 @@ def test_one_run_is_told_with_its_verdict_figures_and_steps(logs: Path) -> None:
 def test_a_difference_is_shown_once_and_coloured(logs: Path) -> None:
     write_run(logs)
 
-    html = render_report(logs)
+    html = render_report(scan(logs))
 
     assert "<del>-        for n in range(batch):" not in html  # adjacent lines are one element
     assert re.search(
@@ -70,7 +71,7 @@ def test_many_runs_are_a_table_with_a_link_to_each(logs: Path) -> None:
     write_run(logs, "two", verdict="invalid_submission", ended="limit_steps", reason="train.py raised ValueError", flags=())
     write_run(logs, "three", finished=False)
 
-    html = render_report(logs)
+    html = render_report(scan(logs))
 
     assert "3 runs of vectorization" in html
     assert "1 success, 1 invalid submission, 1 without a result yet" in html
@@ -83,16 +84,16 @@ def test_runs_that_nobody_is_to_blame_for_are_told_apart(logs: Path) -> None:
     write_run(logs, "two", verdict="ungraded", ended="infrastructure", reason="the provider is down")
 
     assert "1 success, 1 not graded; 1 of them cancelled, or ended by a failure that is not counted against the agent" in render_report(
-        logs
+        scan(logs)
     )
 
 
 def test_few_runs_are_told_one_by_one_and_more_together(logs: Path) -> None:
     for number in range(3):
         write_run(logs, f"run-{number}")
-    few = story(render_report(logs))
+    few = story(render_report(scan(logs)))
     write_run(logs, "run-3", vectorization_steps(1.05), verdict="no_improvement")
-    more = story(render_report(logs))
+    more = story(render_report(scan(logs)))
 
     assert "Agents and models" not in few and "Scores over steps" in few
     # Three of four: 30.1 to 95.4 % by Wilson's interval.
@@ -111,7 +112,7 @@ def test_tasks_by_agents_are_a_table_with_intervals_and_numbers_of_runs(logs: Pa
                 task=task,
             )
 
-    told = story(render_report(logs))
+    told = story(render_report(scan(logs)))
 
     assert told.count("75 30 to 95, n 4") == 2
     assert "Average 75 41 to 93, 2 tasks" in told, "Wilson's of six in eight"
@@ -121,7 +122,7 @@ def test_a_cost_that_is_not_known_is_called_unknown(logs: Path) -> None:
     for number in range(4):
         write_run(logs, f"run-{number}", agent="free" if number > 1 else "paid", cost=None if number else 0.01)
 
-    html = render_report(logs)
+    html = render_report(scan(logs))
 
     rows = re.findall(r"<tr><th scope=\"row\"><b>(\w+) .*?</tr>", html.split('class="standings"')[1].split("</table>")[0], re.DOTALL)
     assert rows == ["paid", "free"]
@@ -133,7 +134,7 @@ def test_runs_that_cannot_be_read_are_named(logs: Path) -> None:
     write_run(logs, "one")
     (write_run(logs, "two").path / "run.json").write_text("{")
 
-    told = story(render_report(logs))
+    told = story(render_report(scan(logs)))
 
     assert "1 run cannot be read and is missing here" in told and "two/run.json" in told
 
@@ -144,7 +145,7 @@ def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:
     directory.manifest(4).unlink()
     directory.manifest(7).write_bytes(b"torn")
 
-    told = story(render_report(logs))
+    told = story(render_report(scan(logs)))
 
     assert "unreadable" in told and "0002.json cannot be read" in told
     assert "no snapshot of this step" in told
@@ -155,7 +156,7 @@ def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:
 def test_a_run_without_steps_is_told(logs: Path, ended: str) -> None:
     write_run(logs, steps=[], ended=ended, verdict="no_submission", reason="there is no submission")
 
-    told = story(render_report(logs))
+    told = story(render_report(scan(logs)))
 
     assert "No step was finished." in told and "No submission" in told
 
@@ -163,7 +164,7 @@ def test_a_run_without_steps_is_told(logs: Path, ended: str) -> None:
 def test_a_file_that_is_no_text_is_named_with_its_size(logs: Path) -> None:
     write_run(logs, steps=[ExampleStep("Execute Script", files={"model.bin": bytes(range(256)) * 10})])
 
-    assert "model.bin added 2.6 kB, no text or too long to compare" in story(render_report(logs))
+    assert "model.bin added 2.6 kB, no text or too long to compare" in story(render_report(scan(logs)))
 
 
 HOSTILE = "</script><script>hacked = 1</script><img src=x onerror='hacked = 2'>\"'><b>bold</b> \x1b[31mred\x07 \u202eflip {{ 7 * 7 }} &lt;"
@@ -199,7 +200,7 @@ def test_what_agents_write_is_text(logs: Path, whole: int) -> None:
     hostile_run(logs)
     hostile_run(logs, "other")
 
-    html = render_report(logs, whole=whole)
+    html = render_report(scan(logs), whole=whole)
 
     for part in (html, *unpacked(html)):
         assert "<script>hacked" not in part
@@ -216,7 +217,7 @@ def test_what_agents_write_is_text(logs: Path, whole: int) -> None:
 def test_the_policy_allows_this_style_and_script_and_no_other(logs: Path) -> None:
     write_run(logs)
 
-    html = render_report(logs)
+    html = render_report(scan(logs))
 
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy.startswith("default-src 'none';")
@@ -230,7 +231,7 @@ def test_the_policy_allows_this_style_and_script_and_no_other(logs: Path) -> Non
 def test_no_address_leads_out_of_the_page(logs: Path) -> None:
     write_run(logs)
 
-    addresses = re.findall(r'(?:href|src)="([^"]*)"', render_report(logs))
+    addresses = re.findall(r'(?:href|src)="([^"]*)"', render_report(scan(logs)))
 
     assert addresses and all(address.startswith("#") or address == "data:," for address in addresses)
 
@@ -238,7 +239,7 @@ def test_no_address_leads_out_of_the_page(logs: Path) -> None:
 def test_a_long_observation_is_cut_and_the_cut_is_named(logs: Path) -> None:
     directory = write_run(logs, steps=[ExampleStep("Execute Script", observation="first\n" + "x" * 50_000 + "\nlast\n")])
 
-    told = story(render_report(logs))
+    told = story(render_report(scan(logs)))
 
     assert re.search(r"first x+ … 38,\d{3} characters left out; mlab show \S+ --step 1 … x+ last", told)
     assert f"{directory.path} --step 1" in told
@@ -252,7 +253,7 @@ def test_a_page_keeps_its_size_by_cutting_more(logs: Path) -> None:
         ]
         write_run(logs, f"run-{run}", steps, snapshots=False)
 
-    html = render_report(logs, max_bytes=250_000)
+    html = render_report(scan(logs), max_bytes=250_000)
 
     assert len(html.encode()) <= 250_000
     stories = unpacked(html)
@@ -265,7 +266,7 @@ def test_packed_stories_are_the_same_stories(logs: Path) -> None:
     write_run(logs, "one")
     write_run(logs, "two", vectorization_steps(0.5))
 
-    plain, packed = render_report(logs), render_report(logs, whole=0)
+    plain, packed = render_report(scan(logs)), render_report(scan(logs), whole=0)
 
     assert len(unpacked(packed)) == 2 and not unpacked(plain)
     assert all(part in plain for part in unpacked(packed))
@@ -276,7 +277,7 @@ def test_the_file_is_written_whole(logs: Path, tmp_path: Path) -> None:
     write_run(logs)
     output = tmp_path / "new folder" / "report.html"
 
-    assert write_report(logs, output) == output
+    assert write_report(scan(logs), output) == output
     assert output.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert [path.name for path in output.parent.iterdir()] == ["report.html"]
 
@@ -286,15 +287,15 @@ def test_a_place_that_cannot_be_written_is_an_error_that_says_what_to_do(logs: P
     (tmp_path / "file").write_text("")
 
     with pytest.raises(UsageError, match="choose another file with -o"):
-        write_report(logs, tmp_path / "file" / "report.html")
+        write_report(scan(logs), tmp_path / "file" / "report.html")
 
 
 def test_no_runs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound):
-        write_report(tmp_path, tmp_path / "report.html")
+        write_report(scan(tmp_path), tmp_path / "report.html")
 
 
 def test_a_score_a_little_off_the_baseline_is_neither_better_nor_worse(logs: Path) -> None:
     write_run(logs, steps=[ExampleStep("Look", score=score) for score in (1.11, 0.5, 1.5)])
 
-    assert re.findall(r'<li class="step" data-status="ok" data-score="(\w+)"', render_report(logs)) == ["same", "better", "worse"]
+    assert re.findall(r'<li class="step" data-status="ok" data-score="(\w+)"', render_report(scan(logs))) == ["same", "better", "worse"]

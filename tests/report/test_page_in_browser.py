@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mlagentbench.report.page import render_report
+from mlagentbench.results.load import scan
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
 from tests.report.browser import Page
 from tests.report.test_page import HOSTILE, hostile_run
@@ -60,7 +61,7 @@ def logs(tmp_path: Path) -> Path:
 
 def report(logs: Path, **options: Any) -> Path:
     path = logs.parent / "report.html"
-    path.write_text(render_report(logs, **options), encoding="utf-8")
+    path.write_text(render_report(scan(logs), **options), encoding="utf-8")
     return path
 
 

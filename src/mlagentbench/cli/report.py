@@ -6,15 +6,17 @@ import datetime
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.cli.options import logs_argument
-from mlagentbench.errors import UsageError
+from mlagentbench.cli.page import OVERVIEW, drawing, write_page
+from mlagentbench.errors import ReportFailed, UsageError
 from mlagentbench.report.experiment import FEW, Experiment
 from mlagentbench.report.tables.build import notices, tables
 from mlagentbench.report.tables.export import FORMATS, Format, report_object, write_tables
@@ -22,8 +24,10 @@ from mlagentbench.report.tables.model import Table
 from mlagentbench.report.tables.terminal import shown
 from mlagentbench.report.text import plural, visible
 from mlagentbench.report.words import headline
-from mlagentbench.results.load import Run, scan
+from mlagentbench.results.load import Loaded, Run, scan
 from mlagentbench.store.run_directory import find_runs
+
+T = TypeVar("T")
 
 
 class Cutoff(click.ParamType[tuple[str, datetime.date]]):
@@ -69,7 +73,10 @@ def report(
     given: tuple[tuple[str, datetime.date], ...],
     as_json: bool,
 ) -> None:
-    """Tell how runs came out: tables here, and one page."""
+    """Tell how runs came out: tables here, and one page.
+
+    Where the page or a figure cannot be made, the rest is told all the same, and the exit status is 3.
+    """
     if no_page and output is not None:
         raise UsageError("--no-page and --output exclude each other; leave one out")
     if formats and folder is None:
@@ -77,32 +84,33 @@ def report(
     loaded = scan(logs)
     experiment = Experiment.of(loaded.runs)
     found = tables(experiment, _cutoffs(experiment, dict(given)))
-    page = None if no_page else _write_page(logs, output or logs / "report.html")
+    faults: list[ReportFailed] = []
+    if not as_json:
+        _print(experiment, found, loaded)
     if folder is not None:
         _write(folder, experiment, found, formats or ("csv",))
-    drawn = _draw(figures, loaded.runs) if figures is not None else []
+        if not as_json:
+            click.echo(f"tables  {folder}")
+    drawn = _unless_failed(faults, lambda: _draw(figures, loaded.runs)) if figures is not None else None
+    if drawn is not None and not as_json:
+        click.echo(f"figures {figures}" if drawn else "no figures: no chart would say anything")
+    page = None if no_page else _unless_failed(faults, lambda: write_page(loaded, output or logs / OVERVIEW))
+    if page is not None and not as_json:
+        click.echo(f"page    {page}")
     if as_json:
-        click.echo(
-            json.dumps({"page": None if page is None else str(page), **report_object(experiment, found, loaded.unreadable)}, indent=1)
-        )
-        return
-    console = Console()
-    _print(console, experiment, found, loaded.unreadable)
-    if folder is not None:
-        console.print(f"tables  {folder}", soft_wrap=True, highlight=False, markup=False)
-    if figures is not None:
-        console.print(
-            f"figures {figures}" if drawn else "no figures: no chart would say anything", soft_wrap=True, highlight=False, markup=False
-        )
-    if page is not None:
-        console.print(f"page    {page}", soft_wrap=True, highlight=False, markup=False)
+        told = {"page": None if page is None else str(page), **report_object(experiment, found, loaded.unreadable)}
+        click.echo(json.dumps(told, indent=1))
+    for fault in faults:
+        raise fault
 
 
-def _write_page(logs: Path, output: Path) -> Path:
-    # Imported here, since its charts take a while, which neither --help nor a wrong option is worth.
-    from mlagentbench.report.page import write_report
-
-    return write_report(logs, output)
+def _unless_failed(faults: list[ReportFailed], make: Callable[[], T]) -> T | None:
+    """Return what is made; None where it cannot be, and its fault is kept until the rest is told."""
+    try:
+        return make()
+    except ReportFailed as fault:
+        faults.append(fault)
+        return None
 
 
 def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats: tuple[Format, ...]) -> None:
@@ -112,13 +120,15 @@ def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats
 
 
 def _draw(folder: Path, runs: Sequence[Run]) -> list[Path]:
-    # Imported here, since the drawing library takes a second.
-    from mlagentbench.report.charts.figures import write_figures
+    with drawing("the figures"):
+        # Imported here, since the drawing library takes a second.
+        from mlagentbench.report.charts.figures import write_figures
 
-    return write_figures(runs, folder)
+        return write_figures(runs, folder)
 
 
-def _print(console: Console, experiment: Experiment, found: Iterable[Table], unreadable: Iterable[str]) -> None:
+def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> None:
+    console = Console()
     columns, tasks, runs = len(experiment.columns), len(experiment.tasks), len(experiment.runs)
     opening = f"{plural(runs, 'run')} of {plural(tasks, 'task')} by {plural(columns, 'agent')}; {experiment.counted:,} counted"
     console.print(Text(opening, style="bold"))
@@ -134,7 +144,7 @@ def _print(console: Console, experiment: Experiment, found: Iterable[Table], unr
     console.print()
     for told in notices(experiment):
         console.print(Text.assemble((f"{visible(told.title)}: ", "bold yellow"), (visible(told.text), "yellow")))
-    for line in unreadable:
+    for line in loaded.unreadable:
         console.print(Text(visible(line), style="red"))
 
 

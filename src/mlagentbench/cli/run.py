@@ -30,6 +30,7 @@ from mlagentbench.cli.options import (
     log_directory_option,
     task_path_option,
 )
+from mlagentbench.cli.page import print_own_page
 from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.summary import as_json, show, show_all
 from mlagentbench.data.extras import require_extras
@@ -51,8 +52,6 @@ from mlagentbench.tasks.spec import UNGRADED, Variant
 from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast
 
 UNSANDBOXED = "No sandbox: the agent's scripts can read and change anything on this machine. Results are flagged."
-REPORT = "report.html"
-
 
 GROUPS = {
     "The agent": "--agent",
@@ -376,18 +375,15 @@ def quiet(plan: RunPlan, number: int) -> Listener:
 
 
 def print_results(console: Console, directories: Sequence[RunDirectory], evaluation: Evaluation) -> None:
-    """A panel for one run, a table for several, and where the logs and the report are."""
+    """Print a panel for one run or a table for several, and then where the page of these runs is, which takes a while to be made."""
     if not directories:
         return
-    from mlagentbench.report.page import write_report  # a second that runs need not wait for
-
-    logs = directories[0].path.parent
-    report = write_report(logs, logs / REPORT)
-    places = [*(("Inspect log", log) for log in evaluation.logs), ("report", report)]
+    places = [("Inspect log", log) for log in evaluation.logs]
     if len(directories) == 1:
         show(console, directories[0], [("log", directories[0].path), *places])
     else:
-        show_all(console, directories, [("logs", logs), *places])
+        show_all(console, directories, [("logs", directories[0].path.parent), *places])
+    print_own_page(console, directories)
 
 
 def status(directories: Sequence[RunDirectory], evaluation: Evaluation) -> int:

@@ -6,7 +6,7 @@ covered: what is counted of runs (`counts.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -143,28 +143,34 @@ class Run:
 
 
 class Loaded(NamedTuple):
-    """The runs of a log directory, and what of it cannot be read."""
+    """The runs that were read, and what of them cannot be."""
 
     runs: list[Run]
     unreadable: list[str]
     """A line for each directory whose `run.json` cannot be read."""
+    path: Path
+    """Where they lie: a log directory, or one run's directory."""
 
 
-def scan(logs: Path) -> Loaded:
+def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
     """Read every run at a path: a log directory, or one run's directory. Oldest first.
+
+    Args:
+        path: where they lie.
+        only: the runs to read; None for all that are there.
 
     Raises:
         RunNotFound: there is none at all.
     """
     runs: list[Run] = []
     unreadable: list[str] = []
-    for directory in find_runs(logs):
+    for directory in find_runs(path) if only is None else only:
         try:
             runs.append(_load(directory))
         except RunNotFound as error:
             unreadable.append(str(error))
     runs.sort(key=lambda run: (run.info.started, run.name))
-    return Loaded(runs, unreadable)
+    return Loaded(runs, unreadable, path)
 
 
 def load(logs: Path) -> list[Run]:

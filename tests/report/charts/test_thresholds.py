@@ -37,3 +37,12 @@ def test_intervals_of_many_columns_are_left_out() -> None:
         return sum(layer["mark"].get("opacity") == 0.35 for layer in chart.to_dict()["layer"])
 
     assert (whiskers(WITH_INTERVALS), whiskers(WITH_INTERVALS + 1)) == (1, 0)
+
+
+def test_a_column_without_a_counted_run_has_no_line_and_harms_no_other() -> None:
+    found = success_by_threshold(
+        [*rates("research, a", 0.4, 0.3, 0.1), *rates("react, b", 0.2, 0.1, 0.0)], "last", columns=("act, c", "research, a", "react, b")
+    )
+
+    assert {"research, a", "react, b"} <= set(texts(found))
+    assert "act, c" not in texts(found)

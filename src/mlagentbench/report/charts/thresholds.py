@@ -32,13 +32,14 @@ def success_by_threshold(
         found: the rates.
         at: at which step.
         palette: the colours.
-        columns: all columns in order, for their colours.
+        columns: all columns in order, for their names and colours; those without rates too.
         legend: whether the columns are named.
 
     Returns:
         The chart; None where no column has rates, or where all are 0.
     """
-    labels = short(each.column for each in found)
+    every = tuple(columns) or tuple(each.column for each in found)
+    labels, by_column = short(every), looks(every, palette)
     rows: list[dict[str, Any]] = [
         {"column": labels[each.column], "threshold": each.threshold, "rate": rate.value, "low": rate.low, "high": rate.high}
         for each in found
@@ -46,16 +47,13 @@ def success_by_threshold(
     ]
     if not any(row["rate"] for row in rows):
         return None
-    by_column = looks(columns or (each.column for each in found), palette)
-    present = [column for column in by_column if any(row["column"] == labels[column] for row in rows)]
+    names = [label for label in labels.values() if any(row["column"] == label for row in rows)]
+    present = [by_column[column] for column, label in labels.items() if label in names]
     # Side by side, so that intervals do not hide one another; of many they would hide the lines.
-    few = len(present) <= WITH_INTERVALS
+    few = len(names) <= WITH_INTERVALS
     for row in rows:
-        row["x"] = row["threshold"] + (ASIDE if few else 0) * (
-            [labels[column] for column in present].index(row["column"]) - (len(present) - 1) / 2
-        )
+        row["x"] = row["threshold"] + (ASIDE if few else 0) * (names.index(row["column"]) - (len(names) - 1) / 2)
     thresholds = sorted({each.threshold for each in found})
-    names = [labels[column] for column in present]
     x = alt.X(
         "x:Q",
         scale=alt.Scale(domain=[0, thresholds[-1] + 0.02], nice=False),
@@ -72,8 +70,8 @@ def success_by_threshold(
         if legend and len(names) > 1
         else None
     )
-    color = alt.Color("column:N", scale=alt.Scale(domain=names, range=[by_column[column].color for column in present]), legend=key)
-    dashes = alt.Scale(domain=names, range=[list(by_column[column].dash) or [1, 0] for column in present])
+    color = alt.Color("column:N", scale=alt.Scale(domain=names, range=[look.color for look in present]), legend=key)
+    dashes = alt.Scale(domain=names, range=[list(look.dash) or [1, 0] for look in present])
     paper = alt.Chart(data([{"x": THRESHOLD}])).mark_rule(color=palette.muted, strokeDash=[2, 3]).encode(x=x)
     lines = (
         alt.Chart(data(rows))

@@ -31,7 +31,7 @@ from mlagentbench.report.page.comparison import STANDING_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
 from mlagentbench.report.step_view import Room, rejected_replies, shown_path, step_views
 from mlagentbench.report.text import plural, visible
-from mlagentbench.results.load import Run, scan
+from mlagentbench.results.load import Loaded, Run
 
 MAX_BYTES = 4_900_000
 """What the page may weigh; texts are cut shorter until it does."""
@@ -93,17 +93,16 @@ class Story:
     """The HTML packed for a script element, where it is not in the page as it is."""
 
 
-def write_report(logs: Path, output: Path) -> Path:
-    """Write the report of a run, or of the runs of a log directory, as one page.
+def write_report(loaded: Loaded, output: Path) -> Path:
+    """Write the report of one run or of many as one page.
 
     Returns:
         `output`.
 
     Raises:
-        RunNotFound: there are no runs at `logs`.
         UsageError: the file cannot be written.
     """
-    html = render_report(logs)
+    html = render_report(loaded)
     temporary = output.with_name(f".{output.name}.part")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -116,18 +115,15 @@ def write_report(logs: Path, output: Path) -> Path:
     return output
 
 
-def render_report(logs: Path, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE) -> str:
-    """The page of `write_report` as a text.
+def render_report(loaded: Loaded, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE) -> str:
+    """Return the page of `write_report` as a text.
 
     Args:
-        logs: a log directory, or a run's directory.
+        loaded: the runs.
         max_bytes: what it may weigh.
         whole: characters up to which stories are in the page as they are.
-
-    Raises:
-        RunNotFound: there are no runs at `logs`.
     """
-    runs, unreadable = scan(logs)
+    runs, unreadable, path = loaded
     many = len(runs) != 1 or bool(unreadable)
     slugs = _slugs(runs)
     pages = _Pages(many, slugs)
@@ -136,7 +132,7 @@ def render_report(logs: Path, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE)
         overview = pages.overview(runs, views, unreadable) if many else Markup()
         room, stories = _fitted(pages, runs, max_bytes - len(overview.encode("utf-8", "replace")), whole)
     title = _counted(views) if many else f"{views[0].task}: {views[0].title}"
-    return pages.shell(title, str(shown_path(logs)), overview, stories, room)
+    return pages.shell(title, str(shown_path(path)), overview, stories, room)
 
 
 class _Pages:
