@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench.agents.base import find_agents, make_agent
+from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import LONG_OBSERVATION
 from mlagentbench.environment import Environment, RunLimits
@@ -104,7 +104,6 @@ def test_a_limit_ends_it(make_environment: MakeEnvironment) -> None:
 
 
 def test_agents_are_found_by_name() -> None:
-    assert {"research", "baseline"} <= set(find_agents())
     assert isinstance(make_agent("research", {"context_steps": 5}), ResearchAgent)
     with pytest.raises(AgentError, match="did you mean 'research'"):
         make_agent("reserch")

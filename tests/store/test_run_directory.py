@@ -11,7 +11,7 @@ import pytest
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
 from mlagentbench.records import Action, ModelCall, Step, Usage
-from mlagentbench.store.run_directory import RunDirectory, find_runs, locate, new_name, prepare_log_directory
+from mlagentbench.store.run_directory import RunDirectory, find_runs, new_name, prepare_log_directory
 from tests.support import run_info
 
 
@@ -95,19 +95,6 @@ def test_runs_are_found_in_a_log_directory_and_by_their_own(directory: RunDirect
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunNotFound, match="no runs"):
         find_runs(tmp_path / "empty")
-
-
-def test_a_run_is_named_by_its_path_its_id_or_the_beginning_of_one(directory: RunDirectory, tmp_path: Path) -> None:
-    RunDirectory.create(tmp_path, run_info("a-run-2"))
-    RunDirectory.create(tmp_path, run_info("b-run"))
-    assert locate(str(directory.path), Path("elsewhere")) == directory.path
-    assert locate("b", tmp_path).name == "b-run"
-    assert locate("a-run", tmp_path).name == "a-run", "a whole id is no beginning of another"
-    with pytest.raises(UsageError, match=r"2 runs in .* begin with 'a'; name one: a-run, a-run-2$"):
-        locate("a", tmp_path)
-    for nothing in ("c", ""):
-        with pytest.raises(RunNotFound, match=f"no directory '{nothing}', and no run in .* whose id begins so"):
-            locate(nothing, tmp_path)
 
 
 def test_a_damaged_record_is_named(directory: RunDirectory) -> None:

@@ -37,7 +37,7 @@ SUMMARY_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=1000)
 
 
 class AutoGPTAgent:
-    """The classic AutoGPT.
+    """The classic AutoGPT: JSON replies with thoughts, reasoning, a plan and criticism, and a short-term memory.
 
     Args:
         memory_characters: how long the last replies and results may be in the prompt, all together; by default half of what the model

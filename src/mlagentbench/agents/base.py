@@ -46,11 +46,13 @@ class Agent(Protocol):
         ...
 
 
-def find_agents() -> Mapping[str, Callable[..., Agent]]:
-    """The classes of all agents by name, not yet loaded with options."""
-    return {
-        entry_point.name: entry_point.load() for entry_point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name)
-    }
+def find_agent(name: str) -> Callable[..., Agent]:
+    """Return the class of an agent by its name, or by the file and name of its class: `path/to/file.py:Name`.
+
+    Raises:
+        AgentError: there is no such agent, or it cannot be imported.
+    """
+    return _from_file(name) if ".py:" in name else _from_entry_points(name)
 
 
 def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
@@ -59,7 +61,7 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
     Raises:
         AgentError: there is no such agent, or it refuses an option.
     """
-    factory = _from_file(name) if ".py:" in name else _from_entry_points(name)
+    factory = find_agent(name)
     if inspect.iscoroutinefunction(factory):
         raise AgentError(f"{name} is an async function, and an agent is a class: put the function into one, as its {CALL}")
     known = inspect.signature(factory).parameters
@@ -105,6 +107,17 @@ def line_in(source: object, error: BaseException) -> str:
     return f" (line {lines[-1]})" if lines else ""
 
 
+def _place(error: Exception) -> str:
+    """Return where somebody's module failed while it was imported, in words; empty where it did not get so far."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename and frame.filename != __file__
+    ]
+    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (None, None)
+    if frames and file is None:
+        file, line = frames[-1].filename, frames[-1].lineno
+    return f" ({file}, line {line})" if file else ""
+
+
 def _said(error: ValidationError) -> str:
     """What is wrong with the first option that is wrong, in one line."""
     faults = error.errors()
@@ -117,12 +130,18 @@ def _said(error: ValidationError) -> str:
 def _from_entry_points(name: str) -> Callable[..., Agent]:
     found = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if found:
-        factory: Callable[..., Agent] = next(iter(found)).load()
+        entry_point = next(iter(found))
+        try:
+            factory: Callable[..., Agent] = entry_point.load()
+        except Exception as error:
+            # A package of somebody else's may raise anything when it is imported.
+            package = f" of the package {entry_point.dist.name}" if entry_point.dist is not None else ""
+            raise AgentError(f"the agent {name!r}{package} cannot be imported: {type(error).__name__}: {error}{_place(error)}") from error
         return factory
     names = sorted(entry_points(group=ENTRY_POINT_GROUP).names)
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]!r}? There are" if close else "there are"
-    raise AgentError(f"there is no agent {name!r}; {hint}: {', '.join(names)}, or name your own as path/to/file.py:Name")
+    raise AgentError(f"there is no agent {name!r}; {hint}: {', '.join(names)}, or name your own as path/to/file.py:Name (mlab agents list)")
 
 
 def _from_file(name: str) -> Callable[..., Agent]:

@@ -7,7 +7,7 @@ from mlagentbench.records import Action
 
 
 class BaselineAgent:
-    """Runs one script and submits what it leaves. It asks no model.
+    """Runs the starter as it is and submits what it leaves; asks no model.
 
     Args:
         script: the script to run.

@@ -37,7 +37,7 @@ class _GivenUp(Exception):
 
 @dataclass(frozen=True)
 class HumanAgent:
-    """Asks the person at the terminal for every action."""
+    """Asks you at the terminal for every action."""
 
     assisted: bool = False
     """Whether the actions are offered too that ask a model; they need one."""

@@ -28,7 +28,7 @@ LOGGED_PART = 10_000
 
 
 class ResearchAgent(ResearchOptions):
-    """The paper's agent; its options are those of `ResearchOptions`."""
+    """The paper's research agent: each reply reflects, keeps a plan, checks facts and thinks before it acts."""
 
     async def __call__(self, environment: Environment) -> None:
         """Ask, act and look, until the final answer or a limit."""
@@ -131,12 +131,12 @@ def _last(steps: Sequence[Step], count: Steps) -> Sequence[Step]:
 
 
 full_history = partial(ResearchAgent, context_steps="all")
-"""The agent whose prompt holds all steps, one after the other."""
+"""The research agent with all steps in its prompt, rather than the last three."""
 adaptive_entries = partial(ResearchAgent, adaptive=True)
-"""The agent that chooses at each step which entries it needs."""
+"""The research agent that chooses at each step which of the entries it writes."""
 primitive_only = partial(ResearchAgent, high_level_actions=False)
-"""The agent without high-level actions."""
+"""The research agent without the high-level actions, such as Edit Script (AI) and Understand File."""
 react = partial(ResearchAgent, entries=("Thought",))
-"""The paper's ReAct: a thought, then an action."""
+"""The paper's ReAct: the research agent that writes a thought, then an action."""
 act = partial(ResearchAgent, entries=())
-"""The paper's act only: an action, and nothing before it."""
+"""The paper's act only: the research agent that writes an action, and nothing before it."""

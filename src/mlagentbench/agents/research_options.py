@@ -108,7 +108,9 @@ class ResearchOptions:
     summarise_over: Annotated[int, Field(ge=1)] = LONG_OBSERVATION
     """Characters above which an observation is long."""
     temperature: Temperature = 0.5
+    """Of the agent's replies."""
     max_tokens: Tokens = 2000
+    """Of the agent's replies."""
     stop: Listed = ("Observation:",)
     """Texts that end a reply."""
     fast_temperature: Temperature = 0.01
@@ -118,8 +120,9 @@ class ResearchOptions:
     summary_max_tokens: Tokens = 1000
     """Of the fast model, in summaries of observations and steps."""
     editor_temperature: Temperature = 0.01
+    """Of the editor model."""
     editor_max_tokens: Tokens = 4000
-    """A script that is longer than that cannot be edited by the editor."""
+    """Of the editor model: a longer script cannot be edited by it."""
 
     @property
     def reply_options(self) -> GenerateOptions:

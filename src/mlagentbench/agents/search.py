@@ -48,6 +48,7 @@ class SearchAgent:
     seed: int = 0
     """Of the choices that chance makes."""
     temperature: Annotated[float, Field(ge=0)] | None = None
+    """Of a reply. None leaves it to the provider."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """Of a reply. None leaves it to the provider."""
 

@@ -29,6 +29,9 @@ COMMANDS: Mapping[str, Mapping[str, Lazy]] = {
         "grade": Lazy("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
         "import": Lazy("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },
+    "Agents": {
+        "agents": Lazy("mlagentbench.cli.agents:agents", "Who can do tasks."),
+    },
     "Tasks": {
         "tasks": Lazy("mlagentbench.cli.tasks:tasks", "What there is to run."),
         "prepare": Lazy("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),

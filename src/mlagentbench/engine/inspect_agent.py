@@ -64,10 +64,10 @@ def _tool(definition: ActionDefinition) -> Tool:
 
 
 class InspectAgent:
-    """An agent of Inspect's.
+    """An agent of Inspect's own, which is named by its file: `--agent path/to/file.py:name`.
 
     Args:
-        made_by: the `@agent`, or what one gives.
+        made_by: the `@agent`, or what one gives; the file and name stand for it.
         options: its own.
     """
 

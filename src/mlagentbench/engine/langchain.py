@@ -39,19 +39,21 @@ ENDLESS = 1_000_000
 
 
 class LangChainAgent:
-    """One of LangChain's agents.
+    """One of LangChain's agents: today's, which calls tools, or the paper's zero-shot ReAct.
 
     Args:
         kind: `agent`, which calls tools, or `zero-shot`, which writes text in the manner of ReAct.
         actions: the names of the actions that are offered; by default those that the research agent's prompt mentions.
     """
 
+    extra = "langchain"
+
     def __init__(self, kind: str = "agent", actions: list[str] | None = None) -> None:
         if kind not in get_args(Kind):
             raise ValueError(f"kind is one of {', '.join(get_args(Kind))}, not {kind!r}")
         missing = [package for package in PACKAGES if importlib.util.find_spec(package) is None]
         if missing:
-            raise AgentError(f'the agent langchain needs {missing[0]}; install it with: pip install "mlagentbench[langchain]"')
+            raise AgentError(f'the agent langchain needs {missing[0]}; install it with: pip install "mlagentbench[{self.extra}]"')
         self.kind = kind
         self.actions = actions
         offered(actions)  # a name that is none is refused before anything runs

@@ -36,7 +36,7 @@ NAMES: Mapping[str, str] = {definition.tool_name: definition.name for definition
 
 
 class ToolCallingAgent:
-    """An agent whose model calls tools.
+    """A conversation in which the model calls the actions as tools, natively; a long history is compacted.
 
     Args:
         actions: the names of the actions that are offered as tools; by default those that the research agent's prompt mentions.

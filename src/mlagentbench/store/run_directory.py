@@ -42,8 +42,6 @@ from mlagentbench.store.files import read, read_calls, text_of
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
 OUTPUT = "output.txt"
-CANDIDATES = 8
-"""The most runs that a message lists when a name fits several."""
 
 
 def new_name(task: str, agent: str, sample: str | None = None) -> str:
@@ -84,39 +82,10 @@ def find_runs(path: Path) -> list[RunDirectory]:
     """
     if (path / "run.json").is_file():
         return [RunDirectory(path)]
-    runs = _runs_in(path)
+    runs = [RunDirectory(file.parent) for file in sorted(path.glob("*/run.json"))]
     if not runs:
         raise RunNotFound(f"there are no runs in {path}; name a log directory or a run's directory")
     return runs
-
-
-def locate(name: str, log_directory: Path) -> Path:
-    """Return the path of a run or of a log directory that a user has named.
-
-    Args:
-        name: a path, or a run's id, or the beginning of one. A directory of that name comes first.
-        log_directory: where ids are looked up.
-
-    Raises:
-        RunNotFound: there is neither such a directory nor such a run.
-        UsageError: several runs begin so; the message lists them.
-    """
-    if name and Path(name).is_dir():
-        return Path(name)
-    found = [directory.path for directory in _runs_in(log_directory) if name and directory.name.startswith(name)]
-    exact = [path for path in found if path.name == name]
-    if len(found) > 1 and not exact:
-        listed = ", ".join(path.name for path in found[:CANDIDATES])
-        more = f" and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
-        raise UsageError(f"{len(found)} runs in {log_directory} begin with {name!r}; name one: {listed}{more}")
-    if not found:
-        raise RunNotFound(f"there is no directory {name!r}, and no run in {log_directory} whose id begins so")
-    return (exact or found)[0]
-
-
-def _runs_in(log_directory: Path) -> list[RunDirectory]:
-    """Return the runs of a log directory, oldest first."""
-    return [RunDirectory(file.parent) for file in sorted(log_directory.glob("*/run.json"))]
 
 
 def find_sample(path: Path, sample: str) -> RunDirectory | None:

@@ -1,0 +1,175 @@
+"""The agents that are installed: what each is, where it comes from, and its options.
+
+Listing reads their source and imports none of it, so that neither a heavy engine nor a broken package of somebody else's holds it up.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mlagentbench.agents.base import ENTRY_POINT_GROUP, find_agent
+
+EXTRA = "extra"
+"""The attribute of an agent's class that names the extra of its package that it needs."""
+
+
+class AgentEntry(NamedTuple):
+    """One agent, as far as its source tells."""
+
+    name: str
+    about: str
+    """What it is, in a sentence; empty where its source does not say."""
+    place: str
+    """Where it is, as `module:name`."""
+    package: str
+    """The package that it comes from, with its version; empty for a file."""
+    file: Path | None
+    extra: str | None
+    """What `pip install "package[extra]"` must have installed."""
+    problem: str = ""
+    """Why its source cannot be read; empty where it can."""
+
+
+class AgentOption(NamedTuple):
+    """One option of an agent."""
+
+    name: str
+    default: object
+    """`inspect.Parameter.empty` where it must be given."""
+    meaning: str
+
+
+def list_agents() -> list[AgentEntry]:
+    """Return all agents that are installed, by name."""
+    return [_entry(found) for found in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name)]
+
+
+def describe_agent(name: str) -> tuple[AgentEntry, list[AgentOption]]:
+    """Return one agent with its options; it is imported.
+
+    Args:
+        name: an agent's name, or the file and name of its class.
+
+    Raises:
+        AgentError: there is no such agent, or it cannot be imported.
+    """
+    factory = find_agent(name)
+    documented = _documented(factory)
+    options = [
+        AgentOption(parameter.name, parameter.default, documented.get(parameter.name, ""))
+        for parameter in inspect.signature(factory).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    installed = next((entry for entry in list_agents() if entry.name == name), None)
+    if installed is not None:
+        return installed, options
+    file, _, attribute = name.rpartition(":")
+    return _described(AgentEntry(name, "", f"{Path(file).stem}:{attribute}", "", Path(file).resolve(), None)), options
+
+
+def _entry(found: EntryPoint) -> AgentEntry:
+    package = f"{found.dist.name} {found.dist.version}" if found.dist is not None else ""
+    entry = AgentEntry(found.name, "", found.value, package, None, None)
+    origin = _origin(found.module)
+    if origin is None:
+        return entry._replace(problem=f"there is no module {found.module}")
+    return _described(entry._replace(file=Path(origin)))
+
+
+def _described(entry: AgentEntry) -> AgentEntry:
+    """Complete an entry with what the source of its file says."""
+    assert entry.file is not None
+    try:
+        module = ast.parse(entry.file.read_bytes())
+    except (OSError, SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return entry._replace(problem=f"{entry.file}{line}: {getattr(error, 'msg', None) or error}")
+    attribute = entry.place.partition(":")[2]
+    for node, text in _definitions(module.body):
+        if getattr(node, "name", None) == attribute or attribute in _targets(node):
+            constants = {name: _constant(each) for each in getattr(node, "body", ()) for name in _targets(each)}
+            extra = constants.get(EXTRA)
+            return entry._replace(about=_sentence(text), extra=extra if isinstance(extra, str) else None)
+    return entry
+
+
+def _definitions(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield the statements of a module or a class that define something, with their docstrings; a value's is the string below it."""
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node, ast.get_docstring(node) or ""
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            text = _constant(following)
+            yield node, inspect.cleandoc(text) if isinstance(text, str) else ""
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _constant(node: ast.stmt | None) -> object:
+    """Return the constant that a statement is, or assigns; None for anything else."""
+    value = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) else None
+    return value.value if isinstance(value, ast.Constant) else None
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _origin(module: str) -> str | None:
+    """Return the file of a module without importing it or what it lies in, as `importlib.util.find_spec` would; None for none."""
+    path, spec = None, None
+    parts = module.split(".")
+    for end in range(1, len(parts) + 1):
+        name = ".".join(parts[:end])
+        spec = next((spec for finder in sys.meta_path if (spec := _spec(finder, name, path)) is not None), None)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    return spec.origin if spec is not None else None
+
+
+def _spec(finder: Any, name: str, path: Any) -> ModuleSpec | None:
+    find: Callable[..., ModuleSpec | None] | None = getattr(finder, "find_spec", None)
+    return find(name, path) if find is not None else None
+
+
+def _documented(factory: Callable[..., Any]) -> Mapping[str, str]:
+    """Return what the options of a class mean: from the `Args` of its docstrings, and from the strings below its fields."""
+    while not inspect.isclass(factory) and hasattr(factory, "func"):
+        factory = factory.func
+    kinds = factory.__mro__ if inspect.isclass(factory) else (factory,)
+    found: dict[str, str] = {}
+    for kind in reversed(kinds):
+        if getattr(kind, "__module__", "builtins") == "builtins":
+            continue
+        found |= _arguments(inspect.getdoc(kind) or "") | _arguments(inspect.getdoc(getattr(kind, "__init__", None)) or "")
+        try:
+            (node,) = ast.parse(inspect.cleandoc(inspect.getsource(kind))).body
+        except (OSError, SyntaxError, TypeError, ValueError):
+            continue
+        found |= {name: _sentence(text) for each, text in _definitions(getattr(node, "body", [])) for name in _targets(each) if text}
+    return found
+
+
+def _arguments(docstring: str) -> dict[str, str]:
+    """Return the parts of a docstring's section `Args`, as Google's style has it."""
+    section = docstring.partition("\nArgs:\n")[2].split("\n\n")[0]
+    found: dict[str, str] = {}
+    for line in section.splitlines():
+        name, colon, meaning = line.strip().partition(":")
+        if colon and line.startswith("    ") and not line.startswith("     "):
+            found[name.split()[0]] = meaning.strip()
+        elif found:
+            last = next(reversed(found))
+            found[last] = f"{found[last]} {line.strip()}"
+    return found

@@ -1,0 +1,34 @@
+"""Runs by what a user calls them: a path, an id, or the beginning of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlagentbench.errors import RunNotFound, UsageError
+
+CANDIDATES = 8
+"""The most runs that a message lists when a name fits several."""
+
+
+def locate(name: str, log_directory: Path) -> Path:
+    """Return the path of a run or of a log directory that a user has named.
+
+    Args:
+        name: a path, or a run's id, or the beginning of one. A directory of that name comes first.
+        log_directory: where ids are looked up.
+
+    Raises:
+        RunNotFound: there is neither such a directory nor such a run.
+        UsageError: several runs begin so; the message lists them.
+    """
+    if name and Path(name).is_dir():
+        return Path(name)
+    found = [file.parent for file in sorted(log_directory.glob("*/run.json")) if name and file.parent.name.startswith(name)]
+    exact = [path for path in found if path.name == name]
+    if len(found) > 1 and not exact:
+        listed = ", ".join(path.name for path in found[:CANDIDATES])
+        more = f" and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
+        raise UsageError(f"{len(found)} runs in {log_directory} begin with {name!r}; name one: {listed}{more}")
+    if not found:
+        raise RunNotFound(f"there is no directory {name!r}, and no run in {log_directory} whose id begins so")
+    return (exact or found)[0]
