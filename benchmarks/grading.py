@@ -1,7 +1,7 @@
 """What grading costs: a table's score beside row-by-row grading, and `mlab grade --every-step` over 50 runs of 50 steps.
 
     python benchmarks/grading.py            some four minutes, about 1 GB of disk below --dir
-    python benchmarks/grading.py --quick    under a minute
+    python benchmarks/grading.py --quick    some seconds
 
 The first table times graders alone, in turns on the same files: ours (the files opened, the answers read, every id and number checked),
 beside the original benchmark's manner (pandas, and a look-up by label for each row) and beside a plain loop over the rows of the `csv`
@@ -105,8 +105,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="grading-", dir=options.dir) as name:
         folder = Path(name)
         print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}\n")
-        functions(folder, 3 if options.quick else 15)
-        command(folder, 8 if options.quick else 50, 50)
+        functions(folder, 2 if options.quick else 15)
+        command(folder, *((2, 10) if options.quick else (50, 50)))
 
 
 def functions(folder: Path, times: int) -> None:

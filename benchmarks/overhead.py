@@ -69,7 +69,9 @@ def bare(steps: int, folder: Path) -> float:
     (workspace / "train.py").write_bytes((task.starter / "train.py").read_bytes())
     entries = [entry.name for entry in ENTRIES]
     started = time.perf_counter()
-    instructions = render("research.md", task=task.problem, actions=list(ACTIONS.values()), entries=ENTRIES, steps=steps, hours="5 hours")
+    instructions = render(
+        "research.md", task=task.problem, actions=list(ACTIONS.values()), entries=ENTRIES, adaptive=False, steps=steps, hours="5 hours"
+    )
     history: list[str] = []
     for number in range(steps):
         prompt = instructions + "".join(history[-3:])
@@ -89,8 +91,8 @@ def bare(steps: int, folder: Path) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only 50 and 100 steps")
-    counts = (50, 100) if parser.parse_args().quick else (50, 400)
+    parser.add_argument("--quick", action="store_true", help="only 30 steps")
+    counts = (30,) if parser.parse_args().quick else (50, 400)
     print(f"{'steps':>6} {'ms a step':>10} {'first 25':>9} {'last 25':>9} {'bare loop':>10} {'ratio':>6}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

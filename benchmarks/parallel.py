@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
-COUNTS = (1, 10, 100)
-SCRIPTS = {"wait": "import time; time.sleep(8)", "compute": "sum(range(40_000_000))"}
+COUNTS, SCRIPTS = (1, 10, 100), {"wait": "import time; time.sleep(8)", "compute": "sum(range(40_000_000))"}
+QUICK_COUNTS, QUICK_SCRIPTS = (2,), {"wait": "import time; time.sleep(1)", "compute": "sum(range(4_000_000))"}
 EVERY = 4
 """One step in so many runs a script."""
 
@@ -138,6 +138,7 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
         variant="mini",
         limits=RunLimits(steps=steps),
         score_steps=False,
+        baseline="none",
     )
     done: list[RunDirectory] = []
     stalls, started = Stalls(), list[float]()
@@ -190,23 +191,23 @@ def script_seconds(script: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one script a run rather than three")
+    parser.add_argument("--quick", action="store_true", help="one short script a run, and two runs at once")
     for hidden in ("--one", "--steps", "--script", "--folder"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
         print(json.dumps(measure(int(asked.one), int(asked.steps), asked.script, Path(asked.folder))))
         return
-    scripts = 1 if asked.quick else 3
+    scripts, counts, kinds = (1, QUICK_COUNTS, QUICK_SCRIPTS) if asked.quick else (3, COUNTS, SCRIPTS)
     steps = 2 + EVERY * scripts
     print(f"{CORES} cores, {steps} steps a run, {scripts} of them scripts")
     print(
         f"{'':>7} {'runs':>5} {'wall s':>7} {'a run s':>8} {'memory MB':>10} {'framework ms':>13} {'stalled s':>10} {'slower: middle':>15}"
         f" {'slowest':>8}"
     )
-    for kind, script in SCRIPTS.items():
+    for kind, script in kinds.items():
         alone, share = 0.0, scripts * script_seconds(script) / CORES
-        for count in COUNTS:
+        for count in counts:
             found = apart(count, steps, script)
             seconds = found["seconds"]
             alone = alone or seconds[0]

@@ -34,12 +34,12 @@ def opened(page: Path, folder: Path) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="40 runs of 20 steps")
+    parser.add_argument("--quick", action="store_true", help="8 runs of 10 steps")
     quick = parser.parse_args().quick
     with tempfile.TemporaryDirectory() as name:
         logs = Path(name) / "logs"
-        length = 20 if quick else 50
-        shape = {"tasks": TASKS[:2] if quick else TASKS[:5], "contestants": CONTESTANTS[:5], "runs": 4 if quick else 8}
+        length = 10 if quick else 50
+        shape = {"tasks": TASKS[:2] if quick else TASKS[:5], "contestants": CONTESTANTS[: 2 if quick else 5], "runs": 2 if quick else 8}
         runs = write_experiment(logs, **shape, steps=length, shortest=length, observation=OBSERVATION)
         began, cpu = time.perf_counter(), time.process_time()
         page = write_report(scan(logs), Path(name) / "report.html")

@@ -1,7 +1,7 @@
 """Snapshots beside a full copy of the workspace each step, which is what the original benchmark does.
 
     python benchmarks/snapshots.py            some minutes, about 12 GB of disk below --dir
-    python benchmarks/snapshots.py --quick    under a minute, about 3 GB
+    python benchmarks/snapshots.py --quick    some seconds, under 100 MB
 
 Both are timed in turns on the same files in the same run. A copy is `shutil.copytree`, which leaves its bytes in the kernel's memory; a
 snapshot is taken (`take`) and then made durable and published (`save`). Times are medians in milliseconds a step.
@@ -47,14 +47,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="snapshots-", dir=options.dir) as folder:
         print(f"{os.cpu_count()} cores, {_file_system(Path(folder))}, medians of steps\n")
         print("unchanged files        scan ms   take ms   save ms   bytes on disk a step")
-        for files in (100, 2_000 if quick else 20_000):
-            _unchanged(Path(folder) / f"unchanged-{files}", files, 5 if quick else 20)
+        for files in (100,) if quick else (100, 20_000):
+            _unchanged(Path(folder) / f"unchanged-{files}", files, 3 if quick else 20)
         print("\none small change        copy ms   take+save   ratio    copies / unique   store / unique")
-        for megabytes in (1, 50) if quick else (1, 50, 500):
-            steps = 5 if quick else 10 if megabytes == 500 else 50
+        for megabytes in (1,) if quick else (1, 50, 500):
+            steps = 3 if quick else 10 if megabytes == 500 else 50
             _one_change(Path(folder) / f"size-{megabytes}", megabytes, steps)
-        print("\n200 MB rewritten        copy ms   take ms   ratio    copy+flush   take+save   ratio")
-        _checkpoint(Path(folder) / "checkpoint", 200, 4 if quick else 10)
+        print("\none file rewritten      copy ms   take ms   ratio    copy+flush   take+save   ratio")
+        _checkpoint(Path(folder) / "checkpoint", *((20, 2) if quick else (200, 10)))
 
 
 def _unchanged(folder: Path, files: int, steps: int) -> None:
@@ -84,7 +84,7 @@ def _checkpoint(folder: Path, megabytes: int, steps: int) -> None:
     flushed = [sum(pair) for pair in zip(timed.copy, timed.flush, strict=True)]
     durable = statistics.median(saved) / statistics.median(flushed)
     plain = f"{_ms(timed.copy)}  {_ms(timed.take)}  {take / copy:>6.2f}"
-    print(f"{steps:>8} steps         {plain}     {_ms(flushed)}    {_ms(saved)}  {durable:>6.2f}")
+    print(f"{megabytes:>4} MB, {steps:>2} steps       {plain}     {_ms(flushed)}    {_ms(saved)}  {durable:>6.2f}")
     shutil.rmtree(folder)
 
 

@@ -100,6 +100,28 @@ def test_a_run_is_one_json_object(run: RunDirectory) -> None:
     assert set(step["files"]) == {"train.py", "submission.csv"}
 
 
+def test_the_replies_that_ended_a_run_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "logs", ended="format_failure", verdict="no_submission")
+    (call,) = run.calls(8)
+    for number in range(5):
+        run.append_call(9, call.model_copy(update={"reply": f"No action, time {number}.", "rejected": "Name an action."}))
+
+    assert (
+        main.run(["show", str(run.path)]),
+        main.run(["show", str(run.path), "--calls"]),
+        main.run(["show", str(run.path), "--calls", "--json"]),
+    ) == (0, 0, 0)
+
+    told = capsys.readouterr().out
+    brief, whole, parsed = (
+        *told[: told.rindex("\n{")].split("5 model calls after the last step, which led to no step")[1:],
+        json.loads(told[told.rindex("\n{") :]),
+    )
+    assert brief.startswith("; --calls shows them\n") and "No action" not in brief
+    assert [f"No action, time {number}." in whole for number in range(5)] == [True] * 5 and "sent back: Name an action." in whole
+    assert [each["reply"] for each in parsed["calls_after_last"]] == [f"No action, time {number}." for number in range(5)]
+
+
 def test_a_log_directory_with_one_run_is_that_run_and_with_several_is_told_what_to_do(run: RunDirectory) -> None:
     logs = run.path.parent
     assert run.name in mlab("show", logs).stdout

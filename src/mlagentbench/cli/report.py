@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -176,5 +174,7 @@ def _cutoffs(experiment: Experiment, given: Mapping[str, datetime.date]) -> dict
 def view(logs: Path, port: int) -> None:
     """Open Inspect's viewer on a log directory."""
     find_runs(logs)
-    sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "inspect_ai", "view", "start", "--log-dir", str(logs), "--port", str(port)])
+    # Imported here, since Inspect takes seconds.
+    from mlagentbench.engine.viewer import serve
+
+    serve(logs, port)

@@ -38,7 +38,7 @@ class More(NamedTuple):
 @click.option("--step", "number", type=click.IntRange(1), help="Show this step whole.")
 @click.option("--diff", is_flag=True, help="Show what changed in the files, too.")
 @click.option("--files", is_flag=True, help="Show all files as they were after the step, too.")
-@click.option("--calls", is_flag=True, help="Show the prompts and raw replies of the step, too.")
+@click.option("--calls", is_flag=True, help="Show the prompts and raw replies of each step, and those after the last, too.")
 @click.option("-f", "--follow", "following", is_flag=True, help="Show each step of a run in progress as it is done, until the run is over.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run as one JSON object; with --follow one a step, and then the run's.")
 def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, following: bool, as_json: bool) -> int:
@@ -57,7 +57,11 @@ def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, fo
     if number is not None and not steps:
         raise UsageError(f"{loaded.name} has {plural(len(loaded.steps), 'step')}, and no step {number}")
     if as_json:
-        click.echo(json.dumps({**run_object(loaded), "steps": [step_object(loaded, step, **more._asdict()) for step in steps]}, indent=1))
+        click.echo(
+            json.dumps(
+                {**run_object(loaded, calls=calls), "steps": [step_object(loaded, step, **more._asdict()) for step in steps]}, indent=1
+            )
+        )
         return 0
     console = Console()
     if number is None:
@@ -66,6 +70,8 @@ def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, fo
         _print_headings(console)
     for step in steps:
         _print_step(console, loaded, step, more, whole=number is not None)
+    if number is None:
+        _print_calls_after_last(console, loaded, more)
     return 0
 
 
@@ -108,6 +114,11 @@ def _print_step(console: Console, run: Run, step: Step, more: More, *, whole: bo
         console.print(part, soft_wrap=True)
 
 
+def _print_calls_after_last(console: Console, run: Run, more: More) -> None:
+    for part in terminal.calls_after_last(run, whole=more.calls):
+        console.print(part, soft_wrap=True)
+
+
 def _follow(run: Run, more: More, as_json: bool) -> int:
     """Show a run while it goes on. An interrupt ends this, and not the run."""
     console = Console()
@@ -121,8 +132,9 @@ def _follow(run: Run, more: More, as_json: bool) -> int:
             _follow_steps(console, run, more)
         (run,) = load(run.directory.path)
         if as_json:
-            click.echo(json.dumps(run_object(run)))
+            click.echo(json.dumps(run_object(run, calls=more.calls)))
         else:
+            _print_calls_after_last(console, run, more)
             console.print()
             console.print(terminal.outcome(run))
     except KeyboardInterrupt:

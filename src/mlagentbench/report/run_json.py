@@ -10,12 +10,19 @@ from mlagentbench.records import Record, Step
 from mlagentbench.results.load import Run
 
 
-def run_object(run: Run) -> dict[str, JsonValue]:
+def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
     """A run but for its steps: `run.json` as `info`, `result.json` as `result` (null without one), and what is counted over its steps.
 
     `working` says whether a process works on it now. Times are seconds, costs US dollars.
+
+    Args:
+        run: the run.
+        calls: whether the prompts and raw replies after the last step are given, which led to no step (`calls_after_last`).
+
+    Raises:
+        RunNotFound: the file of calls is damaged.
     """
-    return {
+    told: dict[str, JsonValue] = {
         "run": run.name,
         "log": str(run.directory.path.resolve()),
         "working": run.directory.held,
@@ -30,6 +37,9 @@ def run_object(run: Run) -> dict[str, JsonValue]:
         "usage": _plain(run.usage),
         "problems": list(run.problems),
     }
+    if calls:
+        told["calls_after_last"] = [_plain(call) for call in run.calls(run.after_last)]
+    return told
 
 
 def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False, calls: bool = False) -> dict[str, JsonValue]:

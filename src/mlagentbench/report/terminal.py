@@ -210,6 +210,24 @@ def calls(run: Run, step: int) -> Iterator[Text]:
         yield Text(visible(call.reply))
 
 
+def calls_after_last(run: Run, *, whole: bool) -> Iterator[Text]:
+    """The questions to models after the last step, which led to no step any more; nothing where there are none.
+
+    Args:
+        run: the run.
+        whole: whether the prompts and raw replies are shown, rather than counted.
+
+    Raises:
+        RunNotFound: the file of calls is damaged.
+    """
+    count = len(run.calls(run.after_last))
+    if count:
+        hint = "" if whole else "; --calls shows them"
+        yield Text(f"{plural(count, 'model call')} after the last step, which led to no step{hint}", style="yellow")
+    if whole:
+        yield from calls(run, run.after_last)
+
+
 class _Cells(NamedTuple):
     """What stands in a step's line."""
 

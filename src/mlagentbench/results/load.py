@@ -98,8 +98,13 @@ class Run:
             scores.setdefault(last.step, last)
         return tuple(scores[number] for number in sorted(scores))
 
+    @property
+    def after_last(self) -> int:
+        """The number that the next step would have: questions to models that led to no step any more are kept under it."""
+        return (self.steps[-1].number if self.steps else 0) + 1
+
     def calls(self, step: int) -> list[ModelCall]:
-        """What models were asked for a step, in order. One past the last step are those that led to none.
+        """What models were asked for a step, in order. Those of the step `after_last` led to none.
 
         Raises:
             RunNotFound: the file of calls is damaged.

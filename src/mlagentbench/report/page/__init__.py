@@ -157,14 +157,13 @@ class _Pages:
         """One run's story."""
         slug = self.slugs[run.directory.path]
         view = run_view(run, slug, room)
-        after_last = (run.steps[-1].number if run.steps else 0) + 1
         html = self._templates.get_template("run.html.j2").render(
             run=view,
             many=self.many,
             chart=self._chart(run, slug),
             chart_words=scores.describe_scores(run.info, run.scores, run.result.baseline if run.result else None),
             steps=step_views(run, slug, room) if run.steps else (),
-            rejected=rejected_replies(run, after_last, room),
+            rejected=rejected_replies(run, run.after_last, room),
         )
         return Story(slug, view.title, Markup(html))
 

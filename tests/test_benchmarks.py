@@ -1,0 +1,23 @@
+"""The benchmarks go on working: the quick form of each runs to its end, whatever it measures on a machine that does other things too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+BENCHMARKS = sorted((HERE.parent / "benchmarks").glob("*.py"))
+ARGUMENTS = {"replies": [str(HERE / "agents" / "data" / "real_replies.jsonl")]}
+"""What a benchmark is given that has no quick form."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda path: path.stem)
+def test_a_benchmark_runs_to_its_end(benchmark: Path, tmp_path: Path, lean: None) -> None:
+    command = [sys.executable, str(benchmark), *ARGUMENTS.get(benchmark.stem, ["--quick"])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() and not list(tmp_path.iterdir()), "it prints what it measured, and leaves nothing behind"
