@@ -57,7 +57,7 @@ def test_a_command_a_reply_is_done_and_its_thoughts_are_entries(make_environment
     assert environment.steps[0].entries == entries
     first, second, third = (call.prompt for call in calls(environment))
     assert "Make train.py better." in first and "1. Inspect Script Lines" in first and "Read File:" not in first
-    assert "The command List Files returned:\ntrain.py" in second
+    assert "The command List Files returned:\n```\ntrain.py\n```" in second
     assert "accuracy 0.5" in third and '"criticism": "Be quicker."' in third
 
 

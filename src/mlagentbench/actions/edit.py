@@ -9,6 +9,7 @@ import textwrap
 from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
+from mlagentbench.actions.fences import fenced
 from mlagentbench.actions.files import shown
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions
@@ -20,9 +21,7 @@ EDITOR_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=4000)
 EDIT_PROMPT = """\
 Below is the Python script {where}. Change it as instructed.
 
-```python
 {script}
-```
 
 The instruction:
 {instruction}
@@ -123,7 +122,7 @@ def script_in(reply: str) -> str:
     if not fences:
         return reply.strip("\n") + "\n"
     start = fences[0] + 1
-    ends = [number for number in fences[1:] if lines[number].strip() == "```"] or [len(lines)]
+    ends = [number for number in fences[1:] if not lines[number].strip().strip("`")] or [len(lines)]
     scripts = ["\n".join(lines[start:end]).rstrip("\n") + "\n" for end in ends]
     return next((script for script in reversed(scripts) if _parses(script)), scripts[0])
 
@@ -149,7 +148,7 @@ async def _edited(context: ActionContext, purpose: str, where: str, script: str,
     """
     if shown(script) != script:
         raise ActionError(f"{where} holds bytes that are no UTF-8 text, which a model would not keep as they are. Edit another file.")
-    prompt = EDIT_PROMPT.format(where=where, script=script, instruction=instruction)
+    prompt = EDIT_PROMPT.format(where=where, script=fenced(script, "python"), instruction=instruction)
     reply = await context.ask(prompt, role="editor", purpose=purpose, options=EDITOR_OPTIONS)
     if reply.truncated:
         raise ActionError(f"The edited script was longer than the model may write, so {save_name} was not changed. Ask for a smaller edit.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
+from mlagentbench.actions.fences import fenced
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions
 
@@ -16,9 +17,7 @@ A researcher works on this task:
 {task}
 
 This is the research log so far:
-```
 {log}
-```
 
 Reflect on this, from what the log says alone: {wanted}
 """
@@ -28,9 +27,7 @@ A researcher works on a task with this plan:
 {plan}
 
 This is the research log so far:
-```
 {log}
-```
 
 Give back what of the log matters for the next step of that plan. Keep every number exactly as it stands, and add nothing.
 """
@@ -45,14 +42,14 @@ async def append_summary(context: ActionContext, content: Annotated[str, "what t
 @action("Reflection", returns="The observation will be the reflection.", hidden=True, high_level=True)
 async def reflection(context: ActionContext, things_to_reflect_on: Annotated[str, "what to reflect on"]) -> str:
     """Have a model look over the research log and reflect on something."""
-    prompt = REFLECT_PROMPT.format(task=context.description, log=_log(context), wanted=things_to_reflect_on)
+    prompt = REFLECT_PROMPT.format(task=context.description, log=fenced(_log(context)), wanted=things_to_reflect_on)
     return (await context.ask(prompt, role="fast", purpose="Reflection", options=OPTIONS)).text
 
 
 @action("Retrieval from Research Log", returns="The observation will be what matters of the log.", hidden=True, high_level=True)
 async def retrieval(context: ActionContext, current_plan: Annotated[str, "the plan, with its status"]) -> str:
     """Have a model find what in the research log matters for the current plan."""
-    prompt = RETRIEVE_PROMPT.format(plan=current_plan, log=_log(context))
+    prompt = RETRIEVE_PROMPT.format(plan=current_plan, log=fenced(_log(context)))
     return (await context.ask(prompt, role="fast", purpose="Retrieval from Research Log", options=OPTIONS)).text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
+from mlagentbench.actions.fences import fenced
 from mlagentbench.actions.files import shown
 from mlagentbench.model import GenerateOptions, all_replies
 
@@ -17,9 +18,7 @@ Below is part {part} of {parts} of the file {name}. Tell a researcher what it sa
 
 Quote names, numbers and lines of code exactly, with their line numbers where they matter. Say so if this part does not tell; guess nothing.
 
-```
 {text}
-```
 """
 
 JOIN_PROMPT = """\
@@ -42,7 +41,7 @@ async def understand_file(
     text = shown(context.workspace.read_text(file_name))
     parts = split(text, context.can_read("fast"))
     prompts = [
-        READ_PROMPT.format(part=number, parts=len(parts), name=file_name, wanted=things_to_look_for, text=part)
+        READ_PROMPT.format(part=number, parts=len(parts), name=file_name, wanted=things_to_look_for, text=fenced(part))
         for number, part in enumerate(parts, start=1)
     ]
     replies = await all_replies(context.ask(prompt, role="fast", purpose=NAME, options=OPTIONS) for prompt in prompts)

@@ -14,6 +14,7 @@ from functools import partial
 from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.actions.fences import fenced
 from mlagentbench.agents._replies import labels
 from mlagentbench.agents._replies.arguments import Misfit, Names, as_call, fit
 from mlagentbench.agents._replies.escapes import Unreadable
@@ -108,7 +109,7 @@ class _ShortTerm:
         reply = {"thoughts": thoughts, "command": {"name": step.action.name, "args": dict(step.action.arguments)}}
         most = max(1, self.budget // LARGEST_PART)
         written = shortened(json.dumps(reply, indent=4, ensure_ascii=False), most)
-        return f"You replied:\n{written}\nThe command {step.action.name} returned:\n{shortened(step.observation, most)}"
+        return f"You replied:\n{written}\nThe command {step.action.name} returned:\n{fenced(shortened(step.observation, most))}"
 
     async def fit(self, environment: Environment, *, summarise: bool) -> None:
         """Forget steps, oldest first, where they do not fit: until half of the budget is free, so that it is not done at every step."""

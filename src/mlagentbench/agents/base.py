@@ -29,6 +29,7 @@ from jinja2 import Environment as Templates
 from jinja2 import FileSystemLoader, StrictUndefined
 from pydantic import ValidationError
 
+from mlagentbench.actions.fences import fenced
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError
 
@@ -180,4 +181,5 @@ def render(prompt: str, **values: object) -> str:
     templates = Templates(
         loader=FileSystemLoader(PROMPTS), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
+    templates.filters["fenced"] = fenced
     return templates.get_template(prompt).render(**values)

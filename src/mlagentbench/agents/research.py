@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.base import render
 from mlagentbench.agents.research_options import ENTRIES, ResearchOptions, Steps
 from mlagentbench.agents.response import Response, parse_response
@@ -83,7 +84,7 @@ class ResearchAgent(ResearchOptions):
         written = [f"{name}: {step.entries[name]}" for name in self.entries if name in step.entries]
         arguments = json.dumps(dict(step.action.arguments), indent=4)
         reply = "\n".join([*written, f"Action: {step.action.name}", f"Action Input: {arguments}"])
-        shown = "(It is no longer shown.)" if observation is None else f"```\n{observation}\n```"
+        shown = "(It is no longer shown.)" if observation is None else fenced(observation)
         return f"\n{reply}\nObservation:\n{shown}\n"
 
     async def _respond(self, environment: Environment, prompt: str) -> Response:

@@ -18,6 +18,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.base import PROMPTS, render
 from mlagentbench.agents.response import parse_response
 from mlagentbench.engine.conversation import FINAL_ANSWER, as_tool, offered
@@ -146,8 +147,8 @@ def _doing_by_text(guest: Guest, definition: ActionDefinition) -> Callable[[str]
             response = parse_response(f"Action: {definition.name}\nAction Input: {text}", (), {definition.name: definition})
         except ResponseFormatError:
             # Not understood here, it is the action's to refuse, so that it counts.
-            return await do(**_loosely(text))
-        return await do(**response.arguments)
+            return fenced(await do(**_loosely(text)))
+        return fenced(await do(**response.arguments))
 
     return do_by_text
 
