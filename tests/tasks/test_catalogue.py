@@ -90,6 +90,44 @@ def test_a_folder_that_lacks_a_part_is_no_task(folder: Path, part: str) -> None:
         load_task(folder)
 
 
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (SPEC.replace("[metric]", "[metric").encode(), r"task\.toml is no TOML: .*\(at line 8, column 8\)"),
+        (SPEC.replace("A tiny", "A t\xefny").encode("latin-1"), r"task\.toml, line 3: it is not written in UTF-8"),
+    ],
+)
+def test_a_task_that_cannot_be_read_is_told_with_its_file_and_line(folder: Path, content: bytes, place: str) -> None:
+    folder = folder.rename(folder.with_name("my_task"))
+    (folder / "task.toml").write_bytes(content)
+    for path in (folder, folder.parent):
+        # By the id that its folder has, which is not quite its name, and by another that only its file would tell.
+        with pytest.raises(TaskError, match=place) as asked:
+            find_task("my-task", [path])
+        assert "there is no task" not in str(asked.value)
+        with pytest.raises(TaskError, match=rf"there is no task 'tiny'; there are: .*\. .*{place}"):
+            find_task("tiny", [path])
+        with pytest.raises(TaskError, match=place):
+            find_tasks([path])
+    assert find_task("vectorization", [folder]).id == "vectorization", "which needs none of it"
+
+
+@pytest.mark.parametrize("module", ["raise RuntimeError('no such device')", None])
+def test_tasks_of_a_package_that_cannot_be_imported_are_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str | None) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "theirs-1.0.dist-info").mkdir()
+    (tmp_path / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (tmp_path / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[mlagentbench.tasks]\ntheirs = their_tasks\n")
+    if module is not None:
+        (tmp_path / "their_tasks.py").write_text(module)
+    why = "RuntimeError: no such device" if module else "ModuleNotFoundError: No module named 'their_tasks'"
+    with pytest.raises(TaskError, match=f"the tasks of the package theirs cannot be found: {why}"):
+        find_tasks()
+    with pytest.raises(TaskError, match=f"there is no task 'theirs'.*{why}"):
+        find_task("theirs")
+    assert find_task("vectorization").id == "vectorization"
+
+
 def test_two_tasks_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "other")
     with pytest.raises(TaskError, match="two tasks are called 'tiny'"):

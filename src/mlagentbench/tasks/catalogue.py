@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from mlagentbench.errors import TaskError
 from mlagentbench.tasks import original
-from mlagentbench.tasks.spec import TaskSpec, read_spec
+from mlagentbench.tasks.spec import TaskSpec, read_spec, read_toml
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
 BUILT_IN = Path(__file__).parent
@@ -132,28 +132,37 @@ def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
     """All tasks by id, sorted. A folder of `task_paths` may be one task, or hold several.
 
     Raises:
-        TaskError: a folder holds no task, or two tasks have one id.
+        TaskError: a folder holds no task, a task or a package of tasks cannot be read, or two tasks have one id.
     """
-    return {task_id: load_task(folder) for task_id, folder in sorted(_folders_by_id(task_paths).items())}
+    folders, problems = _folders_by_id(task_paths)
+    if problems:
+        raise TaskError(problems[0])
+    return {task_id: load_task(folder) for task_id, folder in sorted(folders.items())}
 
 
 def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
     """One task by id. Another one's broken folder does not matter.
 
     Raises:
-        TaskError: there is none; the message lists what there is.
+        TaskError: there is none; the message lists what there is, and what cannot be read, since that may be the one.
     """
-    folders = _folders_by_id(task_paths)
+    folders, problems = _folders_by_id(task_paths)
     if task_id not in folders:
-        raise TaskError(f"there is no task {task_id!r}; there are: {', '.join(sorted(folders))} (--task-path adds folders)")
+        unread = "".join(f". {problem}" for problem in problems)
+        raise TaskError(f"there is no task {task_id!r}; there are: {', '.join(sorted(folders))} (--task-path adds folders){unread}")
     return load_task(folders[task_id])
 
 
-def _folders_by_id(task_paths: Iterable[Path]) -> Mapping[str, Path]:
-    folders = list(_task_folders(BUILT_IN))
+def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list[str]]:
+    """Return the tasks' folders by id, and what keeps any task from being read, a sentence each."""
+    folders, problems = list(_task_folders(BUILT_IN)), list[str]()
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        origin = entry_point.load().__file__
-        folders += _task_folders(Path(origin).parent)
+        try:
+            folders += _task_folders(Path(inspect.getfile(entry_point.load())).parent)
+        except Exception as error:
+            # A package of somebody else's may raise anything when it is imported.
+            package = entry_point.dist.name if entry_point.dist is not None else entry_point.value
+            problems.append(f"the tasks of the package {package} cannot be found: {type(error).__name__}: {error}")
     for path in task_paths:
         found = [path] if (path / "task.toml").exists() or original.is_original(path) else [*_task_folders(path), *_originals(path)]
         if not found:
@@ -161,20 +170,27 @@ def _folders_by_id(task_paths: Iterable[Path]) -> Mapping[str, Path]:
         folders += found
     by_id: dict[str, Path] = {}
     for folder in map(Path.resolve, folders):
-        task_id = _id(folder)
+        try:
+            task_id = _id(folder)
+        except TaskError as error:
+            problems.append(str(error))
+            # It may be the one that is asked for, and then says itself what is wrong with it.
+            by_id.setdefault(folder.name.replace("_", "-"), folder)
+            continue
         if by_id.setdefault(task_id, folder) != folder:
             raise TaskError(f"two tasks are called {task_id!r}: {by_id[task_id]} and {folder}; rename one")
-    return by_id
+    return by_id, problems
 
 
 def _id(folder: Path) -> str:
-    """A task's id as its file has it, right or wrong; of a file that cannot be read, the folder's name."""
+    """Return a task's id as its file has it, right or wrong; where it has none, the folder's name.
+
+    Raises:
+        TaskError: the file cannot be read.
+    """
     if original.is_original(folder):
         return original.task_id(folder)
-    try:
-        found = tomllib.loads((folder / "task.toml").read_text(encoding="utf-8")).get("id")
-    except (OSError, ValueError):
-        found = None
+    found = read_toml(folder / "task.toml").get("id")
     return found if isinstance(found, str) else folder.name
 
 

@@ -9,7 +9,7 @@ import datetime
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -136,18 +136,33 @@ class TaskSpec(Record):
     with a package. Preparing and grading see them. A sandbox of its own image, and none at all, hide nothing."""
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a `task.toml` as it stands, whatever keys it has.
+
+    Raises:
+        TaskError: it is missing, or is no TOML; the message has its line.
+    """
+    try:
+        content = path.read_bytes()
+        return tomllib.loads(content.decode())
+    except FileNotFoundError:
+        raise TaskError(f"{path.parent} is no task: it has no {path.name}") from None
+    except OSError as error:
+        raise TaskError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise TaskError(f"{path}, line {line}: it is not written in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise TaskError(f"{path} is no TOML: {error}") from None
+
+
 def read_spec(path: Path) -> TaskSpec:
     """Read a `task.toml`.
 
     Raises:
         TaskError: it is missing, is no TOML, lacks a key, or has one that means nothing.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TaskError(f"{path.parent} is no task: it has no {path.name}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TaskError(f"{path}: {error}") from None
+    table = read_toml(path)
     try:
         return TaskSpec.model_validate(table)
     except ValidationError as error:
