@@ -91,7 +91,7 @@ def test_graders_are_forked_from_one_process_and_know_nothing_of_each_other(task
 
 def test_a_forked_grader_fails_as_a_started_one_does(task: Task, tmp_path: Path) -> None:
     bug, killed, invalid, good = asyncio.run(one_each(task, leave(tmp_path, "bug", "kill", "invalid", "5")))
-    assert isinstance(bug, GradingError) and "the grader of guess failed: KeyError: 'a bug of the grader'" in str(bug)
+    assert isinstance(bug, GradingError) and "failed at guess/grade.py, line 12: KeyError: 'a bug of the grader'" in str(bug)
     assert "grade.py" in bug.__notes__[0]
     assert isinstance(killed, GradingError) and "was ended by signal 9" in str(killed)
     assert isinstance(invalid, Graded) and invalid.reason == "no such guess"

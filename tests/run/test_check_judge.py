@@ -77,7 +77,7 @@ def test_a_sound_task_has_no_fault() -> None:
         ({"starters": (ran(graded(0.5)), ran(None, output="bye"))}, "starter", "said at last: bye"),
         ({"starters": (ran(graded(0.5)), ran(graded(0.5), exit_code=1, output="KeyError: 'x'"))}, "starter", "KeyError: 'x'"),
         ({"starters": (ran(graded(0.5)), ran(None, reason="memory"))}, "starter", "its limit of memory"),
-        ({"starters": (ran(graded(0.5)), GradingError("the grader of x failed"))}, "starter", "the grader failed"),
+        ({"starters": (ran(graded(0.5)), GradingError("the grader of x failed"))}, "grader", "(it came with the starter (1))"),
         ({"starters": (ran(graded(0.5)), ran(graded(0.65)))}, "spread", "luck alone"),
         ({"lazy": ran(graded(0.6))}, "lazy", "a success for next to nothing"),
         ({"good": ran(graded(0.55))}, "good", "+7.8% over the baseline, no success"),
@@ -86,6 +86,24 @@ def test_a_sound_task_has_no_fault() -> None:
 def test_a_fault_is_named(changed: Mapping[str, object], name: Name, expected: str) -> None:
     found, _ = judged(**changed)
     assert expected in found[name]
+
+
+def test_a_graders_mistake_is_told_once() -> None:
+    mistake = "the grader of my-task failed at my_task/grade.py, line 20: NameError"
+    broken, error = Graded(reason=mistake, seconds=0, failed=True), GradingError(mistake)
+    found, _ = judged(
+        starters=(error, error),
+        good=error,
+        lazy=error,
+        gold={"answers": broken},
+        naive={"constant": broken},
+        junk={"empty": (broken, "")},
+        reordered=broken,
+        moved=broken,
+    )
+    assert found == {"grader": f"{mistake} (it came with the starter (0), the starter (1), good() and 5 more)"}
+    found, _ = judged(junk={**REFUSED, "empty": (broken, ""), "blank": (broken, "")})
+    assert found["junk"].startswith(f"each of 'empty', 'blank' crashes the grader ({mistake}); ")
 
 
 def test_all_naive_ones_beating_gold_is_a_direction_turned_round() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.isolation import choose, probe
+from mlagentbench.sandbox.view.environment import gpu_nodes
 
 
 def test_each_way_is_tried_and_told() -> None:
@@ -72,3 +73,10 @@ def test_probing_takes_no_time_worth_naming() -> None:
         times.append(time.monotonic() - begin)
 
     assert min(times) < 0.2
+
+
+def test_a_gpu_that_is_not_there_is_told_with_those_that_are() -> None:
+    count = len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
+    there = {0: "this machine has none", 1: "the only one is 0"}.get(count, f"there are 0 to {count - 1}")
+    with pytest.raises(SandboxUnavailable, match=f"there is no GPU 99.*{there}"):
+        gpu_nodes(("99",))

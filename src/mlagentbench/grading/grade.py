@@ -269,6 +269,7 @@ def _failure(task: Task, status: int, errors: str) -> GradingError:
     lines = errors.strip().splitlines()
     what = lines[-1].strip() if lines else "it wrote nothing"
     how = f"was ended by signal {-status}" if status < 0 else "failed"
-    error = GradingError(f"the grader of {task.id} {how}: {what}; this is no fault of the submission")
+    place = task.place_in(errors)
+    error = GradingError(f"the grader of {task.id} {how}{f' at {place}' if place else ''}: {what}; this is no fault of the submission")
     error.add_note(errors[-20_000:])
     return error

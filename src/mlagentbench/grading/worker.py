@@ -84,7 +84,10 @@ def answer(request: Request) -> Answer:
         for name in task.spec.submission.required:
             with context.submission.open(name):
                 pass
-        return Answer(score=Score.model_validate(grader.grade(context)))
+        score = grader.grade(context)
+        if not isinstance(score, Score):
+            raise TypeError(f"grade() returned {score!r:.80}, which is no Score")
+        return Answer(score=score)
     except InvalidSubmission as reason:
         return Answer(invalid=one_line(str(reason)))
     except SandboxUnavailable as error:

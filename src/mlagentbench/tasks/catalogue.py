@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
@@ -24,6 +25,8 @@ from mlagentbench.tasks.spec import TaskSpec, read_spec, read_toml
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
 BUILT_IN = Path(__file__).parent
+FRAME = re.compile(r'^ *File "(.+?)", line (\d+)', re.MULTILINE)
+"""A place in a traceback, as Python writes it."""
 
 
 class Task(NamedTuple):
@@ -57,6 +60,11 @@ class Task(NamedTuple):
     def problem(self) -> str:
         """What the agent is told."""
         return (self.folder / "problem.md").read_text(encoding="utf-8")
+
+    def place_in(self, traceback: str) -> str:
+        """Return the last line of this task's own files that a traceback comes by: `my_task/grade.py, line 25`; empty for none."""
+        places = [(Path(file), line) for file, line in FRAME.findall(traceback) if Path(file).is_relative_to(self.folder)]
+        return f"{places[-1][0].relative_to(self.folder.parent)}, line {places[-1][1]}" if places else ""
 
     def module(self, name: str) -> ModuleType | None:
         """Import `<name>.py` of the task's folder; None where the folder has none."""

@@ -19,6 +19,7 @@ Name = Literal[
     "starter",
     "spread",
     "proof",
+    "grader",
     "gold",
     "direction",
     "naive",

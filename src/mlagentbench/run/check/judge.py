@@ -11,7 +11,7 @@ from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded
 from mlagentbench.records import Score
 from mlagentbench.run.baseline import StarterRun
-from mlagentbench.run.check.findings import Finding, Numbers, failed, ok, skipped, some
+from mlagentbench.run.check.findings import Finding, Name, Numbers, failed, ok, skipped, some
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.spec import Metric
 from mlagentbench.tasks.success import THRESHOLD, clears_noise, is_success
@@ -20,6 +20,22 @@ LEAST_JUNK = 6
 """Fewer ways to go wrong than this are not all there are."""
 EXACT = 1e-9
 """Relative: how far two scores of the same answers may differ."""
+
+BY_SCORES: tuple[Name, ...] = (
+    "starter",
+    "spread",
+    "gold",
+    "direction",
+    "naive",
+    "constant",
+    "shuffled",
+    "row order",
+    "ids",
+    "junk",
+    "good",
+    "lazy",
+)
+"""The findings that scores decide."""
 
 Ran = StarterRun | GradingError
 
@@ -44,7 +60,13 @@ class Evidence(NamedTuple):
 def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
     """All findings that scores decide, and the scores."""
     numbers = _numbers(task, evidence)
+    mistakes = _mistakes(evidence)
+    if mistakes:
+        # Whatever else there is to say rests on its scores: told once, not with everything that lacks one.
+        found = [f"{mistake} (it came with {some(submissions)})" for mistake, submissions in mistakes.items()]
+        return [failed("grader", "; ".join(found)), *(skipped(name, "the grader fails") for name in BY_SCORES)], numbers
     findings = [
+        ok("grader"),
         *_starter(task, evidence, numbers),
         *_gold(task, evidence, numbers),
         *_naive(task, evidence, numbers),
@@ -54,6 +76,25 @@ def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
         _lazy(evidence, numbers),
     ]
     return findings, numbers
+
+
+def _mistakes(evidence: Evidence) -> Mapping[str, list[str]]:
+    """Return each way in which the grader failed of itself, with the submissions it failed on. What it does with junk is found apart."""
+    runs = {
+        **{f"the starter ({seed})": run for seed, run in enumerate(evidence.starters)},
+        "good()": evidence.good,
+        "lazy()": evidence.lazy,
+    }
+    found = [(str(run), name) for name, run in runs.items() if isinstance(run, GradingError)]
+    gradings = {f"gold {name!r}": graded for name, graded in evidence.gold.items()}
+    gradings |= {f"naive {name!r}": graded for name, graded in evidence.naive.items()}
+    derived = {"gold with its rows reversed": evidence.reordered, "gold with other ids": evidence.moved}
+    gradings |= {name: graded for name, graded in derived.items() if graded is not None}
+    found += [(graded.reason or "it failed", name) for name, graded in gradings.items() if graded.failed]
+    mistakes: dict[str, list[str]] = {}
+    for mistake, name in found:
+        mistakes.setdefault(mistake, []).append(name)
+    return mistakes
 
 
 def _numbers(task: Task, evidence: Evidence) -> Numbers:
@@ -217,9 +258,13 @@ def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Findi
 
 
 def _junk(evidence: Evidence) -> Finding:
-    wrong = [f"{name!r} {why}" for name, (graded, words) in evidence.junk.items() if (why := _refusal(graded, words)) is not None]
+    wrong: dict[str, list[str]] = {}
+    for name, (graded, words) in evidence.junk.items():
+        if (why := _refusal(graded, words)) is not None:
+            wrong.setdefault(why, []).append(repr(name))
     if wrong:
-        return failed("junk", f"{some(wrong)}; grade.py must raise InvalidSubmission with a reason a person can act on")
+        each = [f"{'each of ' if len(names) > 1 else ''}{some(names)} {why}" for why, names in wrong.items()]
+        return failed("junk", f"{some(each)}; grade.py must raise InvalidSubmission with a reason a person can act on")
     if len(evidence.junk) < LEAST_JUNK:
         return failed(
             "junk", f"there are only {len(evidence.junk)} kinds of junk in proof.py; try at least {LEAST_JUNK} that may really come"
@@ -271,7 +316,7 @@ def _gain(improvement: float | None) -> str:
 def _why_not(run: Ran) -> str | None:
     """Why a run has no score, after "but"; None where it has one."""
     if isinstance(run, GradingError):
-        return f"the grader failed: {run}"
+        return str(run)
     if run.execution.reason != "exit":
         return f"its script was stopped at its limit of {run.execution.reason}"
     if run.execution.exit_code:

@@ -172,8 +172,8 @@ async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | Non
     try:
         # The second process makes the other seed's data first, has another order of hashes and another time zone: nothing of this may tell.
         await asyncio.gather(
-            _worker(work, ["prepare", task.folder, seed, *places[0]], PYTHONHASHSEED="1"),
-            _worker(work, ["prepare", task.folder, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
+            _worker(task, work, ["prepare", task.folder, seed, *places[0]], PYTHONHASHSEED="1"),
+            _worker(task, work, ["prepare", task.folder, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
         )
     except _WorkerError as error:
         return None, [failed("data", f"prepare.py failed: {error}")]
@@ -218,7 +218,7 @@ def _digests(data: Prepared) -> dict[str, str]:
 async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proofs:
     out = folder / "proofs"
     out.mkdir()
-    await _worker(work, ["prove", task.folder, data.public or "", data.private or "", out])
+    await _worker(task, work, ["prove", task.folder, data.public or "", data.private or "", out])
     return Proofs.model_validate_json((out / PROOFS).read_bytes())
 
 
@@ -256,7 +256,7 @@ class _WorkerError(Exception):
     """A task's own code failed; the message is its last line."""
 
 
-async def _worker(work: Work, arguments: Sequence[object], **environment: str) -> None:
+async def _worker(task: Task, work: Work, arguments: Sequence[object], **environment: str) -> None:
     """Do something with a task's own code, in a process of its own that ends with ours."""
     command = (sys.executable, "-P", "-m", "mlagentbench.run.check.worker", *map(str, arguments))
     async with work.slot:
@@ -276,5 +276,7 @@ async def _worker(work: Work, arguments: Sequence[object], **environment: str) -
                 process.kill()
                 await process.wait()
     if process.returncode:
-        lines = errors.decode(errors="replace").strip().splitlines()
-        raise _WorkerError(lines[-1] if lines else f"exit status {process.returncode}")
+        text = errors.decode(errors="replace").strip()
+        place = task.place_in(text)
+        what = text.splitlines()[-1] if text else f"exit status {process.returncode}"
+        raise _WorkerError(f"{what} ({place})" if place else what)

@@ -70,11 +70,19 @@ def gpu_nodes(indices: tuple[str, ...]) -> Gpus:
     for index in indices:
         match = [place for place, card in enumerate(cards) if index in (str(place), card.get("GPU UUID"))]
         if not match:
-            raise SandboxUnavailable(f"there is no GPU {index} here, only {len(cards)}; see `nvidia-smi`, or choose another with --gpu")
+            raise SandboxUnavailable(_no_such_gpu(index, len(cards)))
         chosen.append(match[0])
     nodes = [Path(f"/dev/nvidia{cards[place]['Device Minor']}") for place in sorted(set(chosen))]
     shared = [Path(node) for node in _SHARED_NODES if os.path.exists(node)]
     return Gpus((*nodes, *shared), ",".join(map(str, range(len(nodes)))))
+
+
+def _no_such_gpu(index: str, count: int) -> str:
+    """Return what is wrong with the name of a GPU that is not there, and which there are."""
+    if not count:
+        return f"there is no GPU {index}: this machine has none that can be opened (see `nvidia-smi`); leave --gpu out"
+    there = "the only one is 0" if count == 1 else f"there are 0 to {count - 1}"
+    return f"there is no GPU {index} here; {there} (see `nvidia-smi`); name another with --gpu"
 
 
 def _cards() -> list[dict[str, str]]:
