@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import math
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -13,10 +15,14 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.grade import grade
+from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
-from mlagentbench.tasks.pydoc_lm.docstrings import ALPHABET, SYMBOLS, docstrings, library_files, streams, symbols
+from mlagentbench.tasks.pydoc_lm import prepare
+from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, SYMBOLS, streams, symbols
+from mlagentbench.tasks.pydoc_lm.docstrings import write_docstrings
 from mlagentbench.tasks.pydoc_lm.grade import STREAMS
-from tests.tasks.by_hand import mini, score
+from tests.tasks.by_hand import folders, mini, score
 
 LEARNS = """
 import numpy as np
@@ -146,20 +152,109 @@ def test_no_text_is_both_learnt_and_tested_and_all_are_of_the_alphabet(data: Pre
     assert all(text == text.strip("\n") and len(text) > 80 for text in texts)
 
 
-def test_docstrings_are_those_of_modules_classes_and_functions(tmp_path: Path) -> None:
-    long = "words " * 20
-    (tmp_path / "a.py").write_text(
-        f'"""Module {long}"""\nclass A:\n    """Class {long}"""\n    async def f():\n        """Café\tand\n        {long}"""\n'
-        f'def g():\n    """Short."""\nx = """No docstring {long}"""\n'
-    )
-    (tmp_path / "broken.py").write_text("def f(:\n")
-    found = list(docstrings(tmp_path / "a.py"))
-    assert sorted(text.split()[0] for text in found) == ["Caf?", "Class", "Module"]
-    assert not any("\t" in text for text in found)
-    assert list(docstrings(tmp_path / "broken.py")) == []
+def test_the_words_of_the_test_are_those_of_the_data_to_learn_from_and_of_no_other_library(data: Prepared, texts: list[str]) -> None:
+    def words(found: list[str]) -> list[str]:
+        return re.findall(r"[a-z]{4,}", " ".join(found))
+
+    assert data.public is not None
+    known = set(words(json.loads((data.public / "data" / "train.json").read_text())))
+    assert sum(word in known for word in words(texts)) > 0.95 * len(words(texts))
+    other = set(words(write_docstrings(300, np.random.default_rng(1))))
+    assert sum(word in other for word in words(texts)) < 0.5 * len(words(texts)), "the language around them alone"
 
 
-def test_the_library_is_read_without_its_tests_and_others_packages() -> None:
-    names = {file.name for file in library_files()}
-    assert {"argparse.py", "typing.py"} <= names
-    assert not any("site-packages" in file.parts or "test" in file.parts for file in library_files())
+def test_the_real_test_is_of_a_library_that_nobody_can_make_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "FULL_TEXTS", 20)
+    found = []
+    for name in ("first", "second"):
+        made = folders(tmp_path / name)
+        assert made.public is not None and made.private is not None
+        prepare.full(made.public, made.private)
+        found.append((made.private / "test.json").read_text())
+    assert found[0] != found[1]
+
+
+READS = """
+import re, sysconfig
+from pathlib import Path
+import numpy as np
+
+ALPHABET = "\\0\\n" + "".join(map(chr, range(32, 127)))
+REACH = 10
+
+class Model:
+    def __init__(self):
+        self.coming = {}
+        library = Path(sysconfig.get_paths()["stdlib"])
+        for file in [*library.glob("*.py"), *library.glob("[a-h]*/*.py")]:
+            for text in re.findall(r'\"\"\"(.{80,}?)\"\"\"', file.read_text(errors="replace"), re.DOTALL):
+                line = "\\n".join(line.removeprefix("    ") for line in text.split("\\n"))
+                self.coming.update((line[i - REACH : i], line[i]) for i in range(REACH, len(line)))
+
+    def start(self, count):
+        self.contexts = [""] * count
+
+    def step(self, symbols):
+        found = np.full((len(symbols), 97), 1 / 97)
+        for row, symbol in enumerate(symbols):
+            self.contexts[row] = (self.contexts[row] + ALPHABET[symbol])[-REACH:]
+            coming = self.coming.get(self.contexts[row], "")
+            if coming and coming in ALPHABET:
+                found[row] = 0.1 / 97
+                found[row, ALPHABET.index(coming)] += 0.9
+        return found
+"""
+"""It has learnt nothing, and looks for what it reads among the docstrings that come with Python."""
+
+SEARCHES = """
+import importlib, os, sys
+import numpy as np
+
+class Model:
+    def __init__(self):
+        for place in [*sys.path, os.path.expanduser("~"), "/tmp", "/work", ".."]:
+            for folder, _, files in os.walk(place):
+                if "pydoc_lm" in folder or os.path.basename(folder) == "private":
+                    raise RuntimeError(f"found it in {folder}")
+        try:
+            importlib.import_module("mlagentbench.tasks.pydoc_lm.docstrings").write_docstrings
+        except ImportError:
+            return
+        raise RuntimeError("found it")
+
+    def start(self, count):
+        pass
+
+    def step(self, symbols):
+        return np.full((len(symbols), 97), 1 / 97)
+"""
+
+CLAIMS = """
+import numpy as np
+
+class Model:
+    def start(self, count):
+        pass
+
+    def step(self, symbols):
+        return np.full((len(symbols), 97), (1 + 9e-5) / 97)
+"""
+
+
+@pytest.mark.slow
+def test_the_docstrings_that_come_with_python_are_of_no_use(task: Task, data: Prepared, tmp_path: Path) -> None:
+    """A text that lies there has fewer than 4.3 bits a character with this model."""
+    assert score(task, data, {"model.py": READS}, tmp_path).value > 5
+
+
+def test_neither_the_text_nor_what_writes_it_is_found_where_a_model_runs(task: Task, data: Prepared, tmp_path: Path) -> None:
+    if not any(found.available for found in probe()):
+        pytest.skip("this machine has no sandbox")
+    (tmp_path / "model.py").write_text(SEARCHES)
+    found = asyncio.run(grade(task, tmp_path, variant="mini", private=data.private))
+    assert found.score is not None, found.reason
+    assert found.score.value == pytest.approx(math.log2(SYMBOLS))
+
+
+def test_probabilities_that_add_up_to_a_little_more_gain_nothing(task: Task, data: Prepared, tmp_path: Path) -> None:
+    assert score(task, data, {"model.py": CLAIMS}, tmp_path).value == pytest.approx(math.log2(SYMBOLS), abs=1e-12)

@@ -18,7 +18,7 @@ from mlagentbench.grading.frames import Array
 from mlagentbench.grading.talk import Talk
 from mlagentbench.records import Score
 from mlagentbench.sandbox.base import BoxLimits
-from mlagentbench.tasks.pydoc_lm.docstrings import ALPHABET, END, SYMBOLS, streams
+from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, END, SYMBOLS, streams
 from mlagentbench.tasks.pydoc_lm.serve import LOAD, START, STEP
 
 SERVE = Path(__file__).with_name("serve.py")

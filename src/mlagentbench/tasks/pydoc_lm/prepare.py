@@ -1,36 +1,33 @@
-"""Docstrings of the running Python's standard library. Nothing is downloaded; another version of Python gives other texts."""
+"""Docstrings of a made-up library: those to learn from, and others of the same library to be tested with."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterable
+import secrets
 from pathlib import Path
 
-from mlagentbench.tasks.pydoc_lm.docstrings import docstrings, library_files
+import numpy as np
 
-SEED = 0
-TEST_FRACTION = 0.1
-MINI_MODULES = 60
-MINI_TEST_FRACTION = 0.15
+from mlagentbench.tasks.pydoc_lm.docstrings import write_docstrings
+
+MINI_TEXTS, FULL_TEXTS = 340, 3000
+TEST_FRACTION = 0.15
 
 
 def full(public: Path, private: Path) -> None:
-    """The whole library: about 1.4 million characters."""
-    _write(public, private, library_files(), random.Random(SEED), TEST_FRACTION)
+    """Write about 1.6 million characters, of a library that nobody can make again."""
+    _write(public, private, FULL_TEXTS, np.random.default_rng(secrets.randbits(64)))
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Some of its modules."""
-    draw = random.Random(seed)
-    _write(public, private, draw.sample(library_files(), MINI_MODULES), draw, MINI_TEST_FRACTION)
+    """Write about 180,000 characters."""
+    _write(public, private, MINI_TEXTS, np.random.default_rng(seed))
 
 
-def _write(public: Path, private: Path, files: Iterable[Path], draw: random.Random, test_fraction: float) -> None:
-    """Each text once, so that none is both learnt and tested."""
-    texts = sorted({text for file in files for text in docstrings(file)})
-    draw.shuffle(texts)
-    test = round(test_fraction * len(texts))
+def _write(public: Path, private: Path, count: int, rng: np.random.Generator) -> None:
+    """Write the files. No text is both learnt and tested, since all are different."""
+    texts = write_docstrings(count, rng)
+    test = round(TEST_FRACTION * count)
     (public / "data").mkdir()
     for path, part in ((public / "data" / "train.json", texts[test:]), (private / "test.json", texts[:test])):
         path.write_text(json.dumps(part, indent=0) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.tasks.proofs import Files, Junk
-from mlagentbench.tasks.pydoc_lm.docstrings import symbols
+from mlagentbench.tasks.pydoc_lm.alphabet import symbols
 
 STARTER = Path(__file__).parent / "starter"
 
