@@ -1,8 +1,8 @@
 """Docstrings of a library that does not exist, so that no copy of them lies anywhere: not in a package, not in a model's memory.
 
-Its nouns, verbs and adjectives are made up for each library, some far more frequent than others; the language around them is that of Python's
-documentation. What there is to learn: the words and their spelling, how names are made of them, the sections and their layout, and to say again
-what was named before: parameters in their descriptions, a function in its examples, the exceptions and constants of a module.
+Its nouns, verbs and adjectives are made up for each library, some far more frequent than others; the language around them is that of
+Python's documentation. What there is to learn: the words and their spelling, how names are made of them, the sections and their layout, and
+to say again what was named before: parameters in their descriptions, a function in its examples, the exceptions and constants of a module.
 """
 
 from __future__ import annotations
@@ -13,9 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-ONSETS = "b br c ch d dr f fl g gl gr h j k l m n p pl pr qu r s sc sh sl sp st t th tr v w z".split()
-VOWELS = "a e i o u ai ea oo ou".split()
-ENDS = "b ck d ft g ll lm m n nd ng nt p r rd rk rn rt s sk ss st t x".split()
+
+def _split(words: str) -> list[str]:
+    return words.split()
+
+
+ONSETS = _split("b br c ch d dr f fl g gl gr h j k l m n p pl pr qu r s sc sh sl sp st t th tr v w z")
+VOWELS = _split("a e i o u ai ea oo ou")
+ENDS = _split("b ck d ft g ll lm m n nd ng nt p r rd rk rn rt s sk ss st t x")
 NOUNS, VERBS, ADJECTIVES = 320, 110, 90
 TYPES = ("int", "str", "bytes", "float", "bool", "list", "dict", "callable", "file object", "iterable")
 ERRORS = ("ValueError", "TypeError", "KeyError", "OSError", "IndexError", "RuntimeError")
@@ -76,7 +81,7 @@ def _mixed(words: Sequence[str], rng: np.random.Generator) -> list[str]:
 
 
 def _docstring(module: Module, rng: np.random.Generator) -> str:
-    """Write a docstring: sentences, and then some of these: parameters, what is returned, what is raised, an example, functions to see also."""
+    """Write a docstring: sentences, and then some of: parameters, what is returned, what is raised, an example, functions to see also."""
     words = module.words
     name = _any(module.functions, rng)
     parameters = list(dict.fromkeys(_parameter(words, rng) for _ in range(int(rng.integers(1, 5)))))
