@@ -232,6 +232,10 @@ class Imported(Record):
     """SHA-256 over the logs' paths and contents."""
     problems: tuple[str, ...] = ()
     """What of them is missing, torn or of another run, a line each."""
+    beginning: str = ""
+    """SHA-256 of the run's first step, which stays the same while its log grows, moves or is mended; empty where there is none yet."""
+    not_graded: str | None = None
+    """Why no grader here takes its submission; None where one does."""
 
 
 class RunInfo(Record):
@@ -261,6 +265,7 @@ class RunInfo(Record):
     limits: Mapping[str, JsonValue]
     script_limits: Mapping[str, JsonValue] = Field(default_factory=dict)
     started: float
+    """0 where an imported log does not tell."""
     versions: Mapping[str, str]
     hardware: Mapping[str, JsonValue]
     sandbox: str = "auto"

@@ -41,6 +41,7 @@ class OriginalLog:
             "max_retries": 5,
             "agent_max_steps": 50,
             "resume": None,
+            "no_retrieval": not research_log,
             "valid_format_entires": None,
         }
         self.research_log = research_log

@@ -8,8 +8,13 @@ import pickle
 from pathlib import Path
 
 import pytest
+from inspect_ai.log import read_eval_log
 
+from mlagentbench.engine.export import log_path
 from mlagentbench.original.write import import_logs
+from mlagentbench.report.run_view import run_view
+from mlagentbench.report.terminal import BRIEF
+from mlagentbench.results.frames import runs_frame, steps_frame
 from mlagentbench.results.load import Run
 from tests.original.logs import OriginalLog, example
 
@@ -25,6 +30,14 @@ def imported(folder: Path) -> Run:
     (found,) = import_logs(folder, folder.parent / "runs")
     assert found.run is not None, found.reason
     return found.run
+
+
+def steps_and_runs_are_undated(run: Run) -> bool:
+    """Whether no frame, page or viewer shows a date for a run."""
+    assert run_view(run, "", BRIEF).started == ""
+    assert runs_frame([run])["started"].to_list() == [None]
+    assert steps_frame([run])["started"].null_count() == len(run.steps)
+    return read_eval_log(str(log_path(run)), header_only=True).stats.started_at == ""
 
 
 def test_a_run_without_its_agents_log_keeps_its_steps(tmp_path: Path) -> None:
@@ -93,6 +106,7 @@ def test_a_run_whose_trace_is_gone_is_what_its_agent_remembered(tmp_path: Path, 
     assert run.usage.calls == 6
     assert f"env_log/trace.json: {problem}" in run.problems
     assert run.info.started == 0.0
+    assert steps_and_runs_are_undated(run)
 
 
 def test_a_run_of_nothing_but_an_empty_trace_is_a_run_without_steps(tmp_path: Path) -> None:
@@ -245,6 +259,38 @@ class _Bomb:
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (os.system, (f"touch {self._ran}",))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_read(tmp_path: Path, encoding: str) -> None:
+    log = example(tmp_path / "log")
+    for path in log.end(files={"train.py": ""}).rglob("*"):
+        if path.is_file() and path.suffix != ".py":
+            path.write_text(path.read_text(), encoding=encoding)
+    run = imported(log.root)
+    assert (run.problems, run.usage.calls, run.info.agent) == ((), 6, "research")
+
+
+def test_what_is_nested_deep_is_kept_as_text(tmp_path: Path) -> None:
+    log = example(tmp_path / "log")
+    deep: object = "the core"
+    for _ in range(300):
+        deep = [deep]
+    log.steps[1]["action"]["args"]["edit_instruction"] = deep
+    run = imported(log.end(files={"train.py": ""}))
+    assert json.dumps(run.steps[1].action.arguments).count("the core") == 1
+    assert len(run.steps) == 3
+
+
+@pytest.mark.parametrize("name", ["env_log", "env_log/traces", "env_log/trace.json", "agent_log", "env_log/tool_logs", "log"])
+def test_no_link_is_followed_out_of_a_log(tmp_path: Path, name: str) -> None:
+    log = example(tmp_path / "log").end(files={"train.py": ""})
+    (log / name).rename(tmp_path / "outside")
+    (log / name).symlink_to(tmp_path / "outside")
+    run = imported(log)
+    assert f"{name}: is a link, and was not followed" in run.problems
+    if name == "env_log/traces":
+        assert not any(run.directory.manifest(step).exists() for step in range(4))
 
 
 def test_logs_of_windows_are_read(tmp_path: Path) -> None:

@@ -69,3 +69,15 @@ def test_what_was_not_graded_at_first_can_be_later(tmp_path: Path, data: Prepare
     (again,) = load(tmp_path / "runs")
     assert again.score == 0.0
     assert again.seconds == 31.0
+
+
+def test_code_for_the_originals_own_layer_is_not_graded_and_nobody_is_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+    log = example(tmp_path / "log", task="vectorization")
+    layer = "class Conv2DLayer:\n    def __init__(self, *sizes):\n        self.kernel_matrices = None\n"
+    (found,) = import_logs(log.end(files={"train.py": layer}), tmp_path / "runs")
+    assert found.run is not None
+    for result in (found.run.result, asyncio.run(regrade(found.run.directory))):
+        assert result is not None
+        assert result.outcome.verdict == "ungraded"
+        assert "its starter's Conv2DLayer keeps its weights in kernel_matrices" in (result.outcome.reason or "")

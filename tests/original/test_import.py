@@ -109,6 +109,18 @@ def test_the_research_logs_own_steps_are_kept_and_not_counted(tmp_path: Path) ->
     assert [call.purpose for call in run.calls(11)] == ["Append Summary to Research Log"]
 
 
+@pytest.mark.parametrize(("option", "kept"), [("retrieval", True), ("no_retrieval", False)])
+def test_a_run_without_steps_stands_with_the_others_of_its_options(tmp_path: Path, option: str, kept: bool) -> None:
+    log = OriginalLog(tmp_path / "log")
+    del log.arguments["no_retrieval"]
+    for value in (True, False):
+        said = ", ".join(f"{name}={given!r}" for name, given in {**log.arguments, option: value}.items())
+        (log.root / "log").write_text(f"Namespace({said})\n")
+        run = imported(log.end(error="Traceback (most recent call last):\nConnectionError\n"), tmp_path / f"runs-{value}")
+        assert run.steps == ()
+        assert run.info.agent_options == ({"research_log": True} if value is kept else {})
+
+
 def test_a_turn_whose_arguments_could_not_be_read_is_a_reply_without_an_action(tmp_path: Path) -> None:
     log = OriginalLog(tmp_path / "log")
     log.turn("List Files", {"dir_path": "."}, "train.py")
@@ -149,6 +161,12 @@ def test_five_replies_without_an_action_end_a_run_and_are_kept(tmp_path: Path) -
         ("Traceback (most recent call last):\nrequests.exceptions.ConnectionError: (MaxRetryError())\n", "infrastructure"),
         ("Traceback (most recent call last):\nMLAgentBench.schema.TooLongPromptError\n", "limit_context"),
         ("Traceback (most recent call last):\nKeyboardInterrupt\n", "cancelled"),
+        (
+            'Traceback (most recent call last):\n  File "D:\\agents\\agent_research.py", line 97, in run\n    f.write(text)\n'
+            '  File "C:\\Python311\\Lib\\encodings\\cp1252.py", line 19, in encode\n'
+            "UnicodeEncodeError: 'charmap' codec can't encode character '\\u2713' in position 9: character maps to <undefined>\n",
+            "infrastructure",
+        ),
     ],
 )
 def test_an_exception_ends_a_run_as_what_it_was(tmp_path: Path, error: str, ended: str) -> None:

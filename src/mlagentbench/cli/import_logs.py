@@ -15,11 +15,14 @@ from rich.text import Text
 
 from mlagentbench.cli.options import log_directory_option
 from mlagentbench.cli.summary import as_json
+from mlagentbench.original.files import path_text
 from mlagentbench.original.write import ImportedRun, import_logs
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import FLAGS
 
 FAILED = 3
+LONGEST_SHOWN = 200
+"""Characters of a folder's path."""
 
 
 @click.command("import")
@@ -32,6 +35,8 @@ def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) 
 
     DIR is the folder of one run, or one above several. Each becomes a run of the log directory and an .eval log beside it, so that mlab
     report, show and view work on it. Importing again changes nothing, unless a log has changed.
+
+    A log that cannot be imported is named at the end and stops no other; the exit status is then 3.
     """
     console = Console(stderr=as_lines)
     with Progress(console=console, transient=True) as progress:
@@ -42,16 +47,14 @@ def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) 
     if as_lines:
         for each in imported:
             click.echo(_line(each))
+        _print_failed(console, imported, folder)
     else:
         _print(console, imported, folder, log_directory)
-    for each in imported:
-        if each.run is None:
-            console.print(Text(f"not imported: {visible(each.reason)}", style="red"))
-    return FAILED if all(each.run is None for each in imported) else 0
+    return FAILED if any(each.run is None for each in imported) else 0
 
 
 def _line(imported: ImportedRun) -> str:
-    told = {"source": str(imported.logs), "state": imported.state}
+    told = {"source": path_text(imported.logs), "state": imported.state}
     if imported.run is None:
         return json.dumps({**told, "reason": imported.reason})
     more = {"actions": imported.actions, "all_steps": len(imported.run.steps), "files": imported.files}
@@ -65,6 +68,7 @@ def _print(console: Console, imported: Sequence[ImportedRun], folder: Path, log_
     for each in imported:
         for problem in each.run.problems if each.run else ():
             console.print(Text.assemble((f"{_shown(each, folder)}  ", "dim"), (visible(problem), "yellow")), soft_wrap=True)
+    _print_failed(console, imported, folder)
     reasons = Counter(reason for each in imported if (reason := _ungraded(each)))
     for reason, count in reasons.most_common():
         console.print(Text(f"{plural(count, 'run')} not graded: {visible(reason)}", style="dim"), soft_wrap=True)
@@ -74,6 +78,12 @@ def _print(console: Console, imported: Sequence[ImportedRun], folder: Path, log_
         Text(f"{plural(len(imported), 'log')}: " + ", ".join(f"{count} {state}" for state, count in states.items()), style="bold")
     )
     console.print(Text(f"To look at them: mlab report {log_directory}, or mlab view {log_directory}"), soft_wrap=True)
+
+
+def _print_failed(console: Console, imported: Sequence[ImportedRun], folder: Path) -> None:
+    for each in imported:
+        if each.run is None:
+            console.print(Text(f"{_shown(each, folder)}  not imported: {visible(each.reason)}", style="red"), soft_wrap=True)
 
 
 def _ungraded(imported: ImportedRun) -> str:
@@ -110,4 +120,5 @@ def _table(imported: Sequence[ImportedRun], folder: Path) -> Table:
 def _shown(imported: ImportedRun, folder: Path) -> str:
     path = imported.logs.resolve()
     inside = path.relative_to(folder.resolve()) if path.is_relative_to(folder.resolve()) else path
-    return visible(path.name if str(inside) == "." else str(inside))
+    shown = visible(path_text(Path(path.name) if inside == Path() else inside))
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[: LONGEST_SHOWN // 2]}…{shown[-LONGEST_SHOWN // 2 :]}"

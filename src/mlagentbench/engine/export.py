@@ -80,9 +80,7 @@ def _log(run: Run) -> EvalLog:
             metadata=_metadata(info),
         ),
         results=EvalResults(total_samples=1, completed_samples=0 if failed else 1, scores=scores),
-        stats=EvalStats(
-            started_at=_when(info.started), completed_at=_when(info.started + result.seconds), model_usage=dict(sample.model_usage)
-        ),
+        stats=EvalStats(started_at=sample.started_at or "", completed_at=sample.completed_at or "", model_usage=dict(sample.model_usage)),
         samples=[sample],
     )
 
@@ -112,8 +110,8 @@ def _sample(run: Run, result: Result) -> EvalSample:
         events=_events(run, result, calls, score),
         model_usage=usage,
         role_usage=_usages((call.role, call.usage) for asked in calls.values() for call in asked),
-        started_at=_when(info.started),
-        completed_at=_when(info.started + result.seconds),
+        started_at=_when(info.started) if info.started else None,
+        completed_at=_when(info.started + result.seconds) if info.started else None,
         total_time=result.seconds,
         error=EvalError(message=message, traceback=message, traceback_ansi=message) if error else None,
     )

@@ -13,5 +13,5 @@ The original (github.com/snap-stanford/MLAgentBench, the code of arXiv 2310.0330
       env_log/overall_time.txt, error.txt  how long it took; the exception that ended it
 
 A file each here: `files` finds and reads, `trace`, `calls`, `turns`, `guests` and `facts` know one kind of log each, `convert` puts them
-together, `write` writes runs. What is read is data: nothing of it is imported, unpickled or run.
+together, `known` finds earlier imports of a log, `write` writes runs. What is read is data: nothing of it is imported, unpickled or run.
 """

@@ -13,7 +13,7 @@ from mlagentbench.records import ModelCall, Role, Usage
 _PROMPT = re.compile(r"(?:\A|\n)={10,}prompt={10,}\n")
 _REPLY = re.compile(r"\n={10,}(?P<model>[^\n]*?) response \((?P<limit>[^\n]*?)\)={10,}\n")
 _TOKENS = re.compile(
-    r"\n={10,}tokens={10,}\nNumber of prompt tokens: (?P<prompt>\d+)\nNumber of sampled tokens: (?P<reply>\d+)"
+    r"\n={10,}tokens={10,}\nNumber of prompt tokens: (?P<prompt>[0-9]{1,9})\nNumber of sampled tokens: (?P<reply>[0-9]{1,9})"
     r"\s*(?=\n={10,}prompt={10,}\n|\Z)"
 )
 

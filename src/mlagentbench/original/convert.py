@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from mlagentbench.errors import UsageError
 from mlagentbench.original import facts as facts_of
 from mlagentbench.original import guests
 from mlagentbench.original.drafts import Drafts, fill, moved, numbers_in_words, of_guest
-from mlagentbench.original.facts import Facts, is_known, keeps_log, read_facts
-from mlagentbench.original.files import Logs, Reader, digest
+from mlagentbench.original.facts import LONGEST_NAME, Facts, is_known, keeps_log, read_facts
+from mlagentbench.original.files import Logs, Reader, digest, path_text
 from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
 from mlagentbench.original.turns import Turn, of_this_run, read_agent, remembered
 from mlagentbench.records import Action, Imported, ModelCall, Role, RunInfo, Step, Usage
@@ -25,6 +26,12 @@ from mlagentbench.run.score import Ending
 from mlagentbench.tasks.catalogue import BUILT_IN, load_task
 from mlagentbench.tasks.original import our_name
 from mlagentbench.tasks.spec import UNGRADED
+
+OTHER_INTERFACES: Mapping[str, str] = {
+    "vectorization": "the original's vectorization is another task: its starter's Conv2DLayer keeps its weights in kernel_matrices, where "
+    "the grader here sets weights, and takes images with their channels last, here first",
+}
+"""Tasks of the paper whose submissions are code that the graders here cannot run, whatever the agent did, with the reason."""
 
 
 class Converted(NamedTuple):
@@ -78,7 +85,7 @@ def convert(logs: Logs) -> Converted:
         ending = Ending("final_answer" if guest.steps[-1].action == "task_complete" else "limit_steps")
     times = _times(drafts.steps, found.seconds, ending)
     workspaces = _workspaces(logs, indices, len(drafts.steps), reader)
-    info = _info(logs, trace, found, models, times, reader)
+    info = _info(logs, trace, found, models, times, _beginning(trace, found, guest), reader)
     return Converted(
         info=info,
         steps=_steps(drafts, times, trace),
@@ -165,18 +172,19 @@ def _steps(drafts: Drafts, times: _Times, trace: Trace) -> list[Step]:
     return found
 
 
-def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times: _Times, reader: Reader) -> RunInfo:
+def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times: _Times, beginning: str, reader: Reader) -> RunInfo:
     task = load_task(BUILT_IN / found.task.replace("-", "_")) if is_known(found.task) else None
     spec = task.spec if task else None
     agent = facts_of.AGENTS.get(found.agent, found.agent or facts_of.UNKNOWN)
     options: dict[str, JsonValue] = {"research_log": True} if keeps_log(found, trace) else {}
     contents = digest(logs)
     first = next((step.timestamp for step in trace.steps if step.timestamp is not None), None)
-    resumed = found.arguments.get("resume") and [step.timestamp for step in trace.steps]
-    identity = hashlib.sha256(json.dumps([trace.description, first, resumed] if first else contents).encode()).hexdigest()[:8]
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(first or times.started)) if times.started else "undated"
+    name = f"{stamp}-{found.task}-original-{re.sub('[^A-Za-z0-9_]+', '-', agent)}-{_sha256(beginning or contents)[:8]}"
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"a run's name would have {len(name):,} characters: the task is named {found.task[:40]}…, the agent {agent[:40]}…")
     return RunInfo(
-        run=f"{stamp}-{found.task}-original-{re.sub('[^A-Za-z0-9_]+', '-', agent)}-{identity}",
+        run=name,
         task=found.task,
         category=spec.category if spec else "",
         published=spec.published if spec else None,
@@ -196,19 +204,39 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
         task_folder=str(task.folder) if task else "",
         # What the paper's runs were compared with; but a time that is measured here only compares with one that is measured beside it.
         baseline="auto" if spec and spec.submission.mode == "code" else "paper",
-        imported=Imported(folder=str(logs.root.resolve()), digest=contents, problems=tuple(reader.problems)),
+        imported=Imported(
+            folder=path_text(logs.root.resolve()),
+            digest=contents,
+            problems=tuple(reader.problems),
+            beginning=beginning,
+            not_graded=OTHER_INTERFACES.get(found.task),
+        ),
     )
 
 
+def _beginning(trace: Trace, found: Facts, guest: guests.GuestRun | None) -> str:
+    """Hash what the run did first by itself. One that was resumed has the steps of the run before it first."""
+    resumed = found.arguments.get("resume")
+    before = found.arguments.get("resume_step") if resumed else -1
+    own = trace.steps[before + 1 :] if isinstance(before, int) and before >= -1 else ()
+    if own and own[0].timestamp is not None:
+        return _sha256(json.dumps([resumed, own[0].action, own[0].arguments, own[0].timestamp], sort_keys=True))
+    return _sha256(guest.calls[0].call.prompt + guest.calls[0].call.reply) if guest and guest.calls else ""
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _workspaces(logs: Logs, indices: Sequence[int], steps: int, reader: Reader) -> dict[int, Path]:
-    """The folders of the workspace, by step number. The last step's is the run's end, whatever happened between."""
-    found = {place + 1: path for place, index in enumerate(indices) if (path := logs.traces / f"step_{index}_files").is_dir()}
+    """Find the folders of the workspace, by step number. The last step's is the run's end, whatever happened between."""
+    found = {place + 1: path for place, index in enumerate(indices) if reader.is_folder(path := logs.traces / f"step_{index}_files")}
     final = logs.traces / "step_final_files"
-    if final.is_dir() and not final.is_symlink():
+    if reader.is_folder(final):
         found[steps] = final
     else:
         reader.say(final, "is missing" + ("; the last step's files stand for it" if steps in found else ""))
     lacking = [index for place, index in enumerate(indices) if place + 1 not in found]
     if lacking:
         reader.say(logs.traces, f"the files after {numbers_in_words('step', lacking)} are missing")
-    return {number: path for number, path in found.items() if not path.is_symlink()}
+    return found

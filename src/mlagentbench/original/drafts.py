@@ -159,11 +159,11 @@ class _Lost:
 
     def say(self, logs: Logs, reader: Reader) -> None:
         """Keep a line about each kind."""
-        if self.replies and not logs.agent.is_dir():
+        if self.replies and not reader.is_folder(logs.agent):
             reader.say(logs.agent, "is missing: what the agent thought, and what its model was asked, is not known")
         elif self.replies:
             reader.say(logs.agent, f"the calls of {numbers_in_words('turn', self.replies)} are missing")
-        if self.summaries and logs.agent.is_dir():
+        if self.summaries and reader.is_folder(logs.agent):
             reader.say(logs.agent, f"the calls for the research log of {numbers_in_words('turn', self.summaries)} are missing")
         if self.tools:
             reader.say(logs.env / "tool_logs", f"the calls of {numbers_in_words('step', self.tools)} are missing")
@@ -224,7 +224,7 @@ def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[Logge
     """The calls of a step's action. A folder that was used twice has more of them: the last are this run's."""
     folder = logs.env / "tool_logs"
     paths = [folder / f"step_{index}_tool_log.log"]
-    parts = [path for path in folder.glob(f"step_{index}_tool_log.log_*") if path.name.rpartition("_")[2].isdecimal()]
+    parts = [path for path in reader.list(folder, f"step_{index}_tool_log.log_*") if path.name.rpartition("_")[2].isdecimal()]
     found = []
     for path in [*sorted(parts, key=lambda path: int(path.name.rpartition("_")[2])), *paths]:
         calls = read_calls(reader.text(path) or "")
@@ -241,8 +241,8 @@ def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[Logge
 
 def _stray_tools(logs: Logs, indices: Sequence[int], trace: Trace, reader: Reader) -> None:
     known = set(indices)
-    for path in sorted((logs.env / "tool_logs").glob("step_*_tool_log.log*")):
-        match = re.match(r"step_(\d+)_", path.name)
+    for path in reader.list(logs.env / "tool_logs", "step_*_tool_log.log*"):
+        match = re.match(r"step_([0-9]+)_", path.name)
         if match and int(match[1]) not in known:
             what = "is of a step that the trace has not" if trace.whole else "is of a step that is lost"
             reader.say(path, f"{what}, and was left out")

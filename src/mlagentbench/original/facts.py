@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.original.files import Logs, Reader, whole
-from mlagentbench.original.trace import FINAL, RETRIEVE, Trace
+from mlagentbench.original.trace import APPEND, FINAL, RETRIEVE, Trace
 from mlagentbench.records import Ended, Role
 from mlagentbench.run.score import Ending
 from mlagentbench.tasks.catalogue import BUILT_IN
@@ -37,8 +37,12 @@ _ERRORS: Sequence[tuple[str, Ended]] = (
     (r"KeyboardInterrupt|SystemExit", "cancelled"),
     (r"Connection|Timeout|RateLimit|Rate limit|quota|Unavailable|InternalServer|APIError|APIStatus|HTTPError|SSL|LLMError|BlockedPrompt"
      r"|No space left|MemoryError|OutOfMemory|google\.api_core", "infrastructure"),
+    # The original opens its logs in its system's encoding, which on Windows lacks most characters that models write.
+    (r"^Unicode(En|De)codeError\b", "infrastructure"),
 )  # fmt: skip
 """What the last line of `error.txt` says, and how such a run ended: the first that matches."""
+LONGEST_NAME = 180
+"""Characters of a run's name, so that every file that is named after it can be made."""
 LARGEST = 1e9
 """Beyond it no limit and no time is one: a year has 3e7 seconds."""
 
@@ -80,7 +84,7 @@ def read_facts(logs: Logs, trace: Trace, state: Mapping[str, JsonValue], reader:
     told = state.get("args")
     arguments = told if isinstance(told, dict) else _namespace(printed)
     folder = _line(printed, r"Benchmark folder name: +(\S+)") or str(arguments.get("task") or "")
-    agent = str(arguments.get("agent_type") or "") or _guessed_agent(logs, main)
+    agent = str(arguments.get("agent_type") or "") or _guessed_agent(logs, main, reader)
     return Facts(
         arguments=arguments,
         task=_task(folder, logs),
@@ -115,17 +119,17 @@ def _task(name: str, logs: Logs) -> str:
 
 
 def is_known(task: str) -> bool:
-    """Whether a task of that name is here."""
-    return bool(task) and (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
+    """Return whether a task of that name is here."""
+    return 0 < len(task) <= LONGEST_NAME and (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
 
 
-def _guessed_agent(logs: Logs, main: str) -> str:
+def _guessed_agent(logs: Logs, main: str, reader: Reader) -> str:
     """Whose log it is, where no file names the agent."""
-    if "Reflection: What does the observation mean?" in main or any(logs.agent.glob("step_*_summary_log.log")):
+    if "Reflection: What does the observation mean?" in main or reader.list(logs.agent, "step_*_summary_log.log"):
         return "ResearchAgent"
-    if (logs.agent / "ai_settings.yaml").exists():
+    if reader.list(logs.agent, "ai_settings.yaml"):
         return "AutoGPTAgent"
-    if (logs.agent / "step_log.log").exists():
+    if reader.list(logs.agent, "step_log.log"):
         return "LangChainAgent"
     if "Always respond in this format exactly:" in main:
         return "ReasoningActionAgent" if "\nThought: What you are currently doing" in main else "SimpleActionAgent"
@@ -198,10 +202,14 @@ def _by_error(whole_error: str, last: str) -> Ended:
 
 
 def keeps_log(facts: Facts, trace: Trace) -> bool:
-    """Whether the agent's research log was on."""
-    return facts.agent == "ResearchAgent" and any(
-        step.action == RETRIEVE or step.action.startswith("Append Summary") for step in trace.steps
-    )
+    """Return whether the agent's research log was on: as the command line says, or else as the steps show."""
+    if facts.agent != "ResearchAgent":
+        return False
+    # Early versions kept a log unless they were told not to, later ones only when they were told to.
+    for name, kept in (("retrieval", True), ("no_retrieval", False)):
+        if isinstance(facts.arguments.get(name), bool):
+            return facts.arguments[name] is kept
+    return any(step.action in (RETRIEVE, APPEND) for step in trace.steps)
 
 
 def _line(text: str, pattern: str) -> str | None:

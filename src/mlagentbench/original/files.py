@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import os
 import stat
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +16,10 @@ from mlagentbench.errors import RunNotFound
 
 LARGEST = 1 << 30
 """Bytes of a log file that is read; those of real runs stay below a hundredth of it."""
+DEEPEST = 100
+"""Levels of lists and objects in a value of JSON; what lies deeper is kept as its text. Records take 255."""
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+"""What Windows programs begin a file with, PowerShell's redirected `log` among them."""
 
 
 class Logs(NamedTuple):
@@ -29,44 +35,69 @@ class Logs(NamedTuple):
         return self.env / "traces"
 
 
-def find_logs(folder: Path) -> list[Logs]:
-    """The runs at a folder: itself, or those anywhere below it, sorted. What lies in a run is not looked through for others.
+class FoundLogs(NamedTuple):
+    """The logs at a folder or below it."""
+
+    logs: list[Logs]
+    unread: list[tuple[Path, str]]
+    """Folders that could not be looked through, each with the reason."""
+
+
+def find_logs(folder: Path) -> FoundLogs:
+    """Find the logs at a folder: its own, or those anywhere below it, sorted. No link is followed, and no log is searched for others.
 
     Raises:
         RunNotFound: there are none.
     """
     if folder.name in ("env_log", "agent_log") and not (folder / folder.name).exists():
         folder = folder.resolve().parent
-    found = list(_runs(folder))
-    if not found:
+    found = FoundLogs([], [])
+    pending = [folder]
+    while pending:
+        current = pending.pop()
+        inside, problem = _entries(current)
+        if problem:
+            found.unread.append((current, problem))
+        files = {entry.name for entry in inside if entry.is_file(follow_symlinks=False)}
+        if "run.json" in files:
+            continue  # a run of ours, whose workspace may hold anything
+        if any(entry.name in ("env_log", "agent_log") and entry.name not in files for entry in inside):
+            found.logs.append(Logs(current, current / "env_log", current / "agent_log"))
+        elif "trace.json" in files:
+            found.logs.append(Logs(current, current, current / "agent_log"))
+        else:
+            pending += reversed([Path(entry.path) for entry in inside if entry.is_dir(follow_symlinks=False)])
+    if not found.logs:
         raise RunNotFound(
             f"{folder} holds no log of the original MLAgentBench: no folder in it has an env_log, an agent_log or a trace.json"
         )
     return found
 
 
-def _runs(folder: Path) -> Iterator[Logs]:
-    if (folder / "run.json").is_file():
-        return  # a run of ours, whose workspace may hold anything
-    if any((folder / name).is_dir() for name in ("env_log", "agent_log")):
-        yield Logs(folder, folder / "env_log", folder / "agent_log")
-        return
-    if (folder / "trace.json").is_file():
-        yield Logs(folder, folder, folder / "agent_log")
-        return
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield everything below a folder that is no folder, sorted, each folder's own files first. No link is followed."""
+    pending = [folder] if folder.is_dir() and not folder.is_symlink() else []
+    while pending:
+        inside, _ = _entries(pending.pop())
+        folders = [Path(entry.path) for entry in inside if entry.is_dir(follow_symlinks=False)]
+        yield from (Path(entry.path) for entry in inside if not entry.is_dir(follow_symlinks=False))
+        pending += reversed(folders)
+
+
+def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], str]:
+    """List a folder, sorted; or say why it cannot be listed."""
     try:
-        inside = sorted(entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for path in inside:
-        yield from _runs(Path(path))
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name), ""
+    except OSError as error:
+        return [], error.strerror or str(error)
 
 
 class Reader:
     """Reads a run's files, and keeps a line for each that cannot be read whole.
 
     Args:
-        root: the run's folder; problems name files relative to it.
+        root: the run's folder; problems name files relative to it, and no link below it is followed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -75,38 +106,38 @@ class Reader:
 
     def say(self, path: Path, what: str) -> None:
         """Keep a line about a file."""
-        line = f"{path.relative_to(self.root)}: {what}" if path.is_relative_to(self.root) else f"{path}: {what}"
+        name = path_text(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
+        line = f"{name}: {what}"
         if line not in self.problems:
             self.problems.append(line)
 
+    def is_folder(self, path: Path) -> bool:
+        """Return whether a path is a folder of this log, reached through no link."""
+        return not self._leads_out(path) and path.is_dir()
+
+    def list(self, folder: Path, pattern: str) -> list[Path]:
+        """List what a folder holds whose names match a pattern, sorted; nothing where there is no such folder."""
+        if not self.is_folder(folder):
+            return []
+        return [Path(entry.path) for entry in _entries(folder)[0] if fnmatchcase(entry.name, pattern)]
+
     def text(self, path: Path, *, wanted: bool = False) -> str | None:
-        """A file's text; None where there is none. Its lines end as the program that wrote them had them, whatever its system made of that.
+        """Read a file's text; None where there is none. Its lines end in newlines, whatever its system ended them with.
 
         Args:
             path: the file.
             wanted: every whole log has it, so that its lack is a problem.
         """
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:
-            if wanted:
-                self.say(path, "is missing")
+        data = self._bytes(path, wanted)
+        if data is None:
             return None
-        except OSError as error:
-            self.say(path, f"cannot be read: {error.strerror}")
-            return None
-        with os.fdopen(descriptor, "rb") as file:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST:
-                self.say(path, "is no file of text, and was left out")
-                return None
-            data = file.read()
+        encoding = next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "utf-8")
         try:
-            text = data.decode("utf-8")
+            text = data.decode(encoding)
         except UnicodeDecodeError as error:
-            if error.start >= len(data) - 3 or not data[: error.start].isascii():
-                text = data.decode("utf-8", errors="replace")
-                self.say(path, "has bytes that are no UTF-8, which were replaced")
+            if encoding != "utf-8" or error.start >= len(data) - 3 or not data[: error.start].isascii():
+                text = data.decode(encoding, errors="replace")
+                self.say(path, f"has bytes that are no {'UTF-16' if encoding == 'utf-16' else 'UTF-8'}, which were replaced")
             else:
                 # Windows writes what its user's country writes; bytes that mean nothing there either are replaced.
                 text = data.decode("cp1252", errors="replace")
@@ -114,46 +145,102 @@ class Reader:
         return text.replace("\r\n", "\n")
 
     def json(self, path: Path, *, wanted: bool = False) -> object | None:
-        """A file of JSON; None where there is none, or it is torn."""
+        """Read a file of JSON; None where there is none, or it is torn."""
         text = self.text(path, wanted=wanted)
         if text is None:
             return None
         try:
-            return whole(json.loads(text))
-        except (ValueError, RecursionError):
+            return parse_json(text)
+        except ValueError:
             self.say(path, "is torn, and was left out" if text.strip() else "is empty")
             return None
 
+    def _bytes(self, path: Path, wanted: bool) -> bytes | None:
+        if self._leads_out(path):
+            return None
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            if wanted:
+                self.say(path, "is missing")
+            return None
+        except OSError as error:
+            self.say(path, f"cannot be read: {error.strerror}")
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+                self.say(path, "is no file of text, and was left out")
+                return None
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        except OSError as error:
+            self.say(path, f"cannot be read: {error.strerror}")
+            return None
+        finally:
+            os.close(descriptor)
 
-def whole(value: object) -> object:
-    """A value of JSON without halves of surrogate pairs, which no file can hold."""
+    def _leads_out(self, path: Path) -> bool:
+        """Return whether a link stands on the way from the root to a path, and keep a line about it."""
+        inside = path.relative_to(self.root)
+        for part in (*reversed(inside.parents), inside):
+            if part.parts and (self.root / part).is_symlink():
+                self.say(self.root / part, "is a link, and was not followed")
+                return True
+        return False
+
+
+def parse_json(text: str) -> object:
+    """Parse JSON as a value that a record can hold (see `whole`).
+
+    Raises:
+        ValueError: it is torn, or nested so deep that it cannot be read.
+    """
+    try:
+        return whole(json.loads(text))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def whole(value: object, depth: int = 0) -> object:
+    """Return a value of JSON as a record can hold it: without halves of surrogate pairs, what lies too deep as text."""
     if isinstance(value, str):
+        return _whole_text(value)
+    if isinstance(value, list | dict) and depth == DEEPEST:
         return text_of(value)
     if isinstance(value, list):
-        return [whole(item) for item in value]
+        return [whole(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {text_of(str(key)): whole(item) for key, item in value.items()}
+        return {_whole_text(str(key)): whole(item, depth + 1) for key, item in value.items()}
     return value
 
 
 def text_of(value: object) -> str:
-    """A value as text: text as it is, anything else as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if any("\ud800" <= c <= "\udfff" for c in text) else text
+    """Return a value as text: text as it is, anything else as JSON."""
+    return _whole_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _whole_text(text: str) -> str:
+    """Join surrogate pairs; half of one becomes a replacement character."""
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def path_text(path: Path) -> str:
+    """Return a path as text that any file can hold: its bytes that are no UTF-8 are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def digest(logs: Logs) -> str:
-    """SHA-256 of a run's logs: of all contents, but for those of the workspaces, of which the sizes are taken."""
+    """Return the SHA-256 of a run's logs: of all contents, but for those of the workspaces, of which the sizes are taken."""
     state = hashlib.sha256()
-    for folder, folders, names in os.walk(logs.root):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder) / name
-            try:
-                facts = path.lstat()
-                state.update(f"{path.relative_to(logs.root)}\0{facts.st_size}\0".encode("utf-8", "surrogateescape"))
-                if stat.S_ISREG(facts.st_mode) and facts.st_size <= LARGEST and not path.is_relative_to(logs.traces):
-                    state.update(path.read_bytes())
-            except OSError:
-                continue
+    for path in files_below(logs.root):
+        try:
+            status = path.lstat()
+            state.update(f"{path.relative_to(logs.root)}\0{status.st_size}\0".encode("utf-8", "surrogateescape"))
+            if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST and not path.is_relative_to(logs.traces):
+                state.update(path.read_bytes())
+        except OSError:
+            continue
     return state.hexdigest()

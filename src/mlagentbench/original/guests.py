@@ -14,10 +14,10 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import Logs, Reader, text_of, whole
+from mlagentbench.original.files import Logs, Reader, parse_json, text_of
 from mlagentbench.original.trace import TraceStep
 
-_STAMPED = re.compile(r".*_(\d{8}-\d{6})\.log")
+_STAMPED = re.compile(r".*_([0-9]{8}-[0-9]{6})\.log")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _ACTION = re.compile(r"^Action:[ \t]*(?P<action>[^\n]+)\nAction Input:", re.MULTILINE)
 _QUESTION = "Determine exactly one command to use"
@@ -47,7 +47,7 @@ class GuestRun(NamedTuple):
 
 def autogpt(logs: Logs, reader: Reader) -> GuestRun:
     """Read AutoGPT's calls, a file each, as its steps: its commands, and what the next question says that they returned."""
-    asked = [(stamp, call) for stamp, path in _stamped(logs.agent) for call in read_calls(reader.text(path) or "")]
+    asked = [(stamp, call) for stamp, path in _stamped(reader.list(logs.agent, "*.log")) for call in read_calls(reader.text(path) or "")]
     found, steps, entries = list[GuestCall](), list[TraceStep](), list[Mapping[str, str]]()
     for place, (_, call) in enumerate(asked):
         commands = '"command"' in call.reply or _QUESTION in call.prompt
@@ -65,9 +65,9 @@ def autogpt(logs: Logs, reader: Reader) -> GuestRun:
     return GuestRun(steps, entries, found)
 
 
-def _stamped(folder: Path) -> list[tuple[int, Path]]:
+def _stamped(paths: Sequence[Path]) -> list[tuple[int, Path]]:
     found = []
-    for path in sorted(folder.glob("*.log")):
+    for path in paths:
         match = _STAMPED.fullmatch(path.name)
         try:
             stamp = calendar.timegm(time.strptime(match[1], "%Y%m%d-%H%M%S")) if match else None
@@ -81,13 +81,13 @@ def _stamped(folder: Path) -> list[tuple[int, Path]]:
 def _command(reply: str) -> tuple[str, Mapping[str, JsonValue], Mapping[str, str]] | None:
     text = reply[reply.find("{") : reply.rfind("}") + 1]
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        read = parse_json(text)
+    except ValueError:
         try:
             value = ast.literal_eval(text)  # it reads values, and runs nothing
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            read = parse_json(json.dumps(value, default=str))
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return None
-    read = whole(value)
     command = read.get("command") if isinstance(read, dict) else None
     if not isinstance(read, dict) or not isinstance(command, dict) or not isinstance(command.get("name"), str) or not command["name"]:
         return None

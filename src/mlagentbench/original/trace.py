@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.original.files import Logs, Reader, text_of, whole
+from mlagentbench.original.files import Logs, Reader, parse_json, text_of, whole
 from mlagentbench.records import Inner, StepStatus
 
 APPEND, RETRIEVE = "Append Summary to Research Log", "Retrieval from Research Log"
@@ -66,8 +66,8 @@ def read_trace(logs: Logs, reader: Reader) -> Trace:
     if text is None:
         return Trace((), (), "", whole=False)
     try:
-        found = whole(json.loads(text))
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except ValueError:
         steps, inside = _salvaged(text, "steps"), _salvaged(text, "low_level_steps")
         reader.say(path, f"is torn: {len(steps)} of its steps can be read" if text.strip() else "is empty")
         return Trace(_steps(steps, logs, reader), _steps(inside, logs, reader), "", whole=False)

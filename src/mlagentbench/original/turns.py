@@ -6,18 +6,17 @@ kept as a reply that held no action, which is what it was.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import Logs, Reader, text_of
+from mlagentbench.original.files import Logs, Reader, parse_json, text_of
 from mlagentbench.original.trace import APPEND, RETRIEVE, Trace, TraceStep, arguments_of
 
 UNREAD = "ActionInputParsingError"
@@ -60,7 +59,7 @@ def read_agent(logs: Logs, reader: Reader) -> AgentLog:
     """Read `agent_<step>_<turn>.json`, all of them: each holds the turns before it, and a later one may be torn."""
     state: Mapping[str, JsonValue] = {}
     found: dict[tuple[int, bool, int], Turn] = {}
-    for last, number, path in _agent_files(logs.agent):
+    for last, number, path in _agent_files(reader.list(logs.agent, "agent_*.json")):
         read = reader.json(path)
         history = read.get("history_steps") if isinstance(read, dict) else None
         if not isinstance(read, dict) or not isinstance(history, list):
@@ -77,8 +76,8 @@ def read_agent(logs: Logs, reader: Reader) -> AgentLog:
     return AgentLog(state, [found[key] for key in sorted(found)])
 
 
-def _agent_files(folder: Path) -> list[tuple[int, int, Path]]:
-    named = [(re.fullmatch(r"agent_(-?\d+)_(\d+)\.json", path.name), path) for path in folder.glob("agent_*.json")]
+def _agent_files(paths: Sequence[Path]) -> list[tuple[int, int, Path]]:
+    named = [(re.fullmatch(r"agent_(-?[0-9]{1,9})_([0-9]{1,9})\.json", path.name), path) for path in paths]
     return sorted((int(match[1]), int(match[2]), path) for match, path in named if match)
 
 
@@ -119,7 +118,7 @@ def remembered(turns: Sequence[Turn], trace: Trace) -> list[TraceStep]:
 def _arguments(action: str, turn: Turn) -> Mapping[str, JsonValue]:
     raw = turn.entries.get("Action Input", "")
     try:
-        value = json.loads(raw.strip().removeprefix("```json").removeprefix("```").removesuffix("```"))
+        value = cast(JsonValue, parse_json(raw.strip().removeprefix("```json").removeprefix("```").removesuffix("```")))
     except ValueError:
         return {"Action Input": raw}
     return arguments_of(action, value)
@@ -156,7 +155,7 @@ class TurnLogs:
         self._reader = reader
         self._folder = logs.agent
         self._calls: dict[str, list[LoggedCall]] = {}
-        for path in sorted(logs.agent.glob("step_*_log.log*")):
+        for path in reader.list(logs.agent, "step_*_log.log*"):
             if not re.fullmatch(r"step_\d+_((summary|summarize_observation)_)?log\.log(_\d+)?", path.name):
                 continue
             calls = read_calls(reader.text(path) or "")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from mlagentbench.data.cache import cache_directory
@@ -15,7 +16,8 @@ from mlagentbench.engine.export import log_path, write_eval_log
 from mlagentbench.errors import MLAgentBenchError, RunNotFound, UsageError
 from mlagentbench.original.convert import Converted, convert
 from mlagentbench.original.facts import is_known
-from mlagentbench.original.files import Logs, find_logs
+from mlagentbench.original.files import Logs, files_below, find_logs, path_text
+from mlagentbench.original.known import KnownImports
 from mlagentbench.records import Outcome, Result
 from mlagentbench.results.load import Run, load
 from mlagentbench.run.regrade import regrade
@@ -27,6 +29,8 @@ from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 VARIANT: Variant = "full"
 """The data of the original's runs."""
+LONGEST_REASON = 300
+"""Characters of the line that says why a log was not imported."""
 
 
 class ImportedRun(NamedTuple):
@@ -34,7 +38,7 @@ class ImportedRun(NamedTuple):
 
     logs: Path
     run: Run | None
-    """None for a log that could not be read as a run."""
+    """None for a log that could not be imported."""
     eval_log: Path | None
     state: str
     """`new`; `there already`; `renewed` where the log had changed; `failed`."""
@@ -62,69 +66,104 @@ def import_logs(
 ) -> list[ImportedRun]:
     """Import every log of the original at a folder or below it. What is there already is left as it is.
 
+    A log that cannot be imported, and a folder that cannot be looked through, are `failed`; they stop no other.
+
     Args:
         folder: one run's, or one above several.
         log_directory: where runs are kept.
         grade: grade final files that hold a submission, where the task's full data is prepared here; nothing is fetched.
-        tell: is told each as it is done, with its number from 1 and how many there are.
+        tell: is told each log as it is done, with its number from 1 and how many there are.
 
     Raises:
         RunNotFound: there are none.
         UsageError: the log directory cannot be written.
-        StorageFailed: the disk is full.
     """
     found = find_logs(folder)
     place = prepare_log_directory(log_directory)
+    known = KnownImports(place)
     done = []
-    for number, logs in enumerate(found, 1):
-        try:
-            imported = _import(logs, place, grade=grade)
-        except UsageError as error:
-            imported = ImportedRun(logs.root, None, None, "failed", str(error))
-        tell(number, len(found), imported)
+    for number, logs in enumerate(found.logs, 1):
+        imported = _import_or_fail(logs, place, known, grade=grade)
+        tell(number, len(found.logs), imported)
         done.append(imported)
-    return done
+    return done + [_failed(path, f"cannot be looked through for logs: {reason}") for path, reason in found.unread]
 
 
-def _import(logs: Logs, log_directory: Path, *, grade: bool) -> ImportedRun:
-    if not any(names for folder in (logs.env, logs.agent) for _, _, names in os.walk(folder)):
-        raise RunNotFound(f"{logs.root} holds no file of a run")
+def _import_or_fail(logs: Logs, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
+    """Import a log. Anything can stand in somebody else's files, so whatever they bring about ends here, as a line of the report."""
+    try:
+        return _import(logs, log_directory, known, grade=grade)
+    except MLAgentBenchError as error:
+        return _failed(logs.root, str(error))
+    except OSError as error:
+        return _failed(logs.root, f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+    except Exception as error:
+        return _failed(logs.root, f"it cannot be read as a run: {type(error).__name__}: {error}")
+
+
+def _failed(path: Path, reason: str) -> ImportedRun:
+    line = " ".join(reason.split())
+    return ImportedRun(path, None, None, "failed", line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…")
+
+
+def _import(logs: Logs, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
+    if not any(True for folder in (logs.env, logs.agent) for _ in files_below(folder)):
+        raise RunNotFound(f"{path_text(logs.root)} holds no file of a run")
     converted = convert(logs)
-    state = _make_room(log_directory / converted.info.run, converted)
-    if state != "there already":
-        directory = RunDirectory.create(log_directory, converted.info)
-        with directory.lock():
-            reason = _write(directory, converted) or (None if grade else "it was imported with --no-grade")
-            directory.write_result(_result(converted, reason))
-        if reason is None:
-            _grade(directory, converted)
-    run = load(log_directory / converted.info.run)[0]
-    path = log_path(run)
-    if state != "there already" or not path.exists():
-        write_eval_log(run)
-    return ImportedRun(logs.root, run, path, state)
+    path = log_directory / converted.info.run
+    before = known.find(converted)
+    if before and known.is_current(before, converted):
+        run = load(before)[0]
+        if not log_path(run).exists():
+            write_eval_log(run)
+        return ImportedRun(logs.root, run, log_path(run), "there already")
+    with _replacing([each for each in {before, path} if each and each.exists()], path) as replaced:
+        _write_run(log_directory, converted, grade)
+        run = load(path)[0]
+        eval_log = write_eval_log(run)
+    known.add(path)
+    return ImportedRun(logs.root, run, eval_log, "renewed" if replaced else "new")
 
 
-def _make_room(path: Path, converted: Converted) -> str:
-    """See what is there of a run already, and take away what is of an older state of its log, or of an import that did not end.
+def _write_run(log_directory: Path, converted: Converted, grade: bool) -> None:
+    directory = RunDirectory.create(log_directory, converted.info)
+    with directory.lock():
+        reason = _write(directory, converted) or (None if grade else "it was imported with --no-grade")
+        directory.write_result(_result(converted, reason))
+    if reason is None:
+        _grade(directory, converted)
+
+
+@contextmanager
+def _replacing(earlier: Sequence[Path], new: Path) -> Iterator[bool]:
+    """Put earlier imports of a log aside, remove them when the new one stands, and put them back if it fails.
+
+    Yields:
+        Whether there are any.
 
     Raises:
-        UsageError: it is no import, or another process works on it.
+        UsageError: one of them is no import, or another process works on it.
     """
-    if not path.exists():
-        return "new"
-    before = RunDirectory(path)
-    if (path / "run.json").exists():
-        known = before.info.imported
-        if known is None:
-            raise UsageError(f"{path} is a run that was made here; import into another log directory")
-        if before.result is not None and known.digest == (converted.info.imported and converted.info.imported.digest):
-            return "there already"
-    with before.lock():
-        for run in load(path) if (path / "run.json").exists() else []:
-            log_path(run).unlink(missing_ok=True)
-        shutil.rmtree(path)
-    return "renewed"
+    with ExitStack() as stack:
+        for path in earlier:
+            if (path / "run.json").exists() and RunDirectory(path).info.imported is None:
+                raise UsageError(f"{path} is a run that was made here; import into another log directory")
+            stack.enter_context(RunDirectory(path).lock())
+        eval_logs = [log_path(run) for path in earlier if (path / "run.json").exists() for run in load(path)]
+        aside = Path(stack.enter_context(TemporaryDirectory(prefix=".replaced-", dir=new.parent, ignore_cleanup_errors=True)))
+        for path in earlier:
+            path.rename(aside / path.name)
+        try:
+            yield bool(earlier)
+        except BaseException:
+            if new.exists():
+                shutil.rmtree(new)
+            for path in earlier:
+                (aside / path.name).rename(path)
+            raise
+        for eval_log in eval_logs:
+            if eval_log != log_path(load(new)[0]):
+                eval_log.unlink(missing_ok=True)
 
 
 def _write(directory: RunDirectory, converted: Converted) -> str | None:
@@ -159,9 +198,12 @@ def _ungradable(converted: Converted, final: Manifest) -> str | None:
     if not is_known(name):
         return f"there is no task {name} here, and so no grader"
     task = load_task(Path(converted.info.task_folder))
+    other = converted.info.imported and converted.info.imported.not_graded
     lacking = [path for path in task.spec.submission.required if path not in final.entries]
     if lacking:
         return f"its final files hold no submission: {', '.join(lacking)} is missing"
+    if other:
+        return other
     if task.preparer and not (place_of(task, VARIANT, cache_directory()) / RECORD).exists():
         return f"the real data of {name} is not prepared here: mlab prepare {name} --variant full, then mlab grade"
     return None

@@ -92,7 +92,7 @@ def run_view(run: Run, slug: str, room: Room) -> RunView:
         variant=info.variant,
         agent=info.agent,
         models=", ".join(dict.fromkeys(info.models.values())),
-        started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)),
+        started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)) if info.started else "",
         started_at=info.started,
         kind=result.outcome.verdict if result else "unfinished",
         verdict=words.VERDICTS[result.outcome.verdict] if result else "unfinished",

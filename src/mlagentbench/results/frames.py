@@ -137,7 +137,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "isolation": info.isolation,
         "hardware": hardware_words(info),
         "parent": info.parent,
-        "started": datetime.fromtimestamp(info.started, UTC),
+        "started": _moment(info.started),
         "metric": info.metric,
         "unit": info.unit,
         "direction": info.direction,
@@ -146,6 +146,11 @@ def run_row(run: Run) -> dict[str, Any]:
         "path": str(run.directory.path),
         **_counted(found),
     }
+
+
+def _moment(seconds: float) -> datetime | None:
+    """Return a time that counts from the epoch; None for 0, which stands for one that is not known."""
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
 def _counted(found: Counts) -> dict[str, Any]:
@@ -175,7 +180,7 @@ def _step_rows(run: Run) -> Iterable[dict[str, Any]]:
             "counted": step.counted,
             "executed": executed(step),
             "exit_code": _exit_code(step),
-            "started": datetime.fromtimestamp(step.started, UTC),
+            "started": _moment(step.started),
             "seconds": step.seconds,
             "model_seconds": step.model_seconds,
             "waited_seconds": step.waited_seconds,

@@ -71,6 +71,8 @@ async def _one(directory: RunDirectory, every_step: bool, again: bool, forks: Fo
 async def regrade(directory: RunDirectory, *, every_step: bool = False, again: bool = False, forks: ForkServer | None = None) -> Result:
     """Grade a finished run again and write its result. How it ended stays, and so does what its score is compared with.
 
+    An imported run that no grader here takes keeps its result.
+
     Raises:
         UsageError: the run has no result, another process works on it, or its task or data is gone.
         StorageFailed: the result could not be written.
@@ -79,6 +81,8 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     if before is None:
         raise UsageError(f"{directory.name} has no result yet; go on with it: mlab resume {directory.path}")
     info = directory.info
+    if info.imported and info.imported.not_graded:
+        return before
     if not Path(info.task_folder).is_dir():
         raise UsageError(f"its task {info.task} is gone: there is no {info.task_folder}; put its folder back there")
     plan = plan_again(info, directory.path.parent)
