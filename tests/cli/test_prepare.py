@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.tasks.seeds import SEED
 from tests.cli.test_cli import END, complaint, mlab, script
 from tests.mirror import Cut, Mirror, Slow, Status
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
@@ -29,10 +30,10 @@ def test_a_task_is_prepared_once_and_a_line_says_where(mirror: Mirror, tmp_path:
     finished = mlab("prepare", "tiny", "--variant", "mini", "--task-path", tmp_path / "tiny")
     assert finished.returncode == 0, finished.stderr
     (line,) = finished.stdout.splitlines()
-    assert line.split()[:4] == ["tiny", "mini", "6", "B"]
+    assert line.split()[:4] == ["tiny", "mini", "24", "B"]
     place = Path(line.split()[-1])
     assert place.parent == tmp_path / "cache" / "prepared" / "tiny"
-    assert (place / "public" / "train.csv").read_text() == "seed 0"
+    assert (place / "public" / "train.csv").read_text() == f"seed {SEED}"
     assert "was there" in mlab("prepare", "tiny", "--variant", "mini", "--task-path", tmp_path / "tiny").stdout
     assert "was there" not in mlab("prepare", "tiny", "--variant", "mini", "--force", "--task-path", tmp_path / "tiny").stdout
 

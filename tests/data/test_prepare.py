@@ -24,6 +24,7 @@ from mlagentbench.data.prepare import prepare, prepared
 from mlagentbench.data.sources import sources
 from mlagentbench.errors import TaskError
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
+from mlagentbench.tasks.seeds import SEED
 from tests.mirror import Cut, Mirror
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
 
@@ -52,7 +53,7 @@ def work(folder: Path, cache: Path) -> None:
 def test_data_is_split_into_what_the_agent_sees_and_what_it_does_not(task: Task, cache: Path) -> None:
     public, private = prepared(task, "mini", cache)
     assert public is not None and private is not None
-    assert (public / "train.csv").read_text() == "seed 0"
+    assert (public / "train.csv").read_text() == f"seed {SEED}"
     assert (private / "answers.csv").read_text() == "42"
     assert not (public / "answers.csv").exists()
 
@@ -61,8 +62,9 @@ def test_what_was_made_is_recorded_beside_it(task: Task, cache: Path) -> None:
     made = prepare(task, "mini", cache)
     assert made.made and made.place is not None and made.record is not None
     told = json.loads((made.place / "prepared.json").read_text())
-    assert (told["task"], told["variant"], told["seed"]) == ("tiny", "mini", 0)
-    assert told["public"] == {"train.csv": {"size": 6, "sha256": hashlib.sha256(b"seed 0").hexdigest()}}
+    seeded = f"seed {SEED}".encode()
+    assert (told["task"], told["variant"], told["seed"]) == ("tiny", "mini", SEED)
+    assert told["public"] == {"train.csv": {"size": len(seeded), "sha256": hashlib.sha256(seeded).hexdigest()}}
     assert set(told["private"]) == {"answers.csv"}
     assert {"python", "numpy"} <= set(told["versions"])
     assert made.place.name == f"mini-{told['key']}"
@@ -188,7 +190,7 @@ def test_force_makes_it_anew(task: Task, cache: Path, tmp_path: Path) -> None:
     (place / "public" / "train.csv").write_text("damaged")
     again = prepare(task, "mini", cache, force=True)
     assert again.made and again.place == place
-    assert (place / "public" / "train.csv").read_text() == "seed 0"
+    assert (place / "public" / "train.csv").read_text() == f"seed {SEED}"
     assert calls(tmp_path) == 2
     assert [path.name for path in place.parent.iterdir()] == [place.name]
 

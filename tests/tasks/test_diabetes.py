@@ -12,6 +12,7 @@ from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.diabetes import prepare
+from mlagentbench.tasks.seeds import SEED
 from tests.tasks.by_hand import folders, mini, score
 
 datasets = pytest.importorskip("sklearn.datasets")
@@ -24,7 +25,7 @@ def task() -> Task:
 
 @pytest.fixture(scope="module")
 def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("diabetes"))
+    return mini(task, tmp_path_factory.mktemp("diabetes"), SEED)
 
 
 @pytest.fixture

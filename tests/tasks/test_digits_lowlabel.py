@@ -11,6 +11,7 @@ import pytest
 
 from mlagentbench.grading.grade import grade
 from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.tasks.seeds import SEED
 
 datasets = pytest.importorskip("sklearn.datasets")
 linear_model = pytest.importorskip("sklearn.linear_model")
@@ -25,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("digits")
     (folder / "public").mkdir()
     (folder / "private").mkdir()
-    prepare.mini(folder / "public", folder / "private", seed=0)
+    prepare.mini(folder / "public", folder / "private", seed=SEED)
     return folder
 
 
@@ -83,6 +84,6 @@ def test_the_starter_and_what_can_be_made_of_it_score_as_measured(folder: Path, 
         return float((model.fit(pixels, digits).predict(test) != answers).mean())  # type: ignore[attr-defined]
 
     starter = error(linear_model.LogisticRegression(max_iter=5000), pixels, digits)
-    assert starter == pytest.approx(0.0789, abs=0.003)
+    assert starter == pytest.approx(0.0967, abs=0.003)
     plain = error(svm.SVC(gamma=0.001, C=10), pixels, digits)
     assert plain > 0.9 * starter  # another model alone is no success

@@ -34,9 +34,9 @@ from mlagentbench.data.metadata import level
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.tasks.catalogue import Task
+from mlagentbench.tasks.seeds import SEED
 from mlagentbench.tasks.spec import Variant
 
-MINI_SEED = 0
 RECORD = "prepared.json"
 PACKAGES = ("mlagentbench", "numpy", "polars")
 """Whose versions are recorded: another numpy may draw other numbers from the same seed."""
@@ -170,7 +170,7 @@ def place_of(task: Task, variant: Variant, cache: Path) -> Path:
 
 
 def _seed(variant: Variant) -> int | None:
-    return MINI_SEED if variant == "mini" else None
+    return SEED if variant == "mini" else None
 
 
 def _found(place: Path) -> Preparation | None:
@@ -220,7 +220,7 @@ def _make(task: Task, variant: Variant, function: Callable[..., object], place: 
         private.mkdir(parents=True)
         public.mkdir()
         with fetching(task.spec, cache, console):
-            _call(task, function, (public, private) if variant == "full" else (public, private, MINI_SEED))
+            _call(task, function, (public, private) if variant == "full" else (public, private, SEED))
         record = PreparedRecord(
             task=task.id,
             variant=variant,

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mlagentbench.tasks.seeds import SEED
+
 TARGET = "strength"
 TEST_SHARE = 1 / 3
 NOISE = 2.0
@@ -20,7 +22,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 def full(public: Path, private: Path) -> None:
     """Many batches. Real data would be fetched here: see mlagentbench.data.fetch."""
-    write(batches(6000, np.random.default_rng(2026)), public, private)
+    write(batches(6000, np.random.default_rng(SEED)), public, private)
 
 
 def batches(count: int, rng: np.random.Generator) -> pl.DataFrame:

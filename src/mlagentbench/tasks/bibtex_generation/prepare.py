@@ -9,8 +9,8 @@ import numpy as np
 from mlagentbench.tasks.bibtex_generation.passages import make_passage
 from mlagentbench.tasks.literature_review_tool.papers import make_papers
 from mlagentbench.tasks.literature_review_tool.prepare import write_json
+from mlagentbench.tasks.seeds import SEED
 
-SEED = 0
 STREAM = 1
 """Beside the seed, so that the library is another than that of the task literature-review-tool."""
 PAPERS = 600

@@ -1,9 +1,8 @@
 """The data of diabetes, from scikit-learn's own files.
 
 They are 442 patients (Efron, Hastie, Johnstone and Tibshirani, Annals of Statistics 32(2), 2004). There is nothing to make up or to fetch,
-so both variants are these. They are numbered anew in a drawn order, so that their place in scikit-learn's table is not told; a seed draws
-another. Of forty orders the first was chosen since nearest neighbours, a forest and a ridge regression score in it much as they do on
-the average of many.
+so both variants are these. They are numbered anew in a drawn order, so that their place in scikit-learn's table is not told; another seed
+draws another.
 """
 
 from __future__ import annotations
@@ -13,28 +12,28 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mlagentbench.tasks.seeds import SEED
+
 TARGET = "progression"
 TRAIN_PATIENTS = 292
-FIRST_ORDER = 14
-"""Seed of the order that the real variant has, and mini with seed 0."""
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
     """The real patients, in the order of the seed."""
-    split(FIRST_ORDER + seed, public, private)
+    split(seed, public, private)
 
 
 def full(public: Path, private: Path) -> None:
     """The real patients."""
-    split(FIRST_ORDER, public, private)
+    split(SEED, public, private)
 
 
-def split(order_seed: int, public: Path, private: Path) -> None:
+def split(seed: int, public: Path, private: Path) -> None:
     """Draw an order, and write 292 patients to learn from, and 150 to be predicted."""
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes(scaled=False)
-    order = np.random.default_rng(order_seed).permutation(len(data.target))
+    order = np.random.default_rng(seed).permutation(len(data.target))
     columns = {name: data.data[order, place] for place, name in enumerate(data.feature_names)}
     table = pl.DataFrame({"patient_id": np.arange(1, len(order) + 1), **columns, TARGET: data.target[order]})
     train, test = table[:TRAIN_PATIENTS], table[TRAIN_PATIENTS:]

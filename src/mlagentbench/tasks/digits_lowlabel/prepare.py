@@ -11,28 +11,28 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from mlagentbench.tasks.seeds import SEED
+
 LABELLED_EACH, TEST = 10, 900
-FIRST_ORDER = 0
-"""Seed of the order that the real variant has, and mini with seed 0."""
 SIDE = 8
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
     """The real digits, in the order of the seed."""
-    split(FIRST_ORDER + seed, public, private)
+    split(seed, public, private)
 
 
 def full(public: Path, private: Path) -> None:
     """The real digits."""
-    split(FIRST_ORDER, public, private)
+    split(SEED, public, private)
 
 
-def split(order_seed: int, public: Path, private: Path) -> None:
+def split(seed: int, public: Path, private: Path) -> None:
     """Draw an order, and write ten labelled pictures of each digit, 900 to be predicted, and the others without labels."""
     from sklearn.datasets import load_digits
 
     pixels, digits = load_digits(return_X_y=True)
-    rng = np.random.default_rng(order_seed)
+    rng = np.random.default_rng(seed)
     order = rng.permutation(len(digits))
     test, rest = order[:TEST], order[TEST:]
     labelled = np.concatenate([rest[digits[rest] == digit][:LABELLED_EACH] for digit in range(10)])

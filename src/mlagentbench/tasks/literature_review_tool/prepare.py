@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mlagentbench.tasks.literature_review_tool.papers import KINDS, Paper, make_papers, pick
+from mlagentbench.tasks.seeds import SEED
 
-SEED = 0
 PAPERS = 600
 QUESTIONS, EXAMPLES = 20, 12
 FEWEST, MOST = 3, 16
