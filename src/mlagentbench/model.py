@@ -57,6 +57,11 @@ class Model(Protocol):
         """How many tokens it can read and write in all; None where that is unknown."""
         ...
 
+    @property
+    def check_seconds(self) -> float | None:
+        """How long its provider may take to answer a short question before it counts as hanging; None for a model without a provider."""
+        ...
+
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Answer a prompt.
 
@@ -174,6 +179,11 @@ class ScriptedModel:
     @property
     def context_tokens(self) -> int | None:
         """Unknown: a script reads everything."""
+        return None
+
+    @property
+    def check_seconds(self) -> float | None:
+        """None: nothing hangs."""
         return None
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:

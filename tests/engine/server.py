@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 Wire = Literal["openai", "anthropic"]
 
 _marks = itertools.count()
+SHORT = 200
+"""Characters of a question up to which it is a short one."""
 READ, CACHED, WRITTEN = 120, 20, 7
 """The tokens that every good reply reports: read anew, read from the cache, written."""
 
@@ -43,7 +45,7 @@ class Fault(NamedTuple):
     """What the reply shows of its thinking; only in messages."""
     mark: int = 0
     """What the ids of its calls begin with: they are unique, and the same whenever the reply is given."""
-    transport: Literal["", "hang", "reset"] = ""
+    transport: Literal["", "hang", "slow", "reset"] = ""
 
 
 def calling(*calls: tuple[str, str], text: str = "", thinking: str = "") -> Fault:
@@ -59,6 +61,8 @@ def too_many(retry_after: str | None = None) -> Fault:
 
 BROKEN = Fault(500, "server_error", "The server had an error.")
 HANGS = Fault(transport="hang")
+SLOW = Fault(text="yes", transport="slow")
+"""It answers short questions only, as one whose long replies take longer than the test."""
 RESETS = Fault(transport="reset")
 EMPTY_BODY = Fault(body=b"")
 MALFORMED = Fault(body=b'{"id": "x", "choices": [{"mess')
@@ -171,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         fault = self.server.next()
         self.server.requests.append(Request(wire, body, time.monotonic()))
-        if fault.transport == "hang":
+        if fault.transport == "hang" or (fault.transport == "slow" and len(self.server.requests[-1].prompt) > SHORT):
             self.server.closing.wait(120)
             self.close_connection = True
         elif fault.transport == "reset":

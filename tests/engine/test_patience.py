@@ -198,6 +198,21 @@ def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provid
     assert "500: The server had an error" in outcome["reason"]
 
 
+def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Provider, plan: RunPlan) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=bad.HANGS)
+    result, directory = carry_out(replace(plan, limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=1.0))
+    assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
+    assert "until the run's time was up, nor to a short question in" in (result.outcome.reason or "")
+    assert not directory.calls(2)
+
+
+def test_a_reply_that_takes_longer_than_the_run_is_the_agents_time(server: Provider, plan: RunPlan) -> None:
+    server.behave(faults=[Fault(text=SUBMIT)], always=bad.SLOW)
+    result, directory = carry_out(replace(plan, limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=30.0))
+    assert (result.outcome.ended, result.outcome.verdict) == ("limit_time", "success")
+    assert [(call.purpose, call.reply) for call in directory.calls(2)] == [("provider check", "yes")], "what was asked is on record"
+
+
 def test_a_wrong_key_is_one_clear_line(server: Provider, plan: RunPlan) -> None:
     server.behave(always=bad.UNAUTHORIZED)
     done = mlab(plan, "--model", ANTHROPIC)

@@ -18,7 +18,7 @@ from inspect_ai.util import LimitExceededError, suspend_working_limit
 
 from mlagentbench.engine.patience import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
 from mlagentbench.engine.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
-from mlagentbench.engine.scripted import turn
+from mlagentbench.engine.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import GenerateOptions, Models, Reply
 from mlagentbench.records import Role, Usage, whole
@@ -80,6 +80,12 @@ class RoleModel:
             return window
         known = get_model_info(self._model)
         return known.context_length if known else None
+
+    @property
+    def check_seconds(self) -> float | None:
+        """By our patience; None for a model in this process, and for a script."""
+        api = self._model.api
+        return None if provider_of(self.name) in IN_PROCESS or isinstance(api, ScriptedAPI) else self._patience.check
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Answer a prompt.

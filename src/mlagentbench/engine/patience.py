@@ -55,6 +55,8 @@ class Patience(NamedTuple):
     """Seconds before the second request; they double with each, and vary by a quarter."""
     longest_pause: float = 120.0
     """Seconds; a provider that says Retry-After is waited for longer."""
+    check: float = 60.0
+    """Seconds for a short question when a run's time is up and its last one has no reply: a provider that answers neither ended the run."""
     spoiled: int = 4
     """How many replies in all may be of no use, which costs tokens each time: empty, malformed, far too long, or withheld."""
 

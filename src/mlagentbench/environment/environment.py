@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
 from mlagentbench.environment.limits import Budget, RunLimits
 from mlagentbench.environment.listener import Listener, Silent, Through, directly
+from mlagentbench.environment.provider import ProviderCheck
 from mlagentbench.environment.reading import Reads
 from mlagentbench.environment.tally import Tally
 from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
@@ -103,6 +104,7 @@ class Environment:
         self._tally = Tally()
         workspace.watch = lambda use, path: self._tally.did(use, path)
         self._reads = reads or Reads(None, "")
+        self.provider = ProviderCheck(self._keep)
         self.budget = Budget(limits, self._steps)
         """What is left of the limits."""
 
@@ -294,6 +296,7 @@ class Environment:
 
     def close(self) -> None:
         """End the agent's session, if there is one. Call it when the run is over."""
+        self.provider.close()
         self._reads.close()
         self._close_session()
 
@@ -360,6 +363,7 @@ class Environment:
             async with asyncio.timeout(max(0.0, self.seconds_left)):
                 reply = await ask(model)
         except TimeoutError:
+            await self.provider.check(role, model, time.monotonic() - started)
             raise self.budget.time_is_up() from None
         return reply, time.monotonic() - started
 

@@ -195,7 +195,10 @@ async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | Non
     try:
         time_left = max(0.0, environment.seconds_left) + GRACE
         await asyncio.wait((acting, stopping, limited), timeout=time_left, return_when=asyncio.FIRST_COMPLETED)
-        if limited.done():
+        asking = environment.provider.asking
+        if asking is not None:
+            await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if limited.done() or asking is not None:
             # By the limit's exception it leaves by itself, unless its author catches whatever there is.
             await asyncio.wait((acting, stopping), timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
         if acting.done():
