@@ -275,6 +275,7 @@ LIMITS = {
     "--processes": ("40", "processes", 40),
     "--file-size": ("7", "file_mb", 7),
     "--workspace-size": ("300MB", "workspace_mb", 300),
+    "--workspace-files": ("99", "workspace_files", 99),
     "--output": ("8", "output_kb", 8),
 }
 
@@ -292,7 +293,7 @@ def test_a_user_sets_each_limit_of_scripts_and_the_task_the_others(place: Place)
 
 
 def test_the_limits_that_a_user_sets_hold(place: Place) -> None:
-    place.task("count", seconds=30)
+    place.task("count", seconds=90)
     place.replies(
         RUN,
         reply("Write File", json.dumps({"file_name": "train.py", "content": "held = b'x' * (400 << 20)\nprint(len(held))\n"})),
@@ -301,7 +302,7 @@ def test_the_limits_that_a_user_sets_hold(place: Place) -> None:
         RUN,
         END,
     )
-    limits = ("--script-time", "1s", "--memory", "200m", "--output", "4")
+    limits = ("--script-time", "20s", "--memory", "200m", "--output", "4")
     assert place.run("count", *limits, "--no-score-steps", "--json").returncode == 0
     (run,) = place.runs()
     slow, hungry, loud = (step for step in run.steps() if step.action.name == "Execute Script")

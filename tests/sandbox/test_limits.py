@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.sandbox.access import DEEPEST, Measured
 from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.limits import DiskWatch, Group, Watch, make_group, prelude
 
@@ -63,7 +64,7 @@ def test_a_folder_is_measured_without_what_its_links_point_to(tmp_path: Path) ->
     (folder / "deep").mkdir(parents=True)
     (folder / "link").symlink_to(outside)
     (folder / "loop").symlink_to(folder)
-    watch = DiskWatch(folder, 1 << 20)
+    watch = DiskWatch(folder, Measured(1 << 20, 1000))
     assert not watch.broken()
 
     (folder / "deep" / "file").write_bytes(b"x" * (2 << 20))
@@ -73,11 +74,30 @@ def test_a_folder_is_measured_without_what_its_links_point_to(tmp_path: Path) ->
 def test_a_sparse_file_counts_what_it_holds(tmp_path: Path) -> None:
     os.truncate(os.open(tmp_path / "sparse", os.O_CREAT | os.O_RDWR), 1 << 40)
 
-    assert not DiskWatch(tmp_path, 1 << 20).broken()
+    assert not DiskWatch(tmp_path, Measured(1 << 20, 1000)).broken()
+
+
+def test_a_folder_with_too_many_files_is_over_its_limit(tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / f"{number}").touch()
+    assert not DiskWatch(tmp_path, Measured(1 << 20, 10)).broken()
+    assert DiskWatch(tmp_path, Measured(1 << 20, 9)).broken()
+
+
+def test_nothing_is_hidden_from_the_watch_in_closed_or_deep_folders(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "file").write_bytes(b"x" * (2 << 20))
+    (tmp_path / "closed").chmod(0o300)
+    assert DiskWatch(tmp_path, Measured(1 << 20, 1000)).broken()
+    assert (tmp_path / "closed").stat().st_mode & 0o777 == 0o700
+
+    deep = tmp_path / "deep"
+    (deep / "/".join("d" * (DEEPEST + 10))).mkdir(parents=True)
+    assert DiskWatch(deep, Measured(1 << 20, 10_000)).broken()
 
 
 def test_a_folder_is_looked_at_only_when_the_disk_shows_that_it_may_have_grown(tmp_path: Path) -> None:
-    watch = DiskWatch(tmp_path, 64 << 20)
+    watch = DiskWatch(tmp_path, Measured(64 << 20, 1000))
     watch.broken()
     time.sleep(0.05)
     assert not watch.due()

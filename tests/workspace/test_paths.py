@@ -16,6 +16,7 @@ import pytest
 
 from mlagentbench.errors import ActionError, StorageFailed, TaskError
 from mlagentbench.workspace.paths import Workspace, lay
+from tests.workspace.support import tree
 
 OUTSIDE = "nobody inside may read this"
 
@@ -84,6 +85,22 @@ def test_links_to_data_lead_scripts_there_and_the_agent_too(world: Path) -> None
     assert laid.list() == ["images/", "src/", "train.py"]
     with pytest.raises(ActionError, match="read-only"):
         laid.write_text("images/deep/a.png", "mine")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_data_that_was_replaced_is_laid_again(world: Path, links: bool) -> None:
+    public = world / "public"
+    laid = lay(world / "ws", world / "starter", {"images": public / "images", "train.csv": public / "train.csv"}, links=links)
+    before = tree(laid.root)
+    (laid.root / "train.csv").unlink()
+    (laid.root / "train.csv").mkdir(0)
+    (laid.root / "images").unlink() if links else (laid.root / "images").rmdir()
+    (laid.root / "images").write_text("forged")
+    laid.lay_data_again()
+    assert tree(laid.root).keys() == before.keys()
+    assert (public / "train.csv").read_text() == "id,x\n1,2\n"
+    for name in laid.data if links else ():
+        assert (laid.root / name).readlink() == public / name
 
 
 @pytest.mark.parametrize(

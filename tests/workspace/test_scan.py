@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -89,23 +90,56 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_what_cannot_be_read_is_recorded_so(place: Place) -> None:
+def test_what_a_script_closed_to_its_owner_is_opened_and_kept(place: Place) -> None:
     with tempfile.TemporaryDirectory() as open_to_all:
         os.chmod(open_to_all, 0o777)
         with as_nobody():
             there = Place(Path(open_to_all))
-            (there.root / "closed").mkdir()
-            (there.root / "closed" / "inside").write_text("x")
-            (there.root / "closed").chmod(0)
+            (there.root / "closed" / "deeper").mkdir(parents=True)
+            (there.root / "closed" / "deeper" / "inside").write_text("x")
             (there.root / "locked").write_text("y")
-            (there.root / "locked").chmod(0)
-            (there.root / "open").write_text("z")
+            os.link(there.root / "locked", there.root / "another name")
+            (there.root / "lent").write_text("z")
+            (there.root / "lent").chmod(0o6755)
+            for path in ("closed/deeper/inside", "closed/deeper", "closed", "locked", "."):
+                (there.root / path).chmod(0)
             manifest = there.take()
-            (there.root / "closed").chmod(0o700)
-    assert manifest.entries["closed"].note == "unreadable: Permission denied"
-    assert manifest.entries["locked"].note == "unreadable: Permission denied"
-    assert manifest.entries["locked"].digest is None
-    assert manifest.entries["open"].digest is not None
+            restored = tree(there.restored(manifest))
+            assert restored == tree(there.root)
+            there.store.restore(manifest, there.root, replace=True)
+            assert tree(there.root) == restored
+            shutil.rmtree(there.root)
+    assert {path: oct(entry.mode) for path, entry in manifest.entries.items()} == {
+        "closed": "0o700",
+        "closed/deeper": "0o700",
+        "closed/deeper/inside": "0o600",
+        "locked": "0o600",
+        "another name": "0o600",
+        "lent": "0o755",
+    }
+
+
+def test_what_is_made_usable_is_no_file_outside(place: Place) -> None:
+    outside = place.path / "outside"
+    (outside / "folder").mkdir(parents=True)
+    (outside / "file").write_text("x")
+    os.link(outside / "file", place.root / "hard")
+    for name in ("file", "folder"):
+        (place.root / name).symlink_to(outside / name)
+        (outside / name).chmod(0)
+    place.take()
+    assert [(outside / name).stat().st_mode & 0o777 for name in ("file", "folder")] == [0, 0]
+
+
+def test_a_workspace_is_emptied_however_deep_it_is(place: Place) -> None:
+    empty = place.take()
+    held = [os.open(place.root, os.O_RDONLY)]
+    for _ in range(1500):
+        os.mkdir("d", 0o700, dir_fd=held[-1])
+        held = [os.open("d", os.O_RDONLY, dir_fd=held[-1])]
+        os.close(os.open("file", os.O_CREAT, 0, dir_fd=held[-1]))
+    place.store.restore(empty, place.root, replace=True)
+    assert os.listdir(place.root) == []
 
 
 def test_folders_without_end_do_not_end_a_run(place: Place) -> None:

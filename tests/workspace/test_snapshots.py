@@ -110,12 +110,13 @@ def test_a_part_is_restored_without_the_rest(place: Place) -> None:
     assert sorted(tree(folder)) == [b"out", b"out/deep", b"out/deep/submission.csv"]
 
 
-def test_a_set_user_bit_is_recorded_and_not_given_back(place: Place) -> None:
+def test_a_set_user_bit_is_taken_away(place: Place) -> None:
     (place.root / "shell").write_text("#!/bin/sh\n")
     (place.root / "shell").chmod(0o4755)
     manifest = place.take()
-    assert manifest.entries["shell"].mode == 0o4755
-    assert stat.S_IMODE((place.restored(manifest) / "shell").stat().st_mode) == 0o755
+    assert manifest.entries["shell"].mode == 0o755
+    for folder in (place.root, place.restored(manifest)):
+        assert stat.S_IMODE((folder / "shell").stat().st_mode) == 0o755
 
 
 # Changes are seen

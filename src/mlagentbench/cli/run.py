@@ -124,6 +124,7 @@ GROUPS = {
 @click.option("--processes", type=click.IntRange(1), help="Processes at once.")
 @click.option("--file-size", type=Size(), help="The size of any file that it writes, such as 4g.")
 @click.option("--workspace-size", type=Size(), help="The size of the workspace, such as 16g.")
+@click.option("--workspace-files", type=click.IntRange(1), help="Files, folders and links in the workspace; 100,000 by default.")
 @click.option("--output", type=click.IntRange(1), metavar="KB", help="How much of its output is kept, head and tail; 256 by default.")
 @click.option(
     "--sandbox",
@@ -174,6 +175,7 @@ def run(
     processes: int | None,
     file_size: int | None,
     workspace_size: int | None,
+    workspace_files: int | None,
     output: int | None,
     sandbox: isolation.Choice,
     python: Path | None,
@@ -221,6 +223,7 @@ def run(
         "processes": processes,
         "file_mb": file_size,
         "workspace_mb": workspace_size,
+        "workspace_files": workspace_files,
         "output_kb": output,
     }
     if keep_over < SMALLEST_MB:

@@ -394,5 +394,6 @@ class Environment:
 
     def _snapshot(self, number: int) -> None:
         with storage(self._directory.path):
+            self.workspace.lay_data_again()
             self._manifest = self._store.take(self.workspace, self._manifest)
             self._manifest.save(self._directory.manifest(number))

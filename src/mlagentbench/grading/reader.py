@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.workspace.files import FOLDER, READ
+from mlagentbench.sandbox.access import FOLDER
+from mlagentbench.workspace.files import READ
 
 MAX_BYTES = 64 * 2**20
 """The size of one file, unless a grader says otherwise."""

@@ -126,6 +126,7 @@ def script_limits(spec: TaskSpec) -> BoxLimits:
         processes=own.processes,
         file_mb=own.file_mb,
         workspace_mb=own.workspace_mb,
+        workspace_files=own.workspace_files,
     )
 
 

@@ -308,7 +308,7 @@ def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path
     directory.workspace.mkdir(exist_ok=True)
     SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
     lay_data(directory.workspace, public, links=links)
-    return Workspace(directory.workspace, public)
+    return Workspace(directory.workspace, public, links=links)
 
 
 def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: str | None) -> RunInfo:

@@ -40,6 +40,8 @@ class BoxLimits:
     processes: int = 512
     file_mb: int = 4096
     workspace_mb: int = 16384
+    workspace_files: int = 100_000
+    """Files, folders and links in it."""
     output_kb: int = 256
     """How much of the output is kept: its head and its tail, half each."""
 

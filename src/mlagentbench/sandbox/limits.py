@@ -1,8 +1,8 @@
 """The limits of one command: set before it starts, and watched while it runs.
 
 Covered: memory and tasks by a control group where one can be made (version 1 or 2), and otherwise memory by RLIMIT_DATA and by
-watching; core dumps and file size by rlimits; processes and the size of the workspace by watching. The file size limit holds for each
-file, the others for the whole command.
+watching; core dumps and file size by rlimits; processes, and the size and the files of the workspace, by watching. The file size limit
+holds for each file, the others for the whole command.
 
 Not covered: CPU seconds, since a limit of wall time holds already; use of a disk outside the workspace, since sandboxes with a file
 system of their own have none.
@@ -14,12 +14,12 @@ import contextlib
 import functools
 import os
 import secrets
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from mlagentbench.sandbox.access import Measured, measure
 from mlagentbench.sandbox.base import BoxLimits, EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send
 
@@ -119,7 +119,7 @@ class Watch:
         self._pid = pid
         self._group = group
         self._hit: frozenset[str] = frozenset()
-        self.disk = DiskWatch(workspace, limits.workspace_mb << 20)
+        self.disk = DiskWatch(workspace, Measured(limits.workspace_mb << 20, limits.workspace_files))
 
     def check(self) -> EndReason | None:
         """The limit that is broken now, of those that take no time to check."""
@@ -155,11 +155,11 @@ class Watch:
 
 
 class DiskWatch:
-    """Looks at the size of a folder, seldom where the disk's free space shows that it cannot have grown much.
+    """Looks at what a folder holds, seldom where the disk's free space shows that it cannot have grown much.
 
     Args:
         folder: what to watch. Symbolic links are not followed.
-        limit: bytes.
+        most: the bytes and the files that it may hold.
     """
 
     LONGEST = 5.0
@@ -167,10 +167,10 @@ class DiskWatch:
     SHARE = 0.05
     """Of the time at most that goes into looking."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, most: Measured) -> None:
         self._folder = folder
-        self._limit = limit
-        self._size = 0
+        self._most = most
+        self._held = Measured(0, 0)
         self._free = _free(folder)
         self._looked = time.monotonic() - self.LONGEST + 1  # the first look is after a second: most commands are shorter
         self._next = 0.0
@@ -180,17 +180,18 @@ class DiskWatch:
         now = time.monotonic()
         if now < self._next:
             return False
-        grown = self._free - _free(self._folder)
-        return grown > (self._limit - self._size) / 2 or now - self._looked > self.LONGEST
+        grown = (before - free for before, free in zip(self._free, _free(self._folder), strict=True))
+        room = ((most - held) / 2 for most, held in zip(self._most, self._held, strict=True))
+        return any(more > some for more, some in zip(grown, room, strict=True)) or now - self._looked > self.LONGEST
 
     def broken(self) -> bool:
-        """Look. True when the folder is larger than its limit. Takes 3 µs a file."""
+        """Look. True when the folder holds more than it may."""
         started = time.monotonic()
         self._free = _free(self._folder)
-        self._size = _size(self._folder)
+        self._held = measure(self._folder, self._most)
         self._looked = time.monotonic()
         self._next = self._looked + (self._looked - started) / self.SHARE
-        return self._size > self._limit
+        return self._held.bytes > self._most.bytes or self._held.files > self._most.files
 
 
 @functools.cache
@@ -286,32 +287,13 @@ def _tasks_of_user() -> int:
     return tasks
 
 
-def _size(folder: Path) -> int:
-    total, waiting = 0, [os.fspath(folder)]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    total, waiting = _add(entry, total, waiting)
-        except OSError:  # it went away, or cannot be read by us: what cannot be listed is not counted
-            continue
-    return total
-
-
-def _add(entry: os.DirEntry[str], total: int, waiting: list[str]) -> tuple[int, list[str]]:
+def _free(folder: Path) -> Measured:
+    """What the disk of a folder can still take. File systems that make files as they are needed have no number of them, and say 0."""
     try:
-        if entry.is_dir(follow_symlinks=False):
-            waiting.append(entry.path)
-        return total + entry.stat(follow_symlinks=False).st_blocks * 512, waiting
+        disk = os.statvfs(folder)
     except OSError:
-        return total, waiting
-
-
-def _free(folder: Path) -> int:
-    try:
-        return shutil.disk_usage(folder).free
-    except OSError:
-        return 0
+        return Measured(0, 0)
+    return Measured(disk.f_bavail * disk.f_frsize, disk.f_favail)
 
 
 def _read(path: Path) -> str:

@@ -374,4 +374,5 @@ def storage(path: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EEXIST, errno.EFBIG):
             raise
         what = error.strerror or str(error)
-        raise StorageFailed(f"cannot write to {path}: {what}; make room, then continue the run with: mlab resume {path}") from error
+        mend = "give its owner the right to write there" if error.errno in (errno.EACCES, errno.EPERM) else "make room"
+        raise StorageFailed(f"cannot write to {path}: {what}; {mend}, then continue the run with: mlab resume {path}") from error

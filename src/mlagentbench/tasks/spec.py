@@ -67,6 +67,7 @@ class Limits(Record):
     processes: int = Field(default=512, gt=0)
     file_mb: int = Field(default=4096, gt=0)
     workspace_mb: int = Field(default=16384, gt=0)
+    workspace_files: int = Field(default=100_000, gt=0)
     grading_time: float = Field(default=600, gt=0)
     """Seconds of one grading, in a process of its own."""
     grading_memory_mb: int = Field(default=8192, gt=0)

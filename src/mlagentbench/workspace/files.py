@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
+import stat
 from collections.abc import Iterator
+
+from mlagentbench.sandbox.access import open_folder
 
 READ = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How a file is opened: no link is followed, no pipe waited for. (`O_RDONLY` is 0.)"""
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
 _FICLONE = 0x40049409
 
@@ -69,3 +72,51 @@ def clone(source: int, target: int) -> bool:
             raise
         return False
     return True
+
+
+def clear(folder: int) -> None:
+    """Remove all that an open folder holds, however deep and whatever its modes; links themselves, not what they point at.
+
+    A folder's own folders are moved up before it is removed, so that no depth needs a descriptor or a call for each level.
+
+    Raises:
+        OSError: something belongs to another user.
+    """
+    while found := _names(folder):
+        for name, is_folder in found.items():
+            if not is_folder:
+                os.unlink(name, dir_fd=folder)
+                continue
+            inside = open_folder(name, folder)
+            try:
+                for below, is_folder_too in _names(inside).items():
+                    if is_folder_too:
+                        os.close(open_folder(below, inside))  # one that cannot be changed cannot be moved
+                        os.rename(below, secrets.token_hex(16), src_dir_fd=inside, dst_dir_fd=folder)
+                    else:
+                        os.unlink(below, dir_fd=inside)
+            finally:
+                os.close(inside)
+            os.rmdir(name, dir_fd=folder)
+
+
+def remove(name: str, folder: int) -> None:
+    """Remove a name from an open folder, with all that it holds.
+
+    Raises:
+        OSError: something belongs to another user, or there is no such name.
+    """
+    if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        return os.unlink(name, dir_fd=folder)
+    inside = open_folder(name, folder)
+    try:
+        clear(inside)
+    finally:
+        os.close(inside)
+    os.rmdir(name, dir_fd=folder)
+
+
+def _names(folder: int) -> dict[str, bool]:
+    """The names in an open folder, and whether each is a folder."""
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}

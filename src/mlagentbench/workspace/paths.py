@@ -9,6 +9,7 @@ Not covered: what the agent's scripts do to files, which is the sandbox's.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Literal
 
 from mlagentbench.errors import ActionError, StorageFailed, TaskError
+from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.sandbox.base import WORKSPACE
-from mlagentbench.workspace.files import FOLDER, copy_data, write_all
+from mlagentbench.workspace.files import copy_data, remove, write_all
 from mlagentbench.workspace.places import Place, actual_name, descend, open_file, printable, replacing
 
 __all__ = ["Kind", "Use", "Workspace", "lay", "lay_data", "printable"]
@@ -42,6 +44,7 @@ class Workspace:
     Args:
         root: the run's own folder, which the agent may change.
         data: files and folders of prepared data by their top-level names. They are read where they lie, never copied.
+        links: as for `lay_data`.
 
     Every method takes paths relative to the workspace, or absolute ones below `/workspace` as scripts see it; bytes that are no UTF-8 stand
     in a path as surrogates (`os.fsdecode`). A name that `list` had to write with escapes is understood in that form too.
@@ -49,14 +52,20 @@ class Workspace:
     Every method raises `ActionError` with a message for the agent, and `StorageFailed` where the host's disk is full or read-only.
     """
 
-    def __init__(self, root: Path, data: Mapping[str, Path] | None = None) -> None:
+    def __init__(self, root: Path, data: Mapping[str, Path] | None = None, *, links: bool = False) -> None:
         self.root = Path(os.path.abspath(root))
         self.data: Mapping[str, Path] = {name: path.resolve() for name, path in (data or {}).items()}
+        self._links = links
         self.watch: Callable[[Use, str], None] = lambda use, path: None
         """Is told of every use of a file, with the path as it was written."""
         for name in self.data:
             if name in ("", ".", "..") or "/" in name:
                 raise ValueError(f"{name!r} is no top-level name")
+
+    def lay_data_again(self) -> None:
+        """Put the places of read-only data right, where a script that is kept from them by nothing has replaced them."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, TaskError):  # a script without a sandbox can remove it all
+            lay_data(self.root, self.data, links=self._links)
 
     def list(self, path: str = ".") -> list[str]:
         """The names in a folder, sorted, folders with a trailing slash; unprintable characters are escaped.
@@ -296,7 +305,7 @@ def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = Fa
     for path in (root, *root.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
     lay_data(root, data, links=links)
-    return Workspace(root, data)
+    return Workspace(root, data, links=links)
 
 
 def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> None:
@@ -305,16 +314,33 @@ def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> No
     Raises:
         TaskError: the prepared data is missing.
     """
-    for name, host in data.items():
-        place = root / name
+    for host in data.values():
         if not host.exists():
             raise TaskError(f"the prepared data {host} is missing; prepare the task again")
-        if links:
-            place.symlink_to(host.resolve())
-        elif host.is_dir():
-            place.mkdir()
-        else:
-            place.touch()
+    folder = open_folder(root)
+    try:
+        for name, host in data.items():
+            _lay_one(folder, name, host.resolve(), links)
+    finally:
+        os.close(folder)
+
+
+def _lay_one(folder: int, name: str, host: Path, links: bool) -> None:
+    """Make the place of one name of data, and put it in the place of whatever else has that name."""
+    wanted = stat.S_IFLNK if links else stat.S_IFDIR if host.is_dir() else stat.S_IFREG
+    try:
+        kind = stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        if kind == wanted and (not links or os.readlink(name, dir_fd=folder) == str(host)):
+            return
+        remove(name, folder)
+    except FileNotFoundError:
+        pass
+    if links:
+        os.symlink(host, name, dir_fd=folder)
+    elif host.is_dir():
+        os.mkdir(name, dir_fd=folder)
+    else:
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder))
 
 
 class _Unreachable(ActionError):

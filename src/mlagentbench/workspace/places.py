@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from mlagentbench.errors import ActionError
-from mlagentbench.workspace.files import FOLDER, READ, like_parent
+from mlagentbench.sandbox.access import FOLDER
+from mlagentbench.workspace.files import READ, like_parent
 
 
 class Place(NamedTuple):

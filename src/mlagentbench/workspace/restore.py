@@ -11,8 +11,9 @@ from typing import NamedTuple
 import zstandard
 
 from mlagentbench.errors import StorageFailed
+from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.workspace.content import digest_of, digest_of_file
-from mlagentbench.workspace.files import FOLDER, clone, copy_data, like_parent, write_all
+from mlagentbench.workspace.files import clear, clone, copy_data, like_parent, write_all
 from mlagentbench.workspace.manifest import Entry, Manifest
 from mlagentbench.workspace.objects import IN_MEMORY, Objects
 
@@ -28,10 +29,10 @@ class NotRestored(NamedTuple):
 
 def restore(objects: Objects, manifest: Manifest, destination: Path, replace: bool) -> tuple[NotRestored, ...]:
     """Write a snapshot into a folder that is empty, or emptied first if asked."""
-    root = os.open(destination, FOLDER)
+    root = open_folder(destination)
     try:
         if replace:
-            _empty(root)
+            clear(root)
         elif os.listdir(root):
             raise StorageFailed(f"a snapshot is restored into an empty folder, and {destination} holds something")
         restoring = _Restoring(objects, manifest, root)
@@ -39,28 +40,6 @@ def restore(objects: Objects, manifest: Manifest, destination: Path, replace: bo
         return tuple(restoring.missing)
     finally:
         os.close(root)
-
-
-def _empty(folder: int) -> None:
-    """Remove all that a folder holds, whatever modes it has; links themselves, not what they point at."""
-    os.fchmod(folder, 0o700 | os.fstat(folder).st_mode)
-    with os.scandir(folder) as entries:
-        names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    for name, is_folder in names.items():
-        if not is_folder:
-            os.unlink(name, dir_fd=folder)
-            continue
-        # A folder can deny its own emptying. Nothing of the agent's is alive here that could swap it for a link.
-        try:
-            inside = os.open(name, FOLDER, dir_fd=folder)
-        except PermissionError:
-            os.chmod(name, 0o700, dir_fd=folder)
-            inside = os.open(name, FOLDER, dir_fd=folder)
-        try:
-            _empty(inside)
-        finally:
-            os.close(inside)
-        os.rmdir(name, dir_fd=folder)
 
 
 class _Restoring:

@@ -2,7 +2,7 @@
 
 A file counts as unchanged while its times of modification and change, size, inode and mode are those of the last look. A file that changed
 so shortly before a look that it could change again within the same tick of the clock is not trusted at the next one (as git's index does).
-No link is followed, and nothing but regular files is opened.
+No link is followed, and nothing but regular files is opened. What its owner may not read is made readable first (see sandbox/access.py).
 
 Not covered: what a live process changes through a memory map that it opened before the last look, of which the kernel may tell late.
 """
@@ -13,8 +13,9 @@ import os
 import stat
 from collections.abc import Collection, Mapping
 
+from mlagentbench.sandbox.access import FOLDER, is_usable, make_usable, open_folder
 from mlagentbench.workspace.content import BLOCK, CHANGED, Unread
-from mlagentbench.workspace.files import FOLDER, READ
+from mlagentbench.workspace.files import READ
 from mlagentbench.workspace.manifest import Entry, EntryKind, Signature
 from mlagentbench.workspace.objects import IN_MEMORY, Content, Objects
 
@@ -77,6 +78,9 @@ class Scan:
                     continue
                 mode = status.st_mode
                 if stat.S_ISREG(mode) and status.st_nlink == 1:
+                    if not is_usable(mode):
+                        status = _made_usable(folder, item.name, status)
+                        mode = status.st_mode
                     signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, mode)
                     if old_signatures.get(path) == signature:
                         entries[path] = self._old_entries[path]
@@ -94,8 +98,9 @@ class Scan:
             note = f"not looked into: more than {DEEPEST} folders deep"
         else:
             try:
-                inside = os.open(name, FOLDER, dir_fd=folder)
+                inside = open_folder(name, folder)
                 try:
+                    status = os.fstat(inside)
                     self._folder(inside, path + "/", depth)
                 finally:
                     os.close(inside)
@@ -130,6 +135,8 @@ class Scan:
                 for path in paths:
                     self._record(path, _entry(status, None, "not read: it has another name (a hard link) outside the workspace"))
                 return
+            if not is_usable(status.st_mode):
+                status = _made_usable(held[-1], name, status)
             signature = _signature(status)
             if self._old_signatures.get(first) == signature:
                 self.entries[first], self.signatures[first] = self._old_entries[first], signature
@@ -204,6 +211,15 @@ class Scan:
         self.entries[path] = entry
         if self._old_entries.get(path) != entry:
             self.changed += 1
+
+
+def _made_usable(folder: int, name: str, status: os.stat_result) -> os.stat_result:
+    """What a file is like once its owner can read it; as it was where it has gone meanwhile."""
+    make_usable(name, folder)
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return status
 
 
 def _signature(status: os.stat_result) -> Signature:

@@ -13,8 +13,8 @@ import os
 from pathlib import Path
 
 from mlagentbench.errors import StorageFailed, UsageError
+from mlagentbench.sandbox.access import open_folder
 from mlagentbench.workspace.diff import FileChange, diff
-from mlagentbench.workspace.files import FOLDER
 from mlagentbench.workspace.manifest import Entry, Manifest
 from mlagentbench.workspace.objects import IN_MEMORY, Objects
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
@@ -50,7 +50,7 @@ class SnapshotStore:
         previous = previous or Manifest({})
         scan = Scan(self._objects, workspace.data.keys(), previous.entries, previous._signatures)
         try:
-            root = os.open(workspace.root, FOLDER)
+            root = open_folder(workspace.root)
         except (FileNotFoundError, NotADirectoryError):
             # A script that runs without a sandbox can do away with its own workspace; what is left is nothing.
             pass
