@@ -109,6 +109,20 @@ class Usage(Record):
         )
 
 
+class Price(Record):
+    """What a million tokens of a model cost, in US dollars, and who says so."""
+
+    input: float
+    output: float
+    cache_read: float
+    """Of input that was read from the provider's cache."""
+    cache_write: float
+    """Of input that was written into it."""
+    source: str
+    date: datetime.date | None = None
+    """The day on which the source said so; None where it does not tell."""
+
+
 class Action(Record):
     """One action of an agent: its name as the paper has it (`Execute Script`), and its arguments."""
 
@@ -255,6 +269,8 @@ class RunInfo(Record):
     models: Mapping[Role, str]
     model_options: Mapping[str, JsonValue] = Field(default_factory=dict)
     """What the agent's model was made with, and so those of the other roles that are the same one."""
+    prices: Mapping[str, Price] = Field(default_factory=dict)
+    """What its models cost, by their names; a model without is one whose price was not known."""
     description: str
     """What the agent was told."""
     metric: str

@@ -11,6 +11,7 @@ from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration, run_argument
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
+from mlagentbench.engine.prices import price_of
 from mlagentbench.engine.providers import check_model
 from mlagentbench.run.resume import resume as resumed
 
@@ -33,8 +34,10 @@ def resume(
     """
     if model is not None:
         check_model(model)  # before there is a fork
+    known = price_of(model, {}) if model is not None else None
+    prices = {model: known} if model is not None and known is not None else {}
     console = Console(stderr=as_line)
-    with resumed(run, step, model=model, steps=steps, seconds=seconds) as plan:
+    with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds) as plan:
         assert plan.continues is not None
         models = plan.continues.info.models
         evaluation, directories = carry_out(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,10 +31,11 @@ from mlagentbench.cli.options import (
 )
 from mlagentbench.cli.page import print_own_page
 from mlagentbench.cli.progress import Progress
-from mlagentbench.cli.summary import as_json, show, show_all
+from mlagentbench.cli.summary import JsonLines, show, show_all
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import prepare
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
+from mlagentbench.engine.prices import check_prices, read_prices
 from mlagentbench.engine.providers import check_model
 from mlagentbench.environment import Listener, RunLimits, Silent
 from mlagentbench.errors import UsageError
@@ -118,7 +118,14 @@ GROUPS = {
 @click.option("--time", "seconds", type=Duration(), help="Time in all, such as 90s, 30m or 5h; by default the task's own limit.")
 @click.option("--working-time", type=Duration(), help="Time without the waiting for rate limits and before retries.")
 @click.option("--tokens", type=click.IntRange(1), help="Tokens.")
-@click.option("--cost", type=click.FloatRange(0, min_open=True), help="US dollars; holds where the model's price is known.")
+@click.option("--cost", type=click.FloatRange(0, min_open=True), help="US dollars; the price of each model must be known.")
+@click.option(
+    "--prices",
+    "prices_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="What models cost, before the list prices that are kept here (docs/models.md).",
+)
 @click.option("--script-time", type=Duration(), help="Time, such as 10m; the limit of the run holds too.")
 @click.option("--memory", type=Size(), help="Memory, such as 900m or 4g; a bare number is megabytes.")
 @click.option("--processes", type=click.IntRange(1), help="Processes at once.")
@@ -170,6 +177,7 @@ def run(
     working_time: float | None,
     tokens: int | None,
     cost: float | None,
+    prices_file: Path | None,
     script_time: float | None,
     memory: int | None,
     processes: int | None,
@@ -228,6 +236,7 @@ def run(
     }
     if keep_over < SMALLEST_MB:
         raise UsageError(f"files under {SMALLEST_MB} MB are always kept; give --keep-over {SMALLEST_MB}m or more")
+    prices = read_prices(prices_file) if prices_file else {}
     cards = _distinct([gpu for some in gpus for gpu in some])
     plans = []
     for task in tasks:
@@ -236,6 +245,7 @@ def run(
             agent=agent,
             agent_options=options,
             model_options=model_options,
+            prices=prices,
             log_directory=prepare_log_directory(log_directory),
             variant=variant,
             sandbox=sandbox,
@@ -269,24 +279,6 @@ def run(
     if interactive and directories:
         end(directories[0], tasks[0])
     return status(directories, evaluation)
-
-
-class JsonLines:
-    """Prints runs as lines of JSON until nobody reads them any more, which is no reason to end the others."""
-
-    def __init__(self) -> None:
-        self._read = True
-
-    def __call__(self, directory: RunDirectory) -> None:
-        """Print a run that is over."""
-        if not self._read:
-            return
-        try:
-            click.echo(as_json(directory))
-        except BrokenPipeError:
-            self._read = False
-            # What is still in the buffer would fail again when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _distinct(gpus: Sequence[str]) -> tuple[str, ...]:
@@ -327,8 +319,11 @@ def carry_out(
     Raises:
         SandboxUnavailable: the sandbox or a GPU asked for cannot be had here; nothing was run.
         ModelUnavailable: a model cannot be used; nothing was run.
+        UsageError: there is a limit of cost, and a model of which no price is known; nothing was run.
         TaskError: packages that a task needs are missing, or its data cannot be prepared; nothing was run.
     """
+    for plan in plans:
+        check_prices(plan.run_limits, [name for name in dict.fromkeys((model, fast_model, editor_model)) if name], plan.prices)
     if isolation.choose(plans[0].sandbox).isolation == "none":
         console.print(UNSANDBOXED, style="bold red")
     else:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
@@ -14,7 +17,7 @@ from rich.text import Text
 
 from mlagentbench.records import Result, RunInfo
 from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens
-from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words
+from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.spec import UNGRADED
 
@@ -46,6 +49,24 @@ def as_json(directory: RunDirectory) -> str:
             "log": str(directory.path),
         }
     )
+
+
+class JsonLines:
+    """Prints runs as lines of JSON until nobody reads them any more, which is no reason to end the others."""
+
+    def __init__(self) -> None:
+        self._read = True
+
+    def __call__(self, directory: RunDirectory) -> None:
+        """Print a run that is over."""
+        if not self._read:
+            return
+        try:
+            click.echo(as_json(directory))
+        except BrokenPipeError:
+            self._read = False
+            # What is still in the buffer would fail again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, Path]]) -> None:
@@ -107,6 +128,7 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
 
 def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
     usage = result.total_usage
+    priced = price_words(info.prices.values()) if usage.cost is not None else ""
     rows = [("task", f"{info.task}, {info.variant} variant"), ("agent", f"{info.agent}, {info.models['agent']}")]
     if result.score:
         rows.append(("score", f"{quantity(result.score.value, info.unit)}  ({info.metric}, {direction_words(info.direction)})"))
@@ -120,7 +142,8 @@ def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
         ("ended", _ended(info, result)),
         ("steps", str(result.steps)),
         ("time", f"{duration(result.seconds)}  (model {duration(result.model_seconds)}, scripts {duration(result.script_seconds)})"),
-        ("tokens", f"{tokens(usage.tokens)} in {plural(usage.calls, 'call')}, cost {cost(usage.cost, usage.tokens)}"),
+        ("tokens", f"{tokens(usage.tokens)} in {plural(usage.calls, 'call')}"),
+        ("cost", f"{cost(usage.cost, usage.tokens)}  ({priced})" if priced else cost(usage.cost, usage.tokens)),
         ("isolation", info.isolation),
     ]
     rows += [("note", f"{FLAGS[flag].title}: {FLAGS[flag].meaning}") for flag in result.outcome.flags]

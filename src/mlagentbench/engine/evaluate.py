@@ -16,6 +16,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.util._display import init_display_type
 
 from mlagentbench.engine.patience import Patience, use_patience
+from mlagentbench.engine.prices import check_prices
 from mlagentbench.engine.providers import check_model, make_models
 from mlagentbench.engine.task import inspect_task
 from mlagentbench.environment import Listener
@@ -78,7 +79,7 @@ def evaluate(
 
     Raises:
         ModelUnavailable: a model cannot be used; nothing was run.
-        UsageError: a plan cannot be carried out.
+        UsageError: a plan cannot be carried out, or has a limit of cost and a model of which no price is known.
         InfrastructureError: Inspect failed as a whole.
         KeyboardInterrupt: the second interrupt.
     """
@@ -86,6 +87,8 @@ def evaluate(
     main = model or NO_MODEL
     for name in {main, *roles.values()}:
         check_model(name, plans[0].model_options if name == main else {})
+    for plan in plans:
+        check_prices(plan.run_limits, {main, *roles.values()} - {NO_MODEL}, plan.prices)
     with use_patience(patience):
         return asyncio.run(_left_behind(_evaluate(plans, watch, main, roles, runs, parallel or carried(plans))))
 

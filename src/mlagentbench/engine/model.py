@@ -17,11 +17,12 @@ from inspect_ai.tool import Tool, ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError, suspend_working_limit
 
 from mlagentbench.engine.patience import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
+from mlagentbench.engine.prices import tell_prices
 from mlagentbench.engine.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
 from mlagentbench.engine.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import GenerateOptions, Models, Reply
-from mlagentbench.records import Role, Usage, whole
+from mlagentbench.records import Price, Role, Usage, whole
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Inspect's limits by our names."""
@@ -243,6 +244,17 @@ def current_models(replies: Mapping[Role, int] = {}) -> Models:
     roles: tuple[Role, ...] = get_args(Role)
     models = {role: main if role == "agent" else get_model(role=role, default=main) for role in roles}
     return Models(**{role: RoleModel(model, role, replies.get(role, 0), patience, waits) for role, model in models.items()})
+
+
+def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:
+    """Have the cost of the sample that is running counted, and return what its models cost, by their names.
+
+    Args:
+        given: prices that come before those that are kept here.
+    """
+    main = get_model()
+    models = {str(model): model for model in (main, *(get_model(role=role, default=main) for role in get_args(Role) if role != "agent"))}
+    return tell_prices(models.values(), given)
 
 
 def knowledge_cutoff(name: str) -> datetime.date | None:

@@ -22,13 +22,13 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall
 
-from mlagentbench.engine.model import current_models
+from mlagentbench.engine.model import current_models, current_prices
 from mlagentbench.engine.samples import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.engine.tools import as_tool_call, tool_name
 from mlagentbench.environment import Listener, RunLimits
 from mlagentbench.errors import InfrastructureError
-from mlagentbench.records import BaselineChoice, Result, Step
+from mlagentbench.records import BaselineChoice, Price, Result, Step
 from mlagentbench.run.conduct import Person, RunPlan, conduct
 from mlagentbench.run.resume import is_over
 from mlagentbench.run.slots import Slots
@@ -84,6 +84,7 @@ def planned(
     continues: str | None = None,
     experience: str | None = None,
     model_options: dict[str, Any] | None = None,
+    prices: dict[str, Any] | None = None,
 ) -> InspectTask:
     """A plan as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
     return _task(
@@ -104,6 +105,7 @@ def planned(
             continues=RunDirectory(Path(continues)) if continues else None,
             experience=Path(experience) if experience else None,
             model_options=model_options or {},
+            prices={model: Price.model_validate(price) for model, price in (prices or {}).items()},
         )
     )
 
@@ -127,6 +129,7 @@ def _arguments(plan: RunPlan) -> dict[str, Any]:
         "continues": str(plan.continues.path) if plan.continues else None,
         "experience": str(plan.experience.resolve()) if plan.experience else None,
         "model_options": dict(plan.model_options),
+        "prices": {model: price.model_dump(mode="json") for model, price in plan.prices.items()},
     }
 
 
@@ -161,7 +164,7 @@ def _conduct(
                 # An error in the log, so that a retry carries it out.
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")
             try:
-                begun = _continued(replace(plan, gpus=slot.gpus), sample_name(state))
+                begun = _continued(replace(plan, gpus=slot.gpus, prices=current_prices(plan.prices)), sample_name(state))
                 result = await _result(begun, listen(plan, number) if listen else None, stop, places.gradings, person)
             except Exception as error:
                 # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.

@@ -158,7 +158,8 @@ def _figures(run: Run) -> tuple[Figure, ...]:
     roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
     figures.append(Figure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
     if run.usage.tokens:
-        note = "" if run.usage.cost is not None else "no price is known for this model"
+        known = run.usage.cost is not None
+        note = words.price_words(info.prices.values()) if known else "no price is known for this model; --prices gives one"
         figures.append(Figure("Cost", text.cost(run.usage.cost, run.usage.tokens), note))
     figures.append(Figure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Result, RunInfo, StepStatus, Verdict
+from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Price, Result, RunInfo, StepStatus, Verdict
 from mlagentbench.report.text import number, percent, plural, quantity
 from mlagentbench.tasks.success import THRESHOLD
 
@@ -166,6 +166,12 @@ def outcome_words(result: Result | None) -> str:
     if result is None:
         return "not ended"
     return ENDED[result.outcome.ended]
+
+
+def price_words(prices: Iterable[Price]) -> str:
+    """Return by which prices a cost was counted: `at OpenAI's list prices (…) of 2026-03-21`; empty where that is not known."""
+    sources = dict.fromkeys(price.source + (f" of {price.date}" if price.date else "") for price in prices)
+    return f"at {' and '.join(sources)}" if sources else ""
 
 
 def improvement_words(improvement: float | None) -> str:

@@ -25,7 +25,7 @@ from mlagentbench.environment import Environment, Listener, RunLimits, Silent, T
 from mlagentbench.environment.reading import Reads
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.model import Models
-from mlagentbench.records import Baseline, BaselineChoice, Result, Role, RunInfo
+from mlagentbench.records import Baseline, BaselineChoice, Price, Result, Role, RunInfo
 from mlagentbench.run.baseline import Place, data_box, kept, measure, public_data, script_limits
 from mlagentbench.run.experience import EXPERIENCE, bring, look, told
 from mlagentbench.run.facts import hardware, versions
@@ -62,6 +62,8 @@ class RunPlan:
     agent_options: Mapping[str, JsonValue] = field(default_factory=dict)
     model_options: Mapping[str, JsonValue] = field(default_factory=dict)
     """What the agent's model is made with."""
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    """What models cost, by their names, where that is known better than the engine knows it."""
     limits: RunLimits | None = None
     """None for the task's own."""
     box_limits: BoxLimits | None = None
@@ -335,6 +337,7 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: st
         agent_options=plan.agent_options,
         models=models,
         model_options=plan.model_options,
+        prices=plan.prices,
         description=told(plan.task.problem, experience),
         metric=spec.metric.name,
         unit=spec.metric.unit,

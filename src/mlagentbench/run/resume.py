@@ -6,7 +6,7 @@ The run's directory is all that is needed: whatever ended the process, what was 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import cast
 
 from mlagentbench.environment import RunLimits
 from mlagentbench.errors import LimitReached, UsageError
-from mlagentbench.records import RunInfo, Usage
+from mlagentbench.records import Price, RunInfo, Usage
 from mlagentbench.run.conduct import RunPlan, run_info
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.base import BoxLimits
@@ -39,6 +39,7 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
         agent=info.agent,
         agent_options=info.agent_options,
         model_options=info.model_options,
+        prices=info.prices,
         log_directory=log_directory,
         variant=info.variant,
         limits=RunLimits(**info.limits),  # type: ignore[arg-type]
@@ -55,7 +56,13 @@ def plan_again(info: RunInfo, log_directory: Path) -> RunPlan:
 
 @contextmanager
 def resume(
-    path: Path, step: int | None = None, *, model: str | None = None, steps: int | None = None, seconds: float | None = None
+    path: Path,
+    step: int | None = None,
+    *,
+    model: str | None = None,
+    prices: Mapping[str, Price] = {},
+    steps: int | None = None,
+    seconds: float | None = None,
 ) -> Iterator[RunPlan]:
     """Hold a run, and give the plan that goes on with it. The models are those that its directory names.
 
@@ -63,6 +70,7 @@ def resume(
         path: the run's directory.
         step: the step to go on from, in a new run that has the steps up to it; None to go on with the run itself.
         model: another model than the run had, in all roles; only for a new run.
+        prices: what that one costs.
         steps: another limit of steps, those before included.
         seconds: another limit of time, that before included.
 
@@ -79,7 +87,7 @@ def resume(
     plan = replace(plan, limits=replace(limits, steps=steps or limits.steps, time=seconds or limits.time))
     if step is not None:
         if model is not None:
-            plan = replace(plan, model_options={})
+            plan = replace(plan, model_options={}, prices=prices)
         continued = _fork(directory, plan, step, model)
         with continued.lock():
             yield replace(plan, continues=continued)

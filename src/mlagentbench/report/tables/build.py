@@ -16,7 +16,7 @@ from typing import Any
 from mlagentbench.report import text
 from mlagentbench.report.experiment import Experiment, Standing, Told
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Shown, Table, Value, named
-from mlagentbench.report.words import ENDED, VERDICTS
+from mlagentbench.report.words import ENDED, VERDICTS, price_words
 from mlagentbench.results.cells import Cell, trial
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, Group, by_cutoff, comparisons
 from mlagentbench.results.counts import UNFINISHED
@@ -316,7 +316,11 @@ def _price(row: Row) -> str:
 
 def _priced(experiment: Experiment) -> list[str]:
     part = [standing for standing in experiment.standings if 0 < standing.priced < standing.runs]
-    return [f"{standing.column}: the cost of {standing.priced} of {standing.runs} runs is known." for standing in part]
+    sources = price_words(price for run in experiment.runs for price in run.info.prices.values())
+    return [
+        *(f"{standing.column}: the cost of {standing.priced} of {standing.runs} runs is known." for standing in part),
+        *([f"Costs are counted {sources}."] if sources else []),
+    ]
 
 
 def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:

@@ -1,0 +1,137 @@
+"""What models cost: the prices kept in prices.toml, those of a file of the user's over them, and Inspect told of both.
+
+Inspect counts the cost of each reply, cached tokens at their own prices, and knows no price by itself.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from inspect_ai.model import Model as InspectModel
+from inspect_ai.model import ModelCost, ModelInfo, get_model_info, set_model_info
+from pydantic import Field, ValidationError
+
+from mlagentbench.environment import RunLimits
+from mlagentbench.errors import UsageError
+from mlagentbench.records import Price, Record
+
+KEPT = Path(__file__).with_name("prices.toml")
+INSPECT = "Inspect's model cost configuration"
+"""The source of prices that somebody gave Inspect itself, such as by `inspect eval --model-cost-config`."""
+SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+"""The date at the end of the name of a model's snapshot, which costs what the model does unless it has a price of its own."""
+
+_told: dict[str, Price] = {}
+"""The prices that Inspect was told here, by model."""
+
+
+class _Entry(Record):
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cache_read: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
+
+
+class _PriceList(Record):
+    source: str
+    date: datetime.date
+    prices: Mapping[str, _Entry]
+
+
+class _PriceFile(Record):
+    list: tuple[_PriceList, ...]
+
+
+def read_prices(file: Path) -> Mapping[str, Price]:
+    """Return the prices of a file, by model.
+
+    Raises:
+        UsageError: it cannot be read, or is not of the form of prices.toml.
+    """
+    try:
+        lists = _PriceFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).list
+    except OSError as error:
+        raise UsageError(f"the prices {file} cannot be read: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise UsageError(f"the prices {file}: {key}: {first['msg']}; docs/models.md shows the form") from None
+    except ValueError as error:
+        raise UsageError(f"the prices {file} are no TOML: {error}") from None
+    return {
+        model: Price(
+            input=entry.input,
+            output=entry.output,
+            cache_read=entry.input if entry.cache_read is None else entry.cache_read,
+            cache_write=entry.input if entry.cache_write is None else entry.cache_write,
+            source=each.source,
+            date=each.date,
+        )
+        for each in lists
+        for model, entry in each.prices.items()
+    }
+
+
+def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
+    """Return the price of a model by Inspect's name for it; None where it is not known.
+
+    Args:
+        model: its name.
+        given: prices that come before those that are kept here.
+    """
+    for name in (model, SNAPSHOT.sub("", model)):
+        if found := given.get(name) or _kept().get(name):
+            return found
+    return None
+
+
+def check_prices(limits: RunLimits, models: Iterable[str], given: Mapping[str, Price]) -> None:
+    """See that a limit of cost can hold.
+
+    Raises:
+        UsageError: the price of a model is not known.
+    """
+    unknown = [model for model in models if price_of(model, given) is None]
+    if limits.cost is not None and unknown:
+        raise UsageError(
+            f"--cost cannot hold: the price of {' and '.join(unknown)} is not known; give it with --prices FILE, or limit --tokens instead"
+        )
+
+
+def tell_prices(models: Iterable[InspectModel], given: Mapping[str, Price]) -> Mapping[str, Price]:
+    """Have Inspect count what models cost from here on, and return the prices that hold, by model.
+
+    What somebody told Inspect itself comes before all else.
+    """
+    held: dict[str, Price] = {}
+    for model in models:
+        name, info = str(model), get_model_info(model)
+        if info is not None and info.cost is not None and name not in _told:
+            held[name] = _of_inspect(info.cost)
+            continue
+        price = price_of(name, given)
+        if price is not None:
+            held[name] = _told[name] = price
+        if price is not None or _told.pop(name, None) is not None:
+            set_model_info(name, (info or ModelInfo()).model_copy(update={"cost": _as_cost(price)}))
+    return held
+
+
+@cache
+def _kept() -> Mapping[str, Price]:
+    return read_prices(KEPT)
+
+
+def _as_cost(price: Price | None) -> ModelCost | None:
+    if price is None:
+        return None
+    return ModelCost(input=price.input, output=price.output, input_cache_read=price.cache_read, input_cache_write=price.cache_write)
+
+
+def _of_inspect(cost: ModelCost) -> Price:
+    return Price(input=cost.input, output=cost.output, cache_read=cost.input_cache_read, cache_write=cost.input_cache_write, source=INSPECT)
