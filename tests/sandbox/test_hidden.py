@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.sandbox.base import Box, Sandbox
+from mlagentbench.sandbox.standalone import absent_file
 from mlagentbench.sandbox.view.interpreter import describe, library_files
 from tests.sandbox.processes import Run
 
@@ -94,6 +95,27 @@ def test_what_lies_beside_it_is_as_it_was(isolated: Sandbox, execute: Run, works
     code = f"import {PACKAGE}.termui, zipfile, json; from pathlib import Path; print(len(Path({PACKAGE}.termui.__file__).read_text()) > 0)"
     done = execute(isolated, "python", "-c", code, box=Box(workspace, hidden=(f"{PACKAGE}/py.typed", "this.py")))
     assert done.output == "True\n"
+
+
+def test_copies_in_other_installations_that_a_box_shows_are_hidden_too(
+    isolated: Sandbox, execute: Run, workspace: Path, venv: Path
+) -> None:
+    """Packages of another version of Python, and those of a distribution that keeps environments and unpacked archives below its own."""
+    root = venv.parents[1]
+    sites = [
+        root / "lib" / "python3.9" / "site-packages",
+        root / "envs" / "other" / "lib" / "python3.12" / "site-packages",
+        root / "pkgs" / "answers-1.0-py312" / "lib" / "python3.12" / "site-packages",
+        root / "pkgs" / "answers-1.0-py_0" / "site-packages",
+    ]
+    for site in sites:
+        for name in ("answers/answers.csv", "answers/other.csv", "mlagentbench/generator.py"):
+            (site / name).parent.mkdir(parents=True, exist_ok=True)
+            (site / name).write_text(f"found {name}\n")
+    code = f"for site in {' '.join(map(str, sites))}; do cat $site/answers/*.csv $site/mlagentbench/*.py; done 2> errors"
+    done = execute(isolated, "sh", "-c", code, box=Box(workspace, python=venv, hidden=("answers/answers.csv",)))
+    assert set(done.output.splitlines()) - set(absent_file().read_text().splitlines()) == {"found answers/other.csv"}, done.output
+    assert done.output.count("found answers/other.csv") == len(sites)
 
 
 def test_it_is_hidden_too_where_only_some_packages_are_shown(isolated: Sandbox, execute: Run, workspace: Path) -> None:

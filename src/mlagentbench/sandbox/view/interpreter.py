@@ -21,6 +21,12 @@ PACKAGE = "mlagentbench"
 """Hidden from every box: tasks make their small data from a seed, so that the package holds the answers."""
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
 """Visible in every box, and so no roots of their own."""
+PREFIXES = tuple(map(Path, ("/usr", "/usr/local")))
+"""Where the system's interpreters have theirs, which is visible in every box."""
+SITES = "lib*/python*/*-packages"
+"""Folders of packages below a root or prefix, of any version of Python."""
+NESTED_SITES = (f"*/*/{SITES}", "*/*/site-packages")
+"""Those below a root of conda's: in its other environments (`envs/NAME`), and in what it keeps unpacked (`pkgs/NAME`)."""
 
 _QUESTION = f"""
 import importlib.util, json, site, sys, sysconfig
@@ -44,7 +50,7 @@ class Interpreter(NamedTuple):
     roots: tuple[Path, ...]
     """Folders that must be visible for it to run, those in `/usr` left out."""
     sites: tuple[Path, ...]
-    """Its folders of installed packages that exist."""
+    """All folders of installed packages that a box shows, its own first."""
     libraries: tuple[Path, ...]
     """The folders of its standard library."""
     links: tuple[Path, ...]
@@ -79,7 +85,7 @@ def describe(python: Path) -> Interpreter:
         roots = tuple(sorted((*roots, chain[-1])))
     if bad := {Path("/"), Path("/home"), Path("/root"), Path.home()} & set(roots):
         raise SandboxUnavailable(f"{executable} is installed in {bad.pop()}, which a sandbox must not show; choose another with --python")
-    sites = tuple(dict.fromkeys(site for site in map(Path, answer["sites"]) if site.is_dir()))
+    sites = _sites(list(map(Path, answer["sites"])), roots)
     places = [*map(Path, answer["package"]), Path(__file__).parents[2], *(site / PACKAGE for site in sites)]
     links = tuple(link for link in chain if not _lies_in(link, roots))
     hidden = dict.fromkeys(spelling for place in places if place.is_dir() for spelling in spellings(place, (*roots, *SYSTEM)))
@@ -127,6 +133,17 @@ def package_files(site: Path, names: tuple[str, ...]) -> list[Path]:
         if stem in names and (entry.name == stem or entry.suffix in (".py", ".so", ".libs")):
             found.append(entry)
     return sorted(found)
+
+
+def _sites(own: list[Path], roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The folders of packages, each once: the interpreter's own that exist, then those of other installations that are shown with it."""
+    others = [site for root in (*roots, *PREFIXES) for site in root.glob(SITES)]
+    nested = [site for root in roots for pattern in NESTED_SITES for site in root.glob(pattern)]
+    found: dict[Path, Path] = {}
+    for site in (*own, *others, *nested):
+        if site.is_dir():
+            found.setdefault(site.resolve(), site)
+    return tuple(found.values())
 
 
 def _chain(executable: Path) -> list[Path]:
