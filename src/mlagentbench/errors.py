@@ -17,7 +17,7 @@
     └── InfrastructureError        neither the agent's fault nor the user's; never counted against the agent
         ├── ModelFailed            a model's provider failed for good
         │   └── ScriptFailed       a scripted model ran out, or its prompt was not the expected one
-        ├── GradingError           a grader failed on its own account, or hit its limits
+        ├── GradingError           a grader failed, or hit its limits
         └── StorageFailed          a record could not be written: a full or read-only disk
 
 Anything else that escapes is a bug of this package, or of an agent's or a grader's own code.
@@ -107,7 +107,7 @@ class ScriptFailed(ModelFailed):
 
 
 class GradingError(InfrastructureError):
-    """A grader failed on its own account, or hit its limits. The submission may be right; nothing is known of it."""
+    """A grader failed, or hit its limits. Whether the submission brought that about, `run/control.py` finds out."""
 
 
 class StorageFailed(InfrastructureError):

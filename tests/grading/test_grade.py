@@ -121,26 +121,35 @@ def test_a_grader_that_takes_too_long_is_ended_with_all_it_started(make_task: Ma
         subprocess.Popen(["sh", "-c", "while :; do date >> {mark}; sleep 0.05; done"], start_new_session=True)
         time.sleep(60)
         """,
-        seconds=1,
+        seconds=4,
     )
-    started = time.monotonic()
-    with pytest.raises(GradingError, match=r"longer than 1 seconds; raise limits.grading_time"):
+    with pytest.raises(GradingError, match=r"longer than 4 seconds \(limits.grading_time in its task.toml\)"):
         graded(task, submission)
-    assert time.monotonic() - started < 10
     before = mark.read_text()
     assert before
     time.sleep(0.3)
     assert mark.read_text() == before
 
 
-def test_a_grader_that_takes_too_much_memory_is_no_fault_of_the_submission(make_task: MakeTask, submission: Path) -> None:
+def test_a_grader_that_takes_too_much_memory_fails(make_task: MakeTask, submission: Path) -> None:
     with pytest.raises(GradingError, match="MemoryError"):
         graded(make_task("return Score(value=float(len(bytearray(2 * 2**30))))"), submission)
 
 
-def test_a_grader_that_is_killed_is_no_fault_of_the_submission(make_task: MakeTask, submission: Path) -> None:
+def test_a_grader_that_is_killed_says_by_what(make_task: MakeTask, submission: Path) -> None:
     with pytest.raises(GradingError, match="signal 9"):
         graded(make_task("os.kill(os.getpid(), 9)"), submission)
+
+
+def test_a_grader_whose_answer_is_too_long_fails(make_task: MakeTask, submission: Path) -> None:
+    with pytest.raises(GradingError, match="gave no score that can be read"):
+        graded(make_task("return Score(value=1.0, details={'log': 'x' * 2**26})"), submission)
+
+
+def test_a_grader_that_closes_its_answers_and_stays_is_ended_at_its_time_limit(make_task: MakeTask, submission: Path) -> None:
+    """As code does that a grader imports; its end cannot be waited for."""
+    with pytest.raises(GradingError, match="longer than 1 seconds"):
+        graded(make_task("os.closerange(3, 100); time.sleep(60)", seconds=1), submission)
 
 
 def test_a_cancelled_grading_leaves_nothing_alive(make_task: MakeTask, submission: Path, tmp_path: Path) -> None:
@@ -215,12 +224,14 @@ def test_only_timed_gradings_wait_for_the_machine(make_task: MakeTask, submissio
     task = make_task("return Score(value=0.0)", mode=mode)
 
     async def scene() -> bool:
+        started = time.monotonic()
         async with timing():
             grading = asyncio.create_task(grade(task, submission))
             await asyncio.wait([grading], timeout=10 if not waits else 2)
             waited = not grading.done()
         found = await grading
-        assert found.score is not None and found.seconds < 2  # the wait is not in it
+        assert found.score is not None
+        assert not waited or time.monotonic() - started - found.seconds >= 2, "the wait is not in it"
         return waited
 
     assert asyncio.run(scene()) is waits

@@ -94,6 +94,32 @@ def test_a_copy_holds_the_regular_files_and_nothing_else(folder: Path, tmp_path:
     assert copied == ["data/more.csv", "submission.csv"]
 
 
+def test_a_path_that_is_too_long_to_be_copied_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Such a file is made, and can be opened, one folder after another; by its whole path it cannot."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("train.py", os.O_CREAT, dir_fd=here))
+    os.close(here)
+    for read in (SubmissionFiles(folder).names, lambda: SubmissionFiles(folder).copy_to(tmp_path / "copy")):
+        with pytest.raises(InvalidSubmission, match="is longer than 1,024 bytes; leave files in fewer folders"):
+            read()
+    with pytest.raises(InvalidSubmission, match="File name too long"):
+        SubmissionFiles(folder).read_bytes("x" * 300)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize("mode", [0o000, 0o100])
+def test_a_folder_that_cannot_be_read_is_refused(folder: Path, mode: int) -> None:
+    (folder / "data").chmod(mode)
+    with pytest.raises(InvalidSubmission, match=r"cannot be read \(Permission denied\); leave folders that can be"):
+        SubmissionFiles(folder).names()
+    (folder / "data").chmod(0o700)
+
+
 def test_a_copy_has_a_size_and_a_number_of_files(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidSubmission, match="larger than 16 bytes together"):
         SubmissionFiles(folder).copy_to(tmp_path / "copy", max_bytes=16)

@@ -123,6 +123,14 @@ def test_a_text_pays_for_its_end_and_for_each_of_its_tokens(task: Task, private:
     assert found.score.details["nats"] == pytest.approx(tokens * math.log(257), rel=1e-5)
 
 
+def test_a_model_is_refused_for_its_huge_logits_and_not_for_how_they_are_rounded(task: Task, private: Path, tmp_path: Path) -> None:
+    """In float32 the softmax of numbers this large is right to some nats only."""
+    pytest.importorskip("transformers")
+    logits = 1e6 * np.random.default_rng(0).normal(size=257)
+    found = graded(task, laid(tmp_path / "submission", proof._model(logits, proof._tokenizer())), private)
+    assert "gives the test text almost no probability" in (found.reason or "")
+
+
 @pytest.mark.slow
 def test_tokens_that_stand_for_nothing_are_paid_for(task: Task, private: Path, tmp_path: Path) -> None:
     """A decoder that drops a token which the encoder puts everywhere gives back the text, and gains nothing."""

@@ -73,6 +73,8 @@ def test_nothing_is_ever_unpickled(tmp_path: Path) -> None:
         headed("{'descr': [('r', '<f8'), ('g', '<f8')], 'fortran_order': False, 'shape': (4, 3, 3)}\n", bytes(576)),
         headed("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 3, 3)}\n", bytes(287)),
         headed("{'descr': '<f8', 'fortran_order': False, 'shape': (-4, -3, 3)}\n", bytes(288)),
+        headed("{'descr': '<f8', 'fortran_order': False, 'shape': (4 3 3), }\n", bytes(288)),
+        headed("{'descr': '<f8', 'fortran_order': False, 'shape': (,,), }\n", bytes(288)),
         headed("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000, 10000000000)}\n", bytes(288)),
         headed("{'descr': '<f8', 'fortran_order': False, 'shape': (4, 3, 3)}\n", bytes(288), b"\x09\x00"),
         saved(np.zeros(SHAPE, dtype="<M8[s]")),

@@ -63,6 +63,9 @@ def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
         (b"\xef\xbb\xbf \r\n", "s.csv is empty"),
         (b"\xef\xbb\xbf\n\n,", "s.csv"),
         (b"\n\n1,2,3", "s.csv"),
+        (b"id,v, v\n1,2,3\n", "has the column 'v' more than once; its header must be: id,v"),
+        (b"id,v,v\n1,2,3\n", "a column too many, 'v_duplicated_0'"),
+        (b'id,v\n,"', "the quotes from line 2 on do not come in pairs"),  # over which polars panics
         (b"id,v\n" + b"\n" * 2000, "has 2,001 lines; write one line for each of 2 rows"),
         (b"id,v\n" + b"1" * 2**21, "has 2.0 MB, more than 1.0 MB"),
     ],

@@ -1,7 +1,7 @@
 """Grading submissions: a task's `grade.py`, trusted, in a process of its own with limits of time and memory.
 
-What the submission is at fault for is its `reason`; what the grader is at fault for raises. Gradings that time something hold the machine's
-lock meanwhile, and wait for it first.
+What the grader says of a submission is its `reason`; a grader that fails raises, and `run/control.py` finds out whose fault that is.
+Gradings that time something hold the machine's lock meanwhile, and wait for it first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
 from mlagentbench.grading.lock import timing
-from mlagentbench.grading.worker import Answer, Request
+from mlagentbench.grading.worker import Answer, Request, one_line
 from mlagentbench.records import Record, Score
 from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
@@ -33,6 +33,8 @@ from mlagentbench.workspace.files import write_all
 
 MAX_ANSWER = 64 * 2**20
 """Bytes of an answer."""
+MAX_TRACEBACK = 20_000
+"""Bytes of what a grader that failed wrote last, which its error keeps."""
 
 
 class Graded(Record):
@@ -77,7 +79,7 @@ async def grade(
         seed: for a grading that can be repeated; None for fresh randomness.
 
     Raises:
-        GradingError: the grader failed on its own account, or hit a limit.
+        GradingError: the grader failed, or hit a limit.
         SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
     """
     async with Grader(task, variant=variant, private=private, sandbox=sandbox, limits=limits, seed=seed) as grader:
@@ -124,7 +126,7 @@ class Grader:
         """Grade one submission.
 
         Raises:
-            GradingError: the grader failed on its own account, or hit a limit. The next submission gets a new process.
+            GradingError: the grader failed, or hit a limit. The next submission gets a new process.
             SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
         """
         timed = self.task.spec.submission.mode == "code"
@@ -255,21 +257,28 @@ class _Worker:
         with contextlib.suppress(BrokenPipeError):  # it has ended, and its answer tells
             write_all(self._process.questions, request.model_dump_json().encode() + b"\n")
         try:
-            data = await asyncio.wait_for(self._process.answers.readline(), seconds)
+            async with asyncio.timeout(seconds):
+                data = await self._process.answers.readline()
+                if data.endswith(b"\n"):
+                    return Answer.model_validate_json(data)
+                status = await self._process.wait()
         except TimeoutError:
             raise GradingError(
-                f"the grader of {self._task.id} took longer than {seconds:g} seconds; raise limits.grading_time in its task.toml"
+                f"the grader of {self._task.id} took longer than {seconds:g} seconds (limits.grading_time in its task.toml)"
             ) from None
-        if not data.endswith(b"\n"):
-            raise _failure(self._task, await self._process.wait(), self._errors.read_text(errors="replace"))
-        return Answer.model_validate_json(data)
+        except ValueError as error:  # longer than MAX_ANSWER, or not what JSON can hold
+            raise GradingError(f"the grader of {self._task.id} gave no score that can be read: {str(error).splitlines()[0]}") from None
+        raise _failure(self._task, status, self._errors)
 
 
-def _failure(task: Task, status: int, errors: str) -> GradingError:
-    lines = errors.strip().splitlines()
-    what = lines[-1].strip() if lines else "it wrote nothing"
+def _failure(task: Task, status: int, errors: Path) -> GradingError:
+    with errors.open("rb") as file:
+        file.seek(-min(MAX_TRACEBACK, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        told = file.read().decode(errors="replace")
+    lines = told.strip().splitlines()
+    what = one_line(lines[-1]) if lines else "it wrote nothing"
     how = f"was ended by signal {-status}" if status < 0 else "failed"
-    place = task.place_in(errors)
-    error = GradingError(f"the grader of {task.id} {how}{f' at {place}' if place else ''}: {what}; this is no fault of the submission")
-    error.add_note(errors[-20_000:])
+    place = task.place_in(told)
+    error = GradingError(f"the grader of {task.id} {how}{f' at {place}' if place else ''}: {what}")
+    error.add_note(told)
     return error

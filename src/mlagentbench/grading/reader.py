@@ -24,6 +24,8 @@ MAX_BYTES = 64 * 2**20
 MAX_CODE_BYTES = 64 * 2**20
 """The size of all files of a folder of code."""
 MAX_FILES = 10_000
+MAX_PATH = 1024
+"""Bytes of a folder's path within a submission, so that what a grader copies elsewhere stays below the 4,095 of Linux."""
 
 
 class SubmissionFiles(NamedTuple):
@@ -35,14 +37,23 @@ class SubmissionFiles(NamedTuple):
         """Paths of the regular files, relative to the folder, with forward slashes, sorted.
 
         Raises:
-            InvalidSubmission: there are too many.
+            InvalidSubmission: there are too many, one has too long a path, or a folder cannot be read.
         """
         found: list[str] = []
-        for folder, _, files in os.walk(self.root):
-            for file in files:
-                path = os.path.join(folder, file)
-                if stat.S_ISREG(os.lstat(path).st_mode):
-                    found.append(os.path.relpath(path, self.root).replace(os.sep, "/"))
+        folders = [""]
+        while folders:
+            prefix = folders.pop()
+            if len(os.fsencode(prefix)) > MAX_PATH:
+                raise InvalidSubmission(f"the path {prefix[:60]}… is longer than {MAX_PATH:,} bytes; leave files in fewer folders")
+            try:
+                with os.scandir(self.root / prefix) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(f"{prefix}{entry.name}/")
+                        elif entry.is_file(follow_symlinks=False):
+                            found.append(f"{prefix}{entry.name}")
+            except OSError as error:
+                raise InvalidSubmission(f"{prefix or 'its folder'} cannot be read ({error.strerror}); leave folders that can be") from None
             if len(found) > MAX_FILES:
                 raise InvalidSubmission(f"there are more than {MAX_FILES} files; leave fewer")
         return tuple(sorted(found))

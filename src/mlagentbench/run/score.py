@@ -12,10 +12,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from mlagentbench.errors import GradingError
+from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
+from mlagentbench.grading.worker import one_line
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
+from mlagentbench.run.control import FAILURES, Control
 from mlagentbench.run.gradings import Gradings
 from mlagentbench.run.submissions import unusable
 from mlagentbench.sandbox.isolation import Choice
@@ -75,6 +77,7 @@ async def score_run(
 
     Raises:
         StorageFailed: the result could not be written.
+        SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
     """
     started = time.monotonic()
     steps = await asyncio.to_thread(directory.steps)
@@ -104,6 +107,7 @@ class _Grader:
         self._worker = worker
         self._store = SnapshotStore(directory.objects)
         self._kept = Gradings(directory.gradings, scoring.task, scoring.private, again=again)
+        self._control = Control(scoring.task, scoring.variant, scoring.private, scoring.sandbox, worker)
         self._graded: dict[str, Graded | None] = {}
 
     async def grade(self, step: int) -> Graded | None:
@@ -119,11 +123,32 @@ class _Grader:
     async def _restored(self, submission: Manifest) -> Graded | None:
         if reason := unusable(self._scoring.task.spec, submission):
             return Graded(reason=reason, seconds=0.0)
+        try:
+            return await self._graded_now(submission)
+        except FAILURES as failure:
+            async with self._scoring.gradings:
+                works = await self._control.works()
+            if not works:
+                if isinstance(failure, SandboxUnavailable):
+                    raise
+                return Graded(reason=one_line(str(failure)), seconds=0.0, failed=True)
+        try:
+            return await self._graded_now(submission)  # a failure that goes away was the machine's
+        except FAILURES as failure:
+            return Graded(reason=one_line(f"the grader fails on this submission and not on the task's own: {failure}"), seconds=0.0)
+
+    async def _graded_now(self, submission: Manifest) -> Graded | None:
+        """Restore a submission and grade it; None where it lacks what the task requires.
+
+        Raises:
+            GradingError, SandboxUnavailable, OSError: it cannot be restored, or the grader fails.
+        """
         async with temporary_folder("mlab-submission-") as folder:
             await finish(self._store.restore, submission, folder)
             if missing(self._scoring.task.spec, folder):
                 return None
-            graded = await self._graded_now(folder)
+            async with self._scoring.gradings:
+                graded = await self._worker.grade(folder)
         await asyncio.to_thread(self._kept.put, submission.digest, graded)
         return graded
 
@@ -144,13 +169,6 @@ class _Grader:
         value, baseline = graded.score.value, self._scoring.against(graded.score)
         improvement = self._scoring.task.spec.metric.improvement(value, baseline.value) if baseline else None
         return StepScore(step=step, value=value, improvement=improvement)
-
-    async def _graded_now(self, folder: Path) -> Graded:
-        try:
-            async with self._scoring.gradings:
-                return await self._worker.grade(folder)
-        except GradingError as error:
-            return Graded(score=None, reason=str(error), seconds=0.0, failed=True)
 
 
 def _result(

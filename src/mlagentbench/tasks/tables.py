@@ -16,6 +16,7 @@ import csv
 import io
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,6 +39,8 @@ _EXPLAINED = 2**22
 """Bytes of a table up to which it is read a second time for what a parser did not like."""
 _NAMED = 3
 """How many of several things a reason names."""
+_UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What polars raises for text that is no table; a panic, of which it has some left, is no `Exception`."""
 
 
 class Number(NamedTuple):
@@ -133,13 +136,16 @@ def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, r
         return frame
     try:
         frame = _parsed(data, separator, (), header=header)
-    except pl.exceptions.PolarsError as error:
+    except _UNREADABLE as error:
         raise InvalidSubmission(f"{name} is no table of values: {_explained(data, separator, error)}") from None
     if not header:
         if frame.width != len(columns):
             raise InvalidSubmission(f"{name} has {frame.width} columns; write {len(columns)}: {', '.join(columns)}, and no header")
         return frame.rename(dict(zip(frame.columns, columns, strict=True)))
-    frame = frame.rename({column: column.strip() for column in frame.columns})
+    names = [column.strip() for column in frame.columns]
+    if twice := [column for column, count in Counter(names).items() if count > 1]:
+        raise InvalidSubmission(f"{name} has the column {_some(twice)} more than once; its header must be: {','.join(columns)}")
+    frame.columns = names
     lacking = [column for column in columns if column not in frame.columns]
     if lacking:
         raise InvalidSubmission(f"{name} has no column {_some(lacking)}; its header must be: {','.join(columns)}")
@@ -176,7 +182,7 @@ def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataF
     numbers = {column: kind for column, kind in columns.items() if isinstance(kind, Number)}
     try:
         frame = _parsed(data, separator, tuple(numbers))
-    except pl.exceptions.PolarsError:
+    except _UNREADABLE:
         return None
     if set(frame.columns) != set(columns):
         return None
@@ -190,7 +196,7 @@ def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataF
     return frame
 
 
-def _explained(data: bytes, separator: str, error: pl.exceptions.PolarsError) -> str:
+def _explained(data: bytes, separator: str, error: BaseException) -> str:
     """What a person can do about what the parser says."""
     if len(data) > _EXPLAINED:
         return " ".join(str(error).split("\n")[0].split())[:200]

@@ -1,8 +1,8 @@
 """What a check does with a task's own code, in a process of its own: `python -m mlagentbench.run.check.worker`.
 
 `prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant, so often. `prove FOLDER PUBLIC PRIVATE OUT` lays every submission of
-`proof.py` as a folder below OUT, looks for leaks, and writes what it did to OUT/proofs.json. A bug of the task's code is not caught: its
-traceback goes to standard error.
+`proof.py` as a folder below OUT, looks for leaks, and writes what it did to OUT/proofs.json. `gold FOLDER PUBLIC PRIVATE OUT` lays the
+first gold submission as OUT. A bug of the task's code is not caught: its traceback goes to standard error.
 """
 
 from __future__ import annotations
@@ -59,9 +59,15 @@ def main(arguments: Sequence[str]) -> None:
     task = load_task(Path(folder))
     if command == "prepare":
         _prepare(task, rest)
+        return
+    public, private, out = rest
+    data = Prepared(Path(public), Path(private)) if public else Prepared(None, None)
+    if command == "prove":
+        _prove(task, data, Path(out))
     else:
-        public, private, out = rest
-        _prove(task, Prepared(Path(public), Path(private)) if public else Prepared(None, None), Path(out))
+        proof = task.module("proof")
+        assert proof is not None
+        _write(Path(out), next(iter(proof.gold(data).values())))
 
 
 def _prepare(task: Task, rest: Sequence[str]) -> None:

@@ -64,6 +64,8 @@ SOFTMAXES = 4
 PLACES = 4
 TOLERANCE = 2e-3
 """Nats by which two computations of one log-probability may differ; in float32 they do by about 1e-5."""
+USUAL = 32.0
+"""The size of logits up to which that holds; float32 rounds larger ones in proportion."""
 
 
 def grade(context: GradingContext) -> Score:
@@ -216,7 +218,7 @@ class Model:
             other = window.inputs.copy()
             other[cut:] = rng.integers(0, self.vocabulary, len(other) - cut)
             same, changed = self._predict([window.inputs, other], [window.targets, window.targets])[:, :cut]
-            if np.abs(same - changed).max() > TOLERANCE:
+            if _differ(same, changed, np.maximum(np.abs(same), np.abs(changed))):
                 raise InvalidSubmission(
                     "the model looks ahead: its prediction of a token changes with the tokens after it; use a causal model, one that"
                     " reads from left to right"
@@ -241,11 +243,12 @@ class Model:
             ).arrays[0]
             if logits.shape != (len(places), self.vocabulary):
                 raise InvalidSubmission(f"the model gives logits of shape {logits.shape} at {len(places)} places")
+            given = self._predict([window.inputs], [window.targets])[0, places]
             highest = logits.max(axis=1)
             worked_out = logits[np.arange(len(places)), window.targets[places]] - highest
             worked_out -= np.log(np.exp(logits - highest[:, None]).sum(axis=1))
-            given = self._predict([window.inputs], [window.targets])[0, places]
-            if not np.abs(worked_out - given).max() <= TOLERANCE:
+            sizes = np.where(np.isfinite(logits), np.abs(logits), 0).max(axis=1)
+            if _differ(worked_out, given, sizes):
                 raise GradingError("the probabilities from the sandbox are not the softmax of the logits from there")
 
     def _predict(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> Array:
@@ -259,6 +262,11 @@ class Model:
         if not np.isfinite(answer.arrays[0]).all():
             raise InvalidSubmission("the model gives probabilities that are not finite; its weights may hold NaN or infinite numbers")
         return answer.arrays[0]
+
+
+def _differ(some: Array, others: Array, sizes: Array) -> bool:
+    """Return whether log-probabilities differ by more than rounding explains, given the size of the logits that each comes from."""
+    return not (np.abs(some - others) <= TOLERANCE * np.maximum(1, sizes / USUAL)).all()
 
 
 def _lossy(text: str, decoded: Array) -> str:

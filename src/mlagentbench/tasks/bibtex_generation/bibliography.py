@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from mlagentbench.errors import InvalidSubmission
 
-_START = re.compile(r"@\s*([A-Za-z]+)\s*([{(])")
-_KEY = re.compile(r"\s*([^\s,{}()\"#%=]+)\s*(?=[,})])")
-_FIELD = re.compile(r"\s*,?\s*([A-Za-z][\w-]*)\s*=\s*")
+# Possessive, so that a long run of blanks that leads nowhere is read once and not once from each of them.
+_START = re.compile(r"@\s*+([A-Za-z]++)\s*+([{(])")
+_KEY = re.compile(r"\s*+([^\s,{}()\"#%=]++)\s*+(?=[,})])")
+_FIELD = re.compile(r"\s*+,?+\s*+([A-Za-z][\w-]*+)\s*+=\s*+")
 _NUMBER = re.compile(r"\d+")
-_END = re.compile(r"\s*,?\s*([})])")
+_END = re.compile(r"\s*+,?+\s*+([})])")
 
 
 class Entry(NamedTuple):

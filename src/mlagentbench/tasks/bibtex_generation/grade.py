@@ -37,6 +37,7 @@ def grade(context: GradingContext) -> Score:
     texts = read_texts(context.submission.read_bytes(TEXTS, MAX_BYTES), TEXTS, missing, "passage")
     entries = read_bibliography(context.submission.read_text(REFERENCES, MAX_BYTES), REFERENCES)
     meant = _resolved(entries, papers)
+    known = {record["id"] for record in papers}
     matches = []
     for passage in missing:
         keys = [key.strip() for inside in CITATION.findall(texts[passage]) for key in inside.split(",")]
@@ -53,7 +54,7 @@ def grade(context: GradingContext) -> Score:
         details={
             "passages": len(matches),
             "entries": len(entries),
-            "wrong_entries": sum(paper not in {record["id"] for record in papers} for paper in meant.values()),
+            "wrong_entries": sum(paper not in known for paper in meant.values()),
             "precision": statistics.fmean(found.precision for found in matches),
             "recall": statistics.fmean(found.recall for found in matches),
         },
