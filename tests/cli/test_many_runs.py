@@ -204,12 +204,13 @@ def test_runs_go_on_when_nobody_reads_their_lines_any_more(place: Place) -> None
     assert [run.result.outcome.ended for run in place.runs() if run.result] == ["final_answer"] * 3
 
 
-def test_the_first_interrupt_grades_what_goes_on_and_starts_nothing_more(place: Place) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_interrupt_grades_what_goes_on_and_starts_nothing_more(place: Place, number: signal.Signals) -> None:
     place.task("count", seconds=60)
     process = place.start("count", "--runs", "5", "--parallel", "2", "--json")
     place.wait_until_scripts_run(2)
     started = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert time.monotonic() - started < 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import statistics
 import sys
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mlagentbench import interrupts
 from mlagentbench.cli.options import Indices, task_path_option
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.report.text import duration, plural, quantity, visible
@@ -84,7 +84,7 @@ def _measured(console: Console, task: Task, variant: Variant, place: Place, runs
             )
             status.update(f"{task.id}: the starter, run {min(number + 1, runs)} of {runs}")
 
-        measured = asyncio.run(measure(task, variant, place=place, runs=runs, again=again, tell=tell))
+        measured = interrupts.run(measure(task, variant, place=place, runs=runs, again=again, tell=tell))
     return measured, measured == before
 
 

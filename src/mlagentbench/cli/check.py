@@ -14,6 +14,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from mlagentbench import interrupts
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.errors import UsageError
 from mlagentbench.report.catalogue import Entry, catalogue_page
@@ -66,7 +67,7 @@ def check_tasks(
         raise UsageError(f"there is no folder {markdown.parent} to write {markdown.name} into")
     isolation.choose(sandbox)
     console = Console(stderr=as_json)
-    checks = asyncio.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
+    checks = interrupts.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
     if as_json:
         click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1, allow_nan=False))
     else:

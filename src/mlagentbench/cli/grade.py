@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from mlagentbench import interrupts
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.summary import as_json
 from mlagentbench.report.text import plural, quantity, visible
@@ -52,7 +52,7 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
         def tell(regraded: Regraded) -> None:
             progress.update(bar, advance=1, last=escape(regraded.directory.name))
 
-        regraded = asyncio.run(regrade_all(finished, every_step=every_step, again=again, parallel=parallel, tell=tell))
+        regraded = interrupts.run(regrade_all(finished, every_step=every_step, again=again, parallel=parallel, tell=tell))
     if as_lines:
         for each in regraded:
             click.echo(json.dumps(_facts(each, every_step)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from mlagentbench import interrupts
 from mlagentbench.agents.terminal import own_terminal
 from mlagentbench.errors import RunStopped, UsageError
 from mlagentbench.report.text import plural
@@ -132,4 +132,4 @@ def _task(name: str, task_paths: Sequence[Path]) -> Task:
 
 def _ask(question: str) -> str:
     sys.stdout.flush()
-    return asyncio.run(own_terminal().line(question))
+    return interrupts.run(own_terminal().line(question))

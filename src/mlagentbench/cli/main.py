@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from mlagentbench import interrupts
 from mlagentbench.cli.lazy import Lazy, LazyGroup
 from mlagentbench.errors import MLAgentBenchError, UsageError
 
-USAGE, FAILED, INTERRUPTED = 2, 3, 130
+USAGE, FAILED = 2, 3
+INTERRUPTED = interrupts.INTERRUPTED
 
 COMMANDS: Mapping[str, Mapping[str, Lazy]] = {
     "Runs": {
@@ -56,7 +58,12 @@ def mlab(traceback: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    interrupts.install()
+    try:
+        status = run(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        interrupts.close()
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from mlagentbench import interrupts
 from mlagentbench.agents.base import make_agent
 from mlagentbench.cli.interactive import ask_person, begin, end
 from mlagentbench.cli.main import FAILED, INTERRUPTED
@@ -201,7 +201,7 @@ def run(
 ) -> int:
     """Run an agent on tasks, and grade what it leaves.
 
-    The first interrupt (Ctrl-C) ends all runs, and each is graded as it stands; the second stops at once. The exit status is 3 when a run
+    The first interrupt (Ctrl-C, SIGTERM or SIGHUP) ends all runs, and each is graded as it stands; the second stops at once. The exit status is 3 when a run
     ended by a failure that was not the agent's, such as a provider's, 130 after an interrupt, and 0 otherwise.
     """
     if not interactive:
@@ -342,7 +342,7 @@ def carry_out(
         if measures_first(plan):
             # Now, and not beside the first runs: nothing disturbs it, an interrupt ends it, and a starter that fails is told at once.
             console.print(f"{plan.task.id}: measuring its starter first (--baseline none leaves that out)")
-            asyncio.run(compared_with(plan))
+            interrupts.run(compared_with(plan))
     over: dict[tuple[int, int], RunDirectory] = {}
     # A person has one terminal: it shows no progress beside the talk, and is asked for one run after another.
     person = any(getattr(make_agent(plan.agent, plan.agent_options), "interactive", False) for plan in plans)

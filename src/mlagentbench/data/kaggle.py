@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -167,4 +168,5 @@ def _fetch(slug: str, file: str | None) -> Mapping[str, str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches the whole group: the parent says what there is to say
     main(sys.argv[1:])

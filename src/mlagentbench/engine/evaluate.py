@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import logging
-import signal
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
 from inspect_ai.util._display import init_display_type
 
+from mlagentbench import interrupts
 from mlagentbench.engine.patience import Patience, use_patience
 from mlagentbench.engine.prices import check_prices
 from mlagentbench.engine.providers import check_model, make_models
@@ -90,7 +90,7 @@ def evaluate(
     for plan in plans:
         check_prices(plan.run_limits, {main, *roles.values()} - {NO_MODEL}, plan.prices)
     with use_patience(patience):
-        return asyncio.run(_left_behind(_evaluate(plans, watch, main, roles, runs, parallel or carried(plans))))
+        return interrupts.run(_left_behind(_evaluate(plans, watch, main, roles, runs, parallel or carried(plans))))
 
 
 async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluation:
@@ -125,7 +125,7 @@ async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: d
 
     async with contextlib.AsyncExitStack() as clients:
         main, others = await make_models(clients, model, roles, plans[0].model_options, parallel)
-        clients.enter_context(_interrupts(first_interrupt))
+        clients.enter_context(interrupts.first(first_interrupt))
         logs: list[EvalLog] = await eval_async(
             [
                 inspect_task(
@@ -157,19 +157,3 @@ async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: d
         raise failures[0]
     not_started = runs * len(plans) - len(results) - len(failures)
     return Evaluation([Path(log.location) for log in logs], stop.is_set(), not_started, failures)
-
-
-@contextlib.contextmanager
-def _interrupts(stopping: Callable[[], None]) -> Iterator[None]:
-    """Have the first interrupt call `stopping`, and leave the second to Python."""
-    loop = asyncio.get_running_loop()
-
-    def first() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        stopping()
-
-    loop.add_signal_handler(signal.SIGINT, first)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from mlagentbench import interrupts
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import RECORD, place_of
 from mlagentbench.engine.export import log_path, write_eval_log
@@ -211,7 +211,7 @@ def _ungradable(converted: Converted, final: Manifest) -> str | None:
 
 def _grade(directory: RunDirectory, converted: Converted) -> None:
     try:
-        asyncio.run(regrade(directory))
+        interrupts.run(regrade(directory))
     except MLAgentBenchError as error:
         directory.write_result(_result(converted, str(error)))
 
