@@ -201,8 +201,8 @@ def run(
 ) -> int:
     """Run an agent on tasks, and grade what it leaves.
 
-    The first interrupt (Ctrl-C, SIGTERM or SIGHUP) ends all runs, and each is graded as it stands; the second stops at once. The exit status is 3 when a run
-    ended by a failure that was not the agent's, such as a provider's, 130 after an interrupt, and 0 otherwise.
+    The first interrupt (Ctrl-C, SIGTERM or SIGHUP) ends all runs, and each is graded as it stands; the second stops at once. The exit
+    status is 3 when a run ended by a failure that was not the agent's, such as a provider's, 130 after an interrupt, and 0 otherwise.
     """
     if not interactive:
         if say is not None or allow:
