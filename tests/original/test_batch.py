@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.cli.main import run as mlab
+from mlagentbench.errors import UsageError
 from mlagentbench.original import write
 from mlagentbench.original.write import import_logs
 from mlagentbench.results.frames import runs_frame, steps_frame
@@ -113,6 +114,18 @@ def test_an_import_that_fails_keeps_what_was_imported_before(tmp_path: Path, mon
     after = {path: path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file() and path.name != "lock"}
     assert {path for path in after if path not in before and "objects" not in path.parts} == set()
     assert before.items() <= after.items()
+
+
+def test_two_imports_into_one_log_directory_do_not_meet(tmp_path: Path) -> None:
+    log = log_at(tmp_path / "log").root
+
+    def import_too(*_: object) -> None:
+        with pytest.raises(UsageError, match="another process imports into"):
+            import_logs(log, tmp_path / "runs")
+
+    (found,) = import_logs(log, tmp_path / "runs", tell=import_too)
+    assert found.state == "new"
+    assert import_logs(log, tmp_path / "runs")[0].state == "there already"
 
 
 def test_logs_with_names_that_no_text_can_hold_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

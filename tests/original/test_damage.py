@@ -148,6 +148,26 @@ def test_values_that_mean_nothing_are_not_believed(tmp_path: Path) -> None:
     assert run.usage.calls == 11
 
 
+def test_a_command_line_that_holds_more_than_json_is_read(tmp_path: Path) -> None:
+    log = example(tmp_path / "log")
+    log.end()
+    for path in log.agent.glob("agent_*.json"):
+        path.unlink()
+    (log.root / "log").write_text("Namespace(task='cifar10', agent_type='ResearchAgent', resume={1, 2}, resume_step=0, llm_name=(b'x',))\n")
+    run = imported(log.root)
+    assert (run.info.task, run.info.models["agent"], len(run.steps)) == ("cifar10", "gpt-4", 3)
+
+
+def test_a_turn_before_the_first_step_is_none(tmp_path: Path) -> None:
+    log = example(tmp_path / "log")
+    log.end(files={"train.py": ""})
+    for path in log.agent.glob("agent_*.json"):
+        path.write_text(path.read_text().replace('"step_idx": 1', '"step_idx": -1').replace('"step_idx": 2', '"step_idx": 0'))
+    run = imported(log.root)
+    assert [step.action.name for step in run.steps] == ["Understand File", "Edit Script (AI)", "Final Answer"]
+    assert run.steps[0].entries["Thought"] == " Go on.\n", "as the log of its call has it"
+
+
 def test_torn_logs_of_calls_keep_what_they_have(tmp_path: Path) -> None:
     log = example(tmp_path / "log")
     log.end()

@@ -203,16 +203,16 @@ def parse_json(text: str) -> object:
 
 
 def whole(value: object, depth: int = 0) -> object:
-    """Return a value of JSON as a record can hold it: without halves of surrogate pairs, what lies too deep as text."""
+    """Return a value as a record can hold it: without halves of surrogate pairs; what is no JSON or lies too deep, as text."""
     if isinstance(value, str):
         return _whole_text(value)
     if isinstance(value, list | dict) and depth == DEEPEST:
         return text_of(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [whole(item, depth + 1) for item in value]
     if isinstance(value, dict):
         return {_whole_text(str(key)): whole(item, depth + 1) for key, item in value.items()}
-    return value
+    return value if value is None or isinstance(value, int | float) else repr(value)
 
 
 def text_of(value: object) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import calendar
-import json
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import Logs, Reader, parse_json, text_of
+from mlagentbench.original.files import Logs, Reader, parse_json, text_of, whole
 from mlagentbench.original.trace import TraceStep
 
 _STAMPED = re.compile(r".*_([0-9]{8}-[0-9]{6})\.log")
@@ -84,9 +83,8 @@ def _command(reply: str) -> tuple[str, Mapping[str, JsonValue], Mapping[str, str
         read = parse_json(text)
     except ValueError:
         try:
-            value = ast.literal_eval(text)  # it reads values, and runs nothing
-            read = parse_json(json.dumps(value, default=str))
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            read = whole(ast.literal_eval(text))  # it reads values, and runs nothing
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     command = read.get("command") if isinstance(read, dict) else None
     if not isinstance(read, dict) or not isinstance(command, dict) or not isinstance(command.get("name"), str) or not command["name"]:

@@ -88,6 +88,8 @@ def _turn(value: object, number: int) -> Turn | None:
     if not isinstance(action, dict) or not isinstance(index, int) or not isinstance(action.get("Action"), str):
         return None
     observation = text_of(value.get("observation", ""))
+    if index < 0 or (index == 0 and not observation.startswith(UNREAD)):
+        return None
     turn = Turn(index, number, {str(name): text_of(text) for name, text in action.items()}, observation)
     return turn._replace(before=index - 1) if turn.acted else turn
 

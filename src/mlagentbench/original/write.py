@@ -21,6 +21,7 @@ from mlagentbench.original.known import KnownImports
 from mlagentbench.records import Outcome, Result
 from mlagentbench.results.load import Run, load
 from mlagentbench.run.regrade import regrade
+from mlagentbench.store import lock
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.tasks.spec import Variant
@@ -76,16 +77,19 @@ def import_logs(
 
     Raises:
         RunNotFound: there are none.
-        UsageError: the log directory cannot be written.
+        UsageError: the log directory cannot be written, or another process imports into it.
     """
     found = find_logs(folder)
     place = prepare_log_directory(log_directory)
-    known = KnownImports(place)
     done = []
-    for number, logs in enumerate(found.logs, 1):
-        imported = _import_or_fail(logs, place, known, grade=grade)
-        tell(number, len(found.logs), imported)
-        done.append(imported)
+    with (place / "import.lock").open("a") as file:
+        if not lock.take(file):
+            raise UsageError(f"another process imports into {place}; wait for it, or choose another log directory with --log-dir")
+        known = KnownImports(place)
+        for number, logs in enumerate(found.logs, 1):
+            imported = _import_or_fail(logs, place, known, grade=grade)
+            tell(number, len(found.logs), imported)
+            done.append(imported)
     return done + [_failed(path, f"cannot be looked through for logs: {reason}") for path, reason in found.unread]
 
 
