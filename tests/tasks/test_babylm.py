@@ -123,12 +123,44 @@ def test_a_text_pays_for_its_end_and_for_each_of_its_tokens(task: Task, private:
     assert found.score.details["nats"] == pytest.approx(tokens * math.log(257), rel=1e-5)
 
 
+<<<<<<< HEAD
 def test_a_model_is_refused_for_its_huge_logits_and_not_for_how_they_are_rounded(task: Task, private: Path, tmp_path: Path) -> None:
     """In float32 the softmax of numbers this large is right to some nats only."""
     pytest.importorskip("transformers")
     logits = 1e6 * np.random.default_rng(0).normal(size=257)
     found = graded(task, laid(tmp_path / "submission", proof._model(logits, proof._tokenizer())), private)
     assert "gives the test text almost no probability" in (found.reason or "")
+=======
+def test_a_model_that_may_look_ahead_is_refused_however_little_it_does(task: Task, private: Path, tmp_path: Path) -> None:
+    """Its attention weighs too little for a change of what comes later to show; one that looks ahead at rare tokens alone gains much."""
+    numpy = pytest.importorskip("safetensors.numpy")
+    files = proof._looks_ahead()
+    assert isinstance(files["model/model.safetensors"], bytes)
+    weights = {name: (1e-6 if "o_proj" in name else 1) * array for name, array in numpy.load(files["model/model.safetensors"]).items()}
+    config = {key: value for key, value in json.loads(files["model/config.json"]).items() if key != "is_causal"}
+    faint = {
+        "model/config.json": json.dumps({**config, "attribute_map": {"hint": "is_causal"}, "hint": False}),
+        "model/model.safetensors": numpy.save(
+            {name: array.astype(np.float32) for name, array in weights.items()}, metadata={"format": "pt"}
+        ),
+        "model/tokenizer.json": proof._tokenizer(),
+    }
+    found = graded(task, laid(tmp_path / "submission", faint), private)
+    assert found.score is None and found.reason is not None and "looks ahead" in found.reason
+
+
+def test_a_text_in_the_decoder_is_no_other_text(task: Task, private: Path, tmp_path: Path) -> None:
+    """One token that the decoder writes out as a whole text; no other text can be written with it."""
+    pytest.importorskip("transformers")
+    tokenizer = json.loads(proof._tokenizer())
+    tokenizer["normalizer"] = {"type": "Replace", "pattern": {"Regex": r"[\s\S]+"}, "content": "a"}
+    tokenizer["decoder"] = {
+        "type": "Sequence",
+        "decoders": [tokenizer["decoder"], {"type": "Replace", "pattern": {"String": "a"}, "content": TEXTS[0]}],
+    }
+    found = graded(task, laid(tmp_path / "submission", proof._model(np.zeros(257), json.dumps(tokenizer))), private)
+    assert found.score is None and found.reason is not None and "does not give back the text" in found.reason
+>>>>>>> 6b46b93 (Run the processor of clrs apart from the model, and see that it was learned)
 
 
 @pytest.mark.slow

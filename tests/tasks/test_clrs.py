@@ -93,39 +93,134 @@ def test_the_full_data_is_the_benchmarks_and_its_test_is_nobodys(tmp_path: Path,
     assert sorted(path.name for path in (tmp_path / "first" / "public").rglob("*.npz")) == ["train.npz", "val.npz"]
 
 
-def test_perfect_pointers_score_one_with_a_model_of_the_agents_own_beside_them(task: Task, data: Prepared, tmp_path: Path) -> None:
-    """The submission's model.py answers without looking; that it is not asked shows in the score."""
-    pytest.importorskip("torch")
-    cheat = "class M:\n    def predict(self, A):\n        return 0 * A\ndef load(path):\n    return M()\n"
-    found = graded(task, data, tmp_path, {**proof.gold(data)["exact"], "model.py": cheat})
-    assert found.score is not None, found.reason
-    assert found.score.value == 1.0
+REPLACES = """
+import gc, inspect, sys
+import numpy as np
+import torch
+from torch import nn
 
 
-def test_a_processor_of_several_files_takes_effect(task: Task, data: Prepared, tmp_path: Path) -> None:
+def paths(A):
+    '''The right pointers, by the algorithm.'''
+    n = len(A)
+    known, length = (A != 0) | np.eye(n, dtype=bool), A.copy()
+    before = np.tile(np.arange(n)[:, None], (1, n))
+    for k in range(n):
+        through = known[:, k, None] & known[k]
+        detour = length[:, k, None] + length[k]
+        better = through & (~known | (detour < length))
+        length, before = np.where(better, detour, length), np.where(better, before[k], before)
+        known |= through
+    return before
+
+
+def predict(self, A):
+    return torch.from_numpy(np.stack([paths(each.double().numpy()) for each in A]))
+
+
+import model
+model.Model.predict = predict
+for name, module in list(sys.modules.items()):
+    if hasattr(module, "Model") and isinstance(getattr(module, "Model"), type):
+        module.Model.predict = predict
+frame = inspect.currentframe()
+while frame:
+    for held in frame.f_locals.values():
+        for name in ("_model", "predict", "answer"):
+            if hasattr(held, name) and not isinstance(held, type(sys)):
+                setattr(held, name, predict)
+    frame = frame.f_back
+torch.Tensor.argmax = lambda self, *given: torch.zeros_like(self[..., 0]).long()
+
+
+"""
+"""Puts the algorithm in the place of the model's prediction, wherever a model may be."""
+
+ONCE = """
+class Once(ByHand):
+    def forward(self, nodes, edges, adj, hidden):
+        if not hidden.any():
+            self.kept = super().forward(nodes, edges, adj, hidden)
+        return self.kept
+
+
+def build_processor(hidden_dim):
+    return Once(hidden_dim)
+"""
+"""Runs the algorithm at the first call for each graph, and keeps what it found for those after it."""
+
+
+@pytest.fixture(scope="module")
+def trained(data: Prepared) -> Files:
     pytest.importorskip("torch")
-    files = proof.gold(data)["exact"]
-    moved = {
-        "checkpoint.npz": files["checkpoint.npz"],
+    return proof.gold(data)["trained"]
+
+
+@pytest.fixture(scope="module")
+def accuracy(task: Task, data: Prepared, trained: Files, tmp_path_factory: pytest.TempPathFactory) -> float:
+    """What the model predicts where it and its processor are in one process, as the agent's scripts have it."""
+    folder = tmp_path_factory.mktemp("one process")
+    for name, content in {**trained, "model.py": (task.starter / "model.py").read_bytes()}.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    assert data.private is not None
+    script = f"""
+import model, numpy, torch
+torch.set_num_threads(1)
+with numpy.load({str(data.private / "test.npz")!r}) as arrays:
+    found = model.load("checkpoint.npz").predict(torch.from_numpy(arrays["A"].astype(numpy.float32)))
+    print((found.numpy() == arrays["Pi"]).mean())
+"""
+    ended = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=120, check=True)
+    return float(ended.stdout)
+
+
+def test_a_processor_apart_from_the_model_scores_what_it_scores_in_it(
+    task: Task, data: Prepared, trained: Files, accuracy: float, tmp_path: Path
+) -> None:
+    """The submission's other model.py counts for nothing, and the processor may be in several files."""
+    assert isinstance(trained["processors.py"], str)
+    files = {
+        "checkpoint.npz": trained["checkpoint.npz"],
         "parts/__init__.py": "",
-        "parts/exact.py": files["processors.py"],
-        "processors.py": "from parts.exact import build_processor\n",
+        "parts/triplets.py": trained["processors.py"],
+        "processors.py": "from parts.triplets import build_processor\n",
+        "model.py": "class M:\n    def predict(self, A):\n        return 0 * A\ndef load(path):\n    return M()\n",
     }
-    found = graded(task, data, tmp_path, moved)
+    found = graded(task, data, tmp_path, files)
     assert found.score is not None, found.reason
-    assert found.score.value == 1.0
+    assert found.score.value == pytest.approx(accuracy, abs=0.01) and accuracy > 0.6
     assert found.score.details["nodes"] == 12
+    kept = found.score.details["accuracy_with_noise_on_weights"]
+    assert isinstance(kept, float) and 0 < kept < 0.4
 
 
-def test_the_grader_runs_the_agents_processor_without_the_answers(task: Task, data: Prepared, tmp_path: Path) -> None:
+def test_a_processor_that_replaces_the_model_around_it_changes_nothing(
+    task: Task, data: Prepared, trained: Files, accuracy: float, tmp_path: Path
+) -> None:
+    assert isinstance(trained["processors.py"], str)
+    found = graded(task, data, tmp_path, {**trained, "processors.py": REPLACES + trained["processors.py"]})
+    assert found.score is None or found.score.value <= accuracy + 0.01, "it may well have broken its own process"
+
+
+@pytest.mark.parametrize("more", ["", ONCE], ids=["at every step", "once a graph"])
+def test_an_algorithm_by_hand_is_refused(task: Task, data: Prepared, tmp_path: Path, more: str) -> None:
+    """Also where the last thing in it is a layer of weights, and where it keeps what it found from one call to the next."""
     pytest.importorskip("torch")
-    files = dict(proof.gold(data)["exact"])
-    assert isinstance(files["processors.py"], str) and data.private is not None
-    places = [str(data.private), str(data.private / "test.npz")]
-    files["processors.py"] = f"import os\nassert not any(map(os.path.exists, {places}))\n" + files["processors.py"]
+    files = dict(proof.by_hand(data))
+    found = graded(task, data, tmp_path, {**files, "processors.py": f"{files['processors.py']}{more}"})
+    assert found.score is None and found.reason is not None and "was not learned" in found.reason
+
+
+def test_the_grader_runs_the_agents_processor_without_the_answers(task: Task, data: Prepared, trained: Files, tmp_path: Path) -> None:
     if SANDBOX == "none":
         pytest.skip("this machine has no sandbox")
-    found = graded(task, data, tmp_path, files)
+    assert isinstance(trained["processors.py"], str) and data.private is not None
+    looks = f"""
+import glob, os
+assert not any(map(os.path.exists, {[str(data.private), str(data.private / "test.npz")]}))
+assert sorted(os.listdir("code")) == ["model.py", "processors.py", "weights0.npz"] or "weights2.npz" in os.listdir("code")
+"""
+    found = graded(task, data, tmp_path, {**trained, "processors.py": looks + trained["processors.py"]})
     assert found.score is not None, found.reason
 
 

@@ -4,8 +4,9 @@ A passage's probability is that of its tokens and of the end token after them. D
 to its text, and none can be the beginning of another, since the end token comes only at the end. So the probabilities of all texts together
 are at most 1, whatever the tokenizer does; other ways to encode the same text could only add to it, and are left out.
 
-The model is read in a sandbox (`serve.py`) by the libraries' own code, and what comes from there is checked: that a prediction knows
-nothing of what comes later, by changing it; and that probabilities are the softmax of all logits, by working some out here.
+The model is read in a sandbox (`serve.py`) by the libraries' own code, which takes no model whose attention goes both ways. What comes from
+there is checked: that a prediction knows nothing of what comes later, by changing it; and that probabilities are the softmax of all logits,
+by working some out here.
 """
 
 from __future__ import annotations

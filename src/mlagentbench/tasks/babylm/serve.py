@@ -68,6 +68,9 @@ class _Server:
                 raise ValueError(f"model.safetensors {words} {sorted(map(str, info[what]))[0]}, which config.json calls for")
         self._model.eval()
         config = self._model.config
+        switches = [getattr(each, "is_causal", True) for each in (config, *self._model.modules())]
+        if not all(switches) or getattr(config, "use_bidirectional_attention", False):
+            raise ValueError("the model looks ahead: config.json has attention in both directions; leave a causal model")
         parameters = sum(parameter.numel() for parameter in self._model.parameters())
         known = self._model.get_output_embeddings().weight.shape[0]
         return _array([known, self._tokenizer.get_vocab_size(), parameters, getattr(config, "max_position_embeddings", 0)])

@@ -1,12 +1,20 @@
 """The share of pointers that the agent's model gets right on graphs it has never seen, as the CLRS benchmark scores `floyd_warshall`.
 
-The model's class is the starter's, whatever the submission holds under that name: the agent gives the weights and the processor in it, so
-that another message function takes effect, and another model does not. It runs in a sandbox that has no answers and gives back numbers.
+The model is the starter's, with the agent's weights, and runs in a sandbox without any of the agent's code. The agent's processor runs in
+another: it is sent the features of nodes and edges at each step, and gives its hidden state and messages. So nothing that its code does to
+its own process reaches the model or the answers.
+
+What the processor computes is to be learned. An algorithm written by hand could work on the features as well; to see it, some graphs are
+predicted once more with weights of the processor to which as much noise was added, when a learned processor finds next to nothing. Whoever
+makes an algorithm written by hand depend on its weights on purpose is not seen by this.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,71 +25,181 @@ from mlagentbench.grading.frames import Array
 from mlagentbench.grading.packages import importable
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.talk import Talk
+from mlagentbench.grading.timed import ONE_THREAD
 from mlagentbench.records import Score
 from mlagentbench.sandbox.base import BoxLimits
-from mlagentbench.tasks.clrs.serve import LOAD, PREDICT
+from mlagentbench.tasks.clrs import serve_model, serve_processor
 
-SERVE = Path(__file__).with_name("serve.py")
-OURS = "model.py"
-"""The file that is the starter's in every submission."""
+CHECKPOINT, MODEL = "checkpoint.npz", "model.py"
 MAX_CHECKPOINT = 256 * 2**20
-LOAD_SECONDS, GRAPH_SECONDS = 120.0, 300.0
+LOAD_SECONDS, STEP_SECONDS = 120.0, 60.0
 LIMITS = BoxLimits(seconds=1700, memory_mb=8192, processes=64, file_mb=16, workspace_mb=1024)
+DRAWS, DRAW_GRAPHS = 3, 4
+"""How often noise is added to the processor's weights, and how many graphs are then predicted."""
+KEPT = 0.75
+"""Of the accuracy, the share that a learned processor cannot keep with such weights; measured were 0.2 to 0.3."""
+
+Weights = Mapping[str, NDArray[np.generic]]
 
 
 def grade(context: GradingContext) -> Score:
     """Pointer accuracy: over all graphs and all pairs of nodes, each node to itself included.
 
     Raises:
-        InvalidSubmission: the checkpoint does not fit the model with the agent's processor, or what comes back are no pointers.
+        InvalidSubmission: the checkpoint does not fit the model with the agent's processor, what comes back has another shape, or the
+            processor does as well without what was learned.
     """
     assert context.private is not None, "clrs has data"
     with np.load(context.private / "test.npz", allow_pickle=False) as arrays:
         graphs, pointers = arrays["A"], arrays["Pi"].astype(np.int64)
-    code = _with_our_model(context)
-    with context.sandbox(code, SERVE, packages=importable("torch", "numpy"), limits=LIMITS, max_code_bytes=MAX_CHECKPOINT) as process:
-        talk = Talk(process, InvalidSubmission)
-        loaded = talk.ask(LOAD, doing="loading checkpoint.npz with processors.py", seconds=LOAD_SECONDS, count=1, max_values=1)
-        right = [_right(_predicted(talk, graph), truth) for graph, truth in zip(graphs, pointers, strict=True)]
-    nodes = graphs.shape[1]
+    pairs = list(zip(graphs, pointers, strict=True))
+    edges_alone = float((pointers == np.arange(graphs.shape[1])[:, None]).mean())
+    with _model_process(context) as model_talk, _processor(context) as processor:
+        model = _Model.load(model_talk)
+        size = processor.load(0, model.hidden_dim)
+        right = [_right(model.predict(graph, processor), truth) for graph, truth in pairs]
+        kept = 0.0
+        if np.mean(right) > edges_alone:
+            weights, rng = _processors_weights(context), np.random.default_rng(context.seed)
+            with _processor(context, [_disturbed(weights, rng) for _ in range(DRAWS)]) as unlearned:
+                for draw in range(DRAWS):
+                    unlearned.load(draw, model.hidden_dim)
+                    found = [_right(model.predict(graph, unlearned), truth) for graph, truth in pairs[:DRAW_GRAPHS]]
+                    kept = max(kept, float(np.mean(found)))
+    if kept > KEPT * np.mean(right[:DRAW_GRAPHS]):
+        raise InvalidSubmission(
+            f"the processor gets {kept:.2f} of the pointers right also when as much noise is added to its weights as they hold, so what it"
+            " does was not learned; leave one whose trained weights do it"
+        )
     return Score(
         value=float(np.mean(right)),
         details={
             "graphs": len(graphs),
-            "nodes": nodes,
+            "nodes": graphs.shape[1],
             "accuracy_by_graph": [round(each, 4) for each in right],
-            "accuracy_of_edges_alone": float((pointers == np.arange(nodes)[:, None]).mean()),
-            "parameters": float(loaded.arrays[0].sum()),
+            "accuracy_of_edges_alone": edges_alone,
+            "accuracy_with_noise_on_weights": kept,
+            "parameters": model.size + size,
             "isolation": context.isolation.isolation,
         },
     )
 
 
-def _with_our_model(context: GradingContext) -> SubmissionFiles:
-    folder = context.scratch / "submission"
+class _Processor(NamedTuple):
+    """The agent's processor in its sandbox."""
+
+    talk: Talk
+
+    def load(self, number: int, hidden_dim: int) -> float:
+        """Build it with the weights of a number; return how many weights these are."""
+        which = np.array([number, hidden_dim], dtype=np.float64)
+        doing = "loading checkpoint.npz with processors.py"
+        return float(
+            self.talk.ask(serve_processor.LOAD, (which,), doing=doing, seconds=LOAD_SECONDS, count=1, max_values=1).arrays[0].sum()
+        )
+
+    def call(self, arguments: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return its new hidden state and its messages, which are empty where it sends none."""
+        _, edges, _, hidden = arguments
+        doing = "calling the processor"
+        returned = self.talk.ask(
+            serve_processor.CALL, arguments, doing=doing, seconds=STEP_SECONDS, count=2, max_values=4 * (hidden.size + edges.size)
+        ).arrays
+        for name, found, shape in (("a hidden state", returned[0], hidden.shape), ("messages", returned[1], edges.shape)):
+            if found.shape != shape and not (name == "messages" and found.shape == (0,)):
+                raise InvalidSubmission(f"the processor returned {name} of shape {found.shape}; return one of shape {shape}")
+        return returned
+
+
+class _Model(NamedTuple):
+    """The task's own model in its sandbox, with the agent's weights."""
+
+    talk: Talk
+    hidden_dim: int
+    size: float
+    """How many weights it has without the processor."""
+
+    @staticmethod
+    def load(talk: Talk) -> _Model:
+        """Have it load the agent's weights."""
+        doing = "loading checkpoint.npz into model.py"
+        loaded = talk.ask(serve_model.LOAD, doing=doing, seconds=LOAD_SECONDS, count=1, max_values=2).arrays[0]
+        return _Model(talk, int(loaded[0]), float(loaded[1]))
+
+    def predict(self, graph: Array, processor: _Processor) -> Array:
+        """Return the pointers that it predicts for a graph, of shape (nodes, nodes)."""
+        nodes = len(graph)
+        doing = f"predicting the paths of a graph of {nodes} nodes"
+        values = 4 * nodes * nodes * (self.hidden_dim + 1)
+        kind = serve_model.PREDICT
+        given: tuple[Array, ...] = (graph[None].astype(np.float64),)
+        for _ in range(nodes - 1):
+            arguments = self.talk.ask(kind, given, doing=doing, seconds=STEP_SECONDS, count=4, max_values=values).arrays
+            kind, given = serve_model.GO_ON, processor.call(arguments)
+        found = self.talk.ask(kind, given, doing=doing, seconds=STEP_SECONDS, count=1, max_values=values).arrays[0]
+        return np.asarray(found[0])
+
+
+@contextmanager
+def _model_process(context: GradingContext) -> Iterator[Talk]:
+    folder = context.scratch / "model"
+    folder.mkdir()
+    (folder / MODEL).write_bytes(context.starter.read_bytes(MODEL))
+    (folder / CHECKPOINT).write_bytes(context.submission.read_bytes(CHECKPOINT, MAX_CHECKPOINT))
+    with _sandbox(context, folder, serve_model.__file__) as talk:
+        yield talk
+
+
+@contextmanager
+def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iterator[_Processor]:
+    """Start the agent's processor.
+
+    Args:
+        context: of the grading.
+        weights: those that it can be loaded with, by their places; without any it is loaded with the agent's.
+    """
+    folder = context.scratch / ("disturbed" if weights else "processor")
     context.submission.copy_to(folder, MAX_CHECKPOINT)
-    if (folder / OURS).is_dir():
-        raise InvalidSubmission(f"{OURS} is a folder; the model's class is read from the task's own file of that name")
-    (folder / OURS).write_bytes(context.starter.read_bytes(OURS))
-    return SubmissionFiles(folder)
+    (folder / CHECKPOINT).rename(folder / serve_processor.WEIGHTS.format(0))
+    if (folder / MODEL).is_dir():
+        raise InvalidSubmission(f"{MODEL} is a folder; the model's class is read from the task's own file of that name")
+    (folder / MODEL).write_bytes(context.starter.read_bytes(MODEL))
+    for number, each in enumerate(weights):
+        np.savez(folder / serve_processor.WEIGHTS.format(number), allow_pickle=False, **each)
+    with _sandbox(context, folder, serve_processor.__file__) as talk:
+        yield _Processor(talk)
 
 
-def _predicted(talk: Talk, graph: Array) -> Array:
-    nodes = len(graph)
-    answer = talk.ask(
-        PREDICT,
-        (graph[None],),
-        doing=f"predicting the paths of a graph of {nodes} nodes",
-        seconds=GRAPH_SECONDS,
-        count=1,
-        max_values=16 * graph.size,
-    )
-    found = answer.arrays[0]
-    if found.shape != (1, nodes, nodes):
-        raise InvalidSubmission(f"the predictions for a graph of {nodes} nodes have shape {found.shape} instead of {(1, nodes, nodes)}")
-    if not np.isin(found, np.arange(nodes)).all():
-        raise InvalidSubmission(f"the predictions for a graph of {nodes} nodes are no whole numbers from 0 to {nodes - 1}")
-    return np.asarray(found[0])
+@contextmanager
+def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[Talk]:
+    with context.sandbox(
+        SubmissionFiles(folder),
+        Path(serve),
+        packages=importable("torch", "numpy"),
+        environment=ONE_THREAD,  # on a busy machine threads that wait for each other take many times as long
+        limits=LIMITS,
+        max_code_bytes=4 * MAX_CHECKPOINT,
+    ) as process:
+        yield Talk(process, InvalidSubmission)
+
+
+def _processors_weights(context: GradingContext) -> Weights:
+    """Read the processor's weights, of a checkpoint that the model was loaded from before."""
+    with np.load(context.scratch / "model" / CHECKPOINT, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files if name.startswith(serve_processor.PROCESSOR)}
+
+
+def _disturbed(weights: Weights, rng: np.random.Generator) -> Weights:
+    """Return the weights with noise, in each array as large as what it holds; arrays of whole numbers stay as they are."""
+
+    def with_noise(array: NDArray[np.generic]) -> NDArray[np.generic]:
+        if array.dtype.kind != "f":
+            return array
+        values = array.astype(np.float64)
+        noise = np.sqrt((values**2).mean()) * rng.standard_normal(values.shape) if values.size else 0.0
+        return np.asarray(values + noise, dtype=array.dtype)
+
+    return {name: with_noise(array) for name, array in weights.items()}
 
 
 def _right(found: Array, truth: NDArray[np.int64]) -> float:

@@ -1,6 +1,7 @@
 """What the task proves itself with: checkpoints that must win, that must not, and that are none.
 
-Those that win, lose and fail on their own are made by hand, not trained, so that they are there at once.
+None is trained here, so that they are there at once: those that lose and fail are made by hand, and the one that wins was trained with
+`good()` on the data of seed 0.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = Path(__file__).parent / "starter"
 
-EXACT = '''
+BY_HAND = '''
 import torch
 from torch import nn
 
 
-class Exact(nn.Module):
-    """Works the paths out, and lays them where the decoder of the output finds them. Its place is in proofs: nothing here is learned."""
+class ByHand(nn.Module):
+    """Works the paths out, and lays them where the decoder of the output finds them. Nothing here is learned."""
 
     def __init__(self, hidden_dim):
         super().__init__()
         self.hidden_dim = hidden_dim
-        self.scale = nn.Parameter(torch.ones(1))
+        self.last = nn.Linear(hidden_dim, hidden_dim, bias=False)
 
     def forward(self, nodes, edges, adj, hidden):
         count = nodes.shape[1]
@@ -45,11 +46,11 @@ class Exact(nn.Module):
             before = torch.where(better, before[:, None, k].expand_as(before), before)
             known = known | through
         places = nn.functional.one_hot(torch.arange(count), self.hidden_dim).float().expand(len(nodes), -1, -1)
-        return places * self.scale, nn.functional.one_hot(before, self.hidden_dim).float()
+        return places, self.last(nn.functional.one_hot(before, self.hidden_dim).float())
 
 
 def build_processor(hidden_dim):
-    return Exact(hidden_dim)
+    return ByHand(hidden_dim)
 '''
 
 BROKEN_SHAPE = """
@@ -127,19 +128,26 @@ def build_processor(hidden_dim):
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The right pointers: a processor that computes them, with weights set by hand."""
+    """The processor of `good()`, with weights that it was trained to."""
+    with np.load(Path(__file__).with_name("gold.npz")) as arrays:
+        weights = {name: arrays[name].astype(np.float32) for name in arrays.files}
+    return {"trained": _files(TRIPLETS, weights)}
+
+
+def by_hand(data: Prepared) -> Files:
+    """The right pointers from an algorithm in the processor, with weights set so that they come through the model."""
     assert data.private is not None
     with np.load(data.private / "test.npz") as arrays:
         hidden = arrays["A"].shape[1]
-    weights = _zeros(EXACT, hidden)
-    weights["processor.scale"][:] = 1
+    weights = _zeros(BY_HAND, hidden)
     weights["encode_A.weight"][0] = 1
     # Logits of the decoder: -sum(max(edge's node, node)), which is -1 for the node that an edge points to, and -2 for any other.
     eye = np.eye(hidden, dtype=np.float32)
+    weights["processor.last.weight"][:] = eye
     weights["decode_Pi.edge.weight"][:, hidden:] = eye
     weights["decode_Pi.pointed.weight"][:, 2 * hidden :] = eye
     weights["decode_Pi.out.weight"][:] = -1
-    return {"exact": _files(EXACT, weights)}
+    return _files(BY_HAND, weights)
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
@@ -174,7 +182,8 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
         "no processor": Junk(_files("import torch\n", weights, "checkpoint.npz"), "build_processor"),
         "syntax error": Junk(_files("def build_processor(\n", weights), "SyntaxError"),
         "exception": Junk(_files(NOT_A_NUMBER, _zeros(ECHO, 8)), "not implemented yet (processors.py, line"),
-        "hidden state of another shape": Junk(_files(BROKEN_SHAPE, _zeros(ECHO, 8)), "size"),
+        "hidden state of another shape": Junk(_files(BROKEN_SHAPE, _zeros(ECHO, 8)), "a hidden state of shape (1, 1, 8)"),
+        "an algorithm by hand": Junk(by_hand(data), "was not learned"),
         "other package": Junk(_files("import polars\n" + starter, weights), "polars"),
         "reaches for the network": Junk(_files(network, weights), "loading checkpoint.npz"),
         "leaves": Junk(_files("import os\nos._exit(0)\n" + starter, weights), "the process ended without an answer"),

@@ -1,0 +1,61 @@
+"""Runs inside a sandbox: the agent's processor with its weights, which is called with what the model, elsewhere, calls it with."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from mlagentbench.grading.frames import Array, Frame
+from mlagentbench.grading.serving import Answer, plain, private_pipes, serve
+
+LOAD, CALL = 1, 2
+"""Build the processor with the weights of a number, or call it."""
+WEIGHTS = "weights{}.npz"
+"""The file of the weights of a number."""
+PROCESSOR = "processor."
+"""What the names of the processor's weights begin with, among others in the file."""
+MAX_VALUES = 2**27
+
+
+def main() -> None:
+    """Answer questions until there are no more."""
+    questions, answers = private_pipes()
+    code = os.path.abspath("code")
+    sys.path.insert(0, code)
+    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=code)
+
+
+class _Server:
+    def __init__(self) -> None:
+        self._torch: Any = importlib.import_module("torch")
+        self._torch.manual_seed(0)
+        self._processor: Any = None
+
+    def answer(self, question: Frame) -> Answer:
+        if question.kind == LOAD:
+            number, hidden_dim = question.arrays[0].astype(int)
+            return "", (self._load(int(number), int(hidden_dim)),)
+        with self._torch.no_grad():
+            new_hidden, messages = self._processor(*(self._torch.from_numpy(each.astype(np.float32)) for each in question.arrays))
+        nothing = np.empty(0)
+        return "", (plain(new_hidden, "the new hidden state"), nothing if messages is None else plain(messages, "the messages"))
+
+    def _load(self, number: int, hidden_dim: int) -> Array:
+        """Build the processor in place of the one before; return the number of its weights."""
+        with np.load(f"code/{WEIGHTS.format(number)}", allow_pickle=False) as arrays:
+            state = {name: self._torch.from_numpy(arrays[name]) for name in arrays.files if name.startswith(PROCESSOR)}
+        # In a module of its own, where its weights have the names that they have in the model.
+        holder = self._torch.nn.Module()
+        holder.processor = importlib.import_module("processors").build_processor(hidden_dim)
+        holder.load_state_dict(state)
+        holder.eval()
+        self._processor = holder.processor
+        return np.array([sum(parameter.numel() for parameter in holder.parameters())], dtype=np.float64)
+
+
+if __name__ == "__main__":
+    main()
