@@ -20,7 +20,7 @@ dev:  ## install, and the tools of the targets below
 test:  ## the tests (ARGS="tests/sandbox -k kill" chooses some)
 	@sh tools/environment.sh dev tasks $(EXTRAS)
 	@sh tools/system.sh bubblewrap chromium
-	$(VENV)/pytest --numprocesses auto --dist loadfile $(ARGS)
+	$(VENV)/pytest --numprocesses auto --dist worksteal $(ARGS)
 
 tasks:  ## every task proves itself on its small data (ARGS="--markdown docs/tasks.md" writes the catalogue's page)
 	@sh tools/environment.sh dev tasks $(EXTRAS)

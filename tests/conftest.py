@@ -17,6 +17,7 @@ from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import lay
+from tests import commands
 from tests.mirror import Mirror, serve
 from tests.support import MakeEnvironment, lean_path, run_info
 
@@ -27,6 +28,13 @@ TRAIN = 'print("accuracy 0.5")\n'
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: many tests wait for processes, clocks and servers."""
     return cores() + 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_servers() -> Iterator[None]:
+    """Leave no server of commands behind."""
+    yield
+    commands.end_servers()
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import os
 import pty
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tests import commands
 
 CTRL_C, CTRL_D = "\x03", "\x04"
 
@@ -28,8 +29,8 @@ class Person:
         self._position = 0
         self.end, inner = pty.openpty()
         variables = {name: value for name, value in os.environ.items() if name not in ("EDITOR", "VISUAL")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "mlagentbench", *arguments],
+        self.process = commands.Popen(
+            [*commands.MLAB, *arguments],
             cwd=folder,
             stdin=inner,
             stdout=inner,

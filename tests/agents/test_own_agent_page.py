@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from mlagentbench.environment import Environment
 from mlagentbench.store.run_directory import find_runs
+from tests import commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-agent.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | r
 
 def run(arguments: list[str]) -> int:
     """The exit status of `mlab` with arguments."""
-    return subprocess.run([sys.executable, "-m", "mlagentbench", *arguments], stdin=subprocess.DEVNULL).returncode
+    return commands.run([*commands.MLAB, *arguments], stdin=subprocess.DEVNULL).returncode
 
 
 def blocks(kind: str) -> list[str]:

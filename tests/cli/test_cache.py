@@ -6,12 +6,12 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests import commands
 from tests.cli.test_cli import complaint, mlab
 from tests.mirror import Cut, Mirror, Status
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
@@ -94,9 +94,7 @@ def test_a_download_that_was_cleared_is_known_again(filled: Path, tmp_path: Path
 
 
 def test_nothing_is_removed_unasked(filled: Path, tmp_path: Path) -> None:
-    finished = subprocess.run(
-        [sys.executable, "-m", "mlagentbench", "cache", "clear"], stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
+    finished = commands.run([*commands.MLAB, "cache", "clear"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert finished.returncode == 2
     assert "Remove 3 prepared data sets" in complaint(finished) and "--yes" in finished.stderr
     assert len(listed(tmp_path)) == 4
@@ -105,7 +103,7 @@ def test_nothing_is_removed_unasked(filled: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer, left", [(b"y\n", 1), (b"n\n", 4), (b"\n", 4)])
 def test_a_person_is_asked(filled: Path, tmp_path: Path, answer: bytes, left: int) -> None:
     controller, terminal = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "mlagentbench", "cache", "clear"], stdin=terminal, stdout=terminal, stderr=terminal)
+    process = commands.Popen([*commands.MLAB, "cache", "clear"], stdin=terminal, stdout=terminal, stderr=terminal)
     os.close(terminal)
     screen = b""
     while b"[y/N]" not in screen:
@@ -131,8 +129,8 @@ def test_an_empty_cache_is_none_to_complain_of(tmp_path: Path) -> None:
 
 def test_a_preparation_in_progress_is_left_alone_and_one_that_was_killed_is_not(mirror: Mirror, tmp_path: Path) -> None:
     make_task(tmp_path / "tasks", PREPARE.replace("time.sleep(0.3)", "time.sleep(60)"))
-    command = [sys.executable, "-m", "mlagentbench", "prepare", "tiny", "--variant", "mini", "--task-path", str(tmp_path / "tasks")]
-    process = subprocess.Popen(command)
+    command = [*commands.MLAB, "prepare", "tiny", "--variant", "mini", "--task-path", str(tmp_path / "tasks")]
+    process = commands.Popen(command)
     while not list((tmp_path / "cache").rglob("train.csv")):
         assert process.poll() is None
         time.sleep(0.02)

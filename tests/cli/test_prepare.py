@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.tasks.seeds import SEED
+from tests import commands
 from tests.cli.test_cli import END, complaint, mlab, script
 from tests.mirror import Cut, Mirror, Slow, Status
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
@@ -54,8 +55,8 @@ def test_a_terminal_shows_a_bar(mirror: Mirror, tmp_path: Path) -> None:
     mirror.fail(URL, Slow(500_000, 0.5))
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
-    command = [sys.executable, "-m", "mlagentbench", "prepare", "tiny", "--task-path", str(tmp_path / "tiny")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, env={**os.environ, "TERM": "xterm"})
+    command = [*commands.MLAB, "prepare", "tiny", "--task-path", str(tmp_path / "tiny")]
+    process = commands.Popen(command, stdout=subprocess.PIPE, stderr=terminal, env={**os.environ, "TERM": "xterm"})
     os.close(terminal)
     screen = b""
     while True:
@@ -119,8 +120,8 @@ def test_an_interrupt_keeps_what_has_come(mirror: Mirror, tmp_path: Path) -> Non
     make_task(tmp_path, more=DATA)
     mirror.add(URL, CONTENT)
     mirror.fail(URL, Slow(500_000, 30))
-    command = [sys.executable, "-m", "mlagentbench", "prepare", "tiny", "--task-path", str(tmp_path / "tiny")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [*commands.MLAB, "prepare", "tiny", "--task-path", str(tmp_path / "tiny")]
+    process = commands.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (parts := list((tmp_path / "cache").rglob("*.part"))) or not parts[0].stat().st_size:
         assert process.poll() is None
         time.sleep(0.02)

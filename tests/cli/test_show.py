@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import pytest
 
 from mlagentbench.cli import main
 from mlagentbench.store.run_directory import RunDirectory
+from tests import commands
 from tests.cli.test_cli import END, LIST, complaint, mlab, script
 from tests.example_runs import ExampleStep, write_run
 from tests.support import reply
@@ -199,9 +199,9 @@ def test_one_step_cannot_be_followed(run: RunDirectory) -> None:
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mlagentbench", *map(str, arguments)]
+    command = [*commands.MLAB, *map(str, arguments)]
     environment = {**os.environ, "COLUMNS": "120", "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return commands.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def wait_for(process: subprocess.Popen[str], words: str) -> bool:
@@ -217,10 +217,10 @@ def going_on(tmp_path: Path, epochs: int) -> Iterator[tuple[subprocess.Popen[byt
     model = script(tmp_path / "slow.yaml", LIST, write, reply("Execute Script", '{"script_name": "slow.py"}'), END)
     logs = tmp_path / "runs"
     options = ("--variant", "mini", "--baseline", "none", "--no-score-steps", "--log-dir", str(logs))
-    command = [sys.executable, "-m", "mlagentbench", "run", "ladder-2", "--model", model, *options]
+    command = [*commands.MLAB, "run", "ladder-2", "--model", model, *options]
     said = tmp_path / "said.txt"
     with said.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+        process = commands.Popen(command, stdout=file, stderr=file, start_new_session=True)
     try:
         for _ in range(600):
             if found := list(logs.glob("*/steps/0002.json")):
@@ -236,8 +236,8 @@ def going_on(tmp_path: Path, epochs: int) -> Iterator[tuple[subprocess.Popen[byt
 def on_a_terminal(*arguments: str, **environment: str) -> str:
     """What a command writes to a terminal."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "mlagentbench", *arguments]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "100", **environment})
+    command = [*commands.MLAB, *arguments]
+    process = commands.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "100", **environment})
     os.close(theirs)
     parts = []
     while True:

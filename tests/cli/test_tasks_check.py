@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.tasks.new import new_task
+from tests import commands
 from tests.cli.test_cli import complaint, mlab
 
 slow = pytest.mark.slow
@@ -85,8 +85,8 @@ def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ..
 def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tasks: Path, tmp_path: Path) -> None:
     starter = tasks / "sound" / "starter" / "train.py"
     starter.write_text("import time\ntime.sleep(300)\n")
-    command = [sys.executable, "-m", "mlagentbench", "tasks", "check", "sound", "--task-path", str(tasks)]
-    process = subprocess.Popen(
+    command = [*commands.MLAB, "tasks", "check", "sound", "--task-path", str(tasks)]
+    process = commands.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
     deadline = time.monotonic() + 60

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.store.run_directory import find_runs
+from tests import commands
 from tests.cli.test_cli import mlab
 
 pytestmark = pytest.mark.slow
@@ -64,12 +63,12 @@ def test_the_baseline_improves_nothing(tmp_path: Path) -> None:
 
 
 def test_inspect_runs_the_same_task_and_reads_the_same_log(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/vectorization", "--model", "scripted/demo", "-T", "variant=mini"]
+    command = [*commands.INSPECT, "eval", "mlagentbench/vectorization", "--model", "scripted/demo", "-T", "variant=mini"]
     environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=180, env=environment, cwd=tmp_path)
+    finished = commands.run(command, capture_output=True, text=True, timeout=180, env=environment, cwd=tmp_path)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     (log,) = (tmp_path / "logs").glob("*.eval")
-    dumped = subprocess.run([sys.executable, "-m", "inspect_ai", "log", "dump", str(log)], capture_output=True, text=True, check=True)
+    dumped = commands.run([*commands.INSPECT, "log", "dump", str(log)], capture_output=True, text=True, check=True)
     (sample,) = json.loads(dumped.stdout)["samples"]
     assert sample["scores"]["mlagentbench"]["value"]["success"] == 1.0
     tools = [event for event in sample["events"] if event["event"] == "tool"]
@@ -84,7 +83,7 @@ def test_inspects_viewer_shows_the_runs(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    viewer = subprocess.Popen([sys.executable, "-m", "mlagentbench", "view", str(logs), "--port", str(port)], start_new_session=True)
+    viewer = commands.Popen([*commands.MLAB, "view", str(logs), "--port", str(port)], start_new_session=True)
     try:
         listed = _fetched(f"http://127.0.0.1:{port}/api/logs")
     finally:

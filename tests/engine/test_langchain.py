@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from mlagentbench.agents.base import make_agent
 from mlagentbench.engine.langchain import PACKAGES
 from mlagentbench.errors import AgentError
+from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import Fault, Provider, Wire, calling
 from tests.engine.whole import MODELS, carry_on, carry_out, make_plan, said
@@ -38,8 +37,8 @@ def writing(action: str, arguments: str) -> str:
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=r'install it with: pip install "mlagentbench\[langchain\]"'):
         make_agent("langchain")
-    command = [sys.executable, "-m", "mlagentbench", "run", "vectorization", "--agent", "langchain", "--model", "none/none"]
-    done = subprocess.run([*command, "--log-dir", str(tmp_path / "runs")], capture_output=True, text=True, timeout=60)
+    command = [*commands.MLAB, "run", "vectorization", "--agent", "langchain", "--model", "none/none"]
+    done = commands.run([*command, "--log-dir", str(tmp_path / "runs")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert 'pip install "mlagentbench[langchain]"' in " ".join(done.stderr.split())
     assert not (tmp_path / "runs").exists()

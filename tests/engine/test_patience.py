@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from mlagentbench.records import Result, Usage
 from mlagentbench.run.conduct import RunPlan
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import load_task
+from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
 from tests.support import reply
@@ -111,9 +111,9 @@ def unread(model: str, how: str) -> Fault:
 
 def mlab(plan: RunPlan, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`mlab run` as a user calls it, with its own patience."""
-    command = [Path(sys.executable).with_name("mlab"), "run", plan.task.id, "--task-path", plan.task.folder, "--sandbox", "none", "--json"]
+    command = [*commands.MLAB, "run", plan.task.id, "--task-path", plan.task.folder, "--sandbox", "none", "--json"]
     command += ["--agent", "research", "--variant", "mini", "--baseline", "paper", "--log-dir", plan.log_directory, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "400"})
+    return commands.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "400"})
 
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])

@@ -6,8 +6,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -22,6 +20,7 @@ from mlagentbench.errors import LimitReached, ModelUnavailable
 from mlagentbench.model import GenerateOptions, Reply
 from mlagentbench.run.resume import resume
 from mlagentbench.store.run_directory import find_runs
+from tests import commands
 from tests.engine.whole import Ended, carry_out, make_plan
 from tests.run.lives import make_task
 from tests.support import reply
@@ -122,8 +121,8 @@ def test_a_run_whose_time_is_up_leaves_nothing_computing(models: Path, tmp_path:
     make_task(tmp_path / "guess")
     chosen = ("--agent", "research", "--model", "hf/local", "-M", f"model_path={models / 'long'}", "-A", "max_tokens=12000")
     limits = ("--variant", "mini", "--sandbox", "none", "--baseline", "none", "--time", "4s", "--json")
-    command = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", "guess", *chosen, *limits]
-    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    command = [*commands.MLAB, "run", "guess", "--task-path", "guess", *chosen, *limits]
+    finished = commands.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout)["ended"] == "limit_time"
     assert "terminate called" not in finished.stderr

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from mlagentbench.store.run_directory import RunDirectory, find_runs
+from tests import commands
 from tests.run.lives import make_task, write_file
 from tests.support import lean_path, reply
 
@@ -34,8 +34,8 @@ def script(path: Path, *replies: str) -> str:
 
 def inspect(*arguments: str | Path, folder: Path, logs: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = ENVIRONMENT if logs is None else {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
-    command = [sys.executable, "-m", "inspect_ai", *map(str, arguments)]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
+    command = [*commands.INSPECT, *map(str, arguments)]
+    finished = commands.run(command, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished
 
@@ -54,7 +54,7 @@ def the_log(folder: Path) -> Path:
 
 def kill_in_its_script(command: list[str], logs: Path, **how: Any) -> None:
     """Start a run and kill it when it has got to its script."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
+    process = commands.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
     deadline = time.monotonic() + 60
     while not any("asleep" in path.read_text() for path in logs.glob("*/steps/0003.output.txt")):
         assert time.monotonic() < deadline and process.poll() is None
@@ -80,7 +80,7 @@ def task(tmp_path: Path) -> Path:
 def test_a_run_of_mlab_that_was_killed_goes_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, write_file("submission.txt", "12"), END)
-    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
     kill_in_its_script(start, logs)
     (run,) = find_runs(logs)
     before = run.steps()
@@ -101,13 +101,13 @@ def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     path = tmp_path / "s.yaml"
     model = script(path, write_file("submission.txt", "12"), LIST)
-    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", task, "--model", model, "--log-dir", logs, "--runs", "3"]
-    assert subprocess.run([str(word) for word in start], capture_output=True, timeout=120).returncode == 3
+    start = [*commands.MLAB, "run", "guess", "--task-path", task, "--model", model, "--log-dir", logs, "--runs", "3"]
+    assert commands.run([str(word) for word in start], capture_output=True, timeout=120).returncode == 3
     assert [sample["error"] is not None for sample in samples(the_log(logs))] == [True] * 3
     finished, *failed = find_runs(logs)
     script(path, write_file("submission.txt", "12"), LIST, END)
-    command = [sys.executable, "-m", "mlagentbench", "resume", str(finished.path)]
-    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    command = [*commands.MLAB, "resume", str(finished.path)]
+    assert commands.run(command, capture_output=True, timeout=120).returncode == 0
     result, stamp = finished.result, (finished.path / "result.json").stat().st_mtime_ns
     log = next(log for log in sorted(logs.glob("*.eval")))
     inspect("eval-retry", log, "--log-dir", tmp_path / "retried", folder=tmp_path)
@@ -127,8 +127,8 @@ def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
 def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
-    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
-    process = subprocess.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    process = commands.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(logs.glob("*/steps/0002.json")):
         time.sleep(0.05)
     time.sleep(0.5)
@@ -144,7 +144,7 @@ def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) 
 def test_a_run_of_inspect_that_was_killed_goes_on(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
-    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini"]
+    command = [*commands.INSPECT, "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini"]
     environment = {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
     kill_in_its_script(command, logs, cwd=tmp_path, env=environment)
     inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path, logs=logs)
@@ -169,13 +169,13 @@ def test_a_sample_that_inspect_tries_again_at_once_goes_on(tmp_path: Path) -> No
 def test_a_retry_of_a_resumed_run_goes_on_with_that_run(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     path = tmp_path / "s.yaml"
-    mlab = [sys.executable, "-m", "mlagentbench"]
+    mlab = commands.MLAB
     start = [*mlab, "run", "guess", "--task-path", str(task), "--model", script(path, LIST), "--log-dir", str(logs)]
-    assert subprocess.run(start, capture_output=True, timeout=60).returncode == 3
+    assert commands.run(start, capture_output=True, timeout=60).returncode == 3
     (run,) = find_runs(logs)
     first = the_log(logs)
     script(path, LIST, LIST)
-    assert subprocess.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 3
+    assert commands.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 3
     (second,) = set(logs.glob("*.eval")) - {first}
     script(path, LIST, LIST, END)
     inspect("eval-retry", second, "--log-dir", tmp_path / "retried", folder=tmp_path)
@@ -190,7 +190,7 @@ def test_a_retry_has_the_agents_options_and_the_experience_of_the_run(tmp_path: 
     (known / "notes.md").write_text("A low rate works.")
     read = reply("Read File", '{"file_name": "experience/notes.md"}')
     model = script(tmp_path / "s.yaml", read, sleeper(3), SLEEP, read, END)
-    start = [sys.executable, "-m", "mlagentbench", "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
     kill_in_its_script([*start, "--experience", str(known), "--context-steps", "1"], logs)
     (run,) = find_runs(logs)
     shutil.rmtree(known)

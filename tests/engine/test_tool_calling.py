@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import yaml
 
 from mlagentbench.errors import AgentError
 from mlagentbench.store.run_directory import find_runs
+from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire, calling
 from tests.engine.whole import MODELS, carry_on, carry_out, make_plan, said
@@ -193,8 +192,8 @@ def test_a_killed_evaluation_is_retried_and_goes_on_within_a_reply(tmp_path: Pat
 
     def inspect(*arguments: object) -> None:
         environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
-        command = [sys.executable, "-m", "inspect_ai", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+        command = [*commands.INSPECT, *map(str, arguments)]
+        done = commands.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
 
     looks = json.dumps({"text": "Look.", "tool_calls": [{"name": "list_files", "arguments": {"dir_path": "."}}] * 2})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import yaml
 from mlagentbench.actions import ACTIONS
 from mlagentbench.engine.tools import tool_parameters
 from mlagentbench.store.run_directory import find_runs
+from tests import commands
 from tests.support import reply
 
 APPROVAL = """
@@ -45,9 +44,9 @@ def test_what_an_approval_rejects_is_not_done_and_the_agent_is_told(tmp_path: Pa
     ]
     (tmp_path / "script.yaml").write_text(yaml.safe_dump([{"reply": text} for text in replies]))
     (tmp_path / "approval.yaml").write_text(APPROVAL)
-    command = [sys.executable, "-m", "inspect_ai", "eval", "mlagentbench/ladder-2", "--model", "scripted/script.yaml"]
+    command = [*commands.INSPECT, "eval", "mlagentbench/ladder-2", "--model", "scripted/script.yaml"]
     environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
-    finished = subprocess.run(
+    finished = commands.run(
         [*command, "-T", "variant=mini", "--approval", "approval.yaml"],
         capture_output=True,
         text=True,
@@ -63,8 +62,8 @@ def test_what_an_approval_rejects_is_not_done_and_the_agent_is_told(tmp_path: Pa
     assert "Write File was not allowed" in written.observation
     assert not (run.workspace / "made.txt").exists()
     assert ended.details["final_answer"] == "done"
-    dumped = subprocess.run(
-        [sys.executable, "-m", "inspect_ai", "log", "dump", str(next((tmp_path / "logs").glob("*.eval")))],
+    dumped = commands.run(
+        [*commands.INSPECT, "log", "dump", str(next((tmp_path / "logs").glob("*.eval")))],
         capture_output=True,
         text=True,
         check=True,

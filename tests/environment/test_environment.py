@@ -13,6 +13,7 @@ from mlagentbench.environment import Environment, RunLimits
 from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
 from mlagentbench.model import GenerateOptions, Models, Reply, ScriptedReply
 from mlagentbench.records import Action, Usage
+from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 from tests.support import MakeEnvironment, finish
@@ -107,15 +108,15 @@ def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: M
 
 
 def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment) -> None:
-    script = 'import time\nprint("started", flush=True)\ntime.sleep(60)\n'
-    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1.5))
+    script = 'import time\nprint("started", flush=True)\ntime.sleep(600)\n'
+    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1.5), box_limits=BoxLimits(seconds=600))
 
     async def story() -> None:
         await environment.start()
         step = await environment.execute(RUN)
         assert step.status == "limit_time"
         assert "started" in step.observation
-        assert step.seconds < 10
+        assert step.seconds < 300
         with pytest.raises(LimitReached) as limit:
             await environment.execute(LIST)
         assert limit.value.ended == "limit_time"

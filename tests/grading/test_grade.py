@@ -79,7 +79,7 @@ def test_a_score_comes_back_with_its_details(make_task: MakeTask, submission: Pa
     assert found.score is not None and found.reason is None and not found.failed
     assert found.score.value == 2.0
     assert found.score.details == {"variant": "mini", "seed": 7}
-    assert 0 < found.seconds < 10
+    assert found.seconds > 0
 
 
 def test_what_the_submission_is_at_fault_for_is_a_reason_on_one_safe_line(make_task: MakeTask, submission: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_grader_that_takes_too_long_is_ended_with_all_it_started(make_task: Ma
     task = make_task(
         f"""
         subprocess.Popen(["sh", "-c", "while :; do date >> {mark}; sleep 0.05; done"], start_new_session=True)
-        time.sleep(60)
+        time.sleep(600)
         """,
         seconds=4,
     )

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from mlagentbench.errors import TaskError
 from mlagentbench.run.baseline import Measured, Place, kept, measure
 from mlagentbench.run.conduct import RunPlan, compared_with
 from mlagentbench.tasks.catalogue import Task, load_task
+from tests import commands
 
 PLACE = Place(sandbox="none")
 SPEC = """
@@ -140,7 +140,7 @@ def test_of_several_who_ask_at_once_one_measures(tmp_path: Path, counted: Path) 
         return await asyncio.gather(*(measure(task, "mini", place=PLACE, runs=1) for _ in range(8)))
 
     command = ["baseline", "count", "--task-path", str(tmp_path), "--variant", "mini", "--sandbox", "none", "--runs", "1", "--json"]
-    beside = subprocess.Popen([sys.executable, "-m", "mlagentbench", *command], stdout=subprocess.PIPE, env=os.environ)
+    beside = commands.Popen([*commands.MLAB, *command], stdout=subprocess.PIPE, env=os.environ)
     found = asyncio.run(main())
     output, _ = beside.communicate(timeout=60)
     assert len({each.model_dump_json() for each in found}) == 1

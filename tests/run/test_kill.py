@@ -19,9 +19,10 @@ import pytest
 from mlagentbench.sandbox.standalone.supervise import _prctl, descendants, is_zombie
 from mlagentbench.store.run_directory import OBJECTS, RunDirectory, find_runs
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from tests import commands
 from tests.run.lives import EXECUTE, REPLIES, before_each_change, content_of, main, make_script, make_task, write_file
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lean")]
+pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[2]
 KILLS = 12
@@ -43,7 +44,7 @@ class World(NamedTuple):
         words = ["tests.run.lives", logs, self.task, script or self.script, told, *points]
         command = [sys.executable, "-m", *map(str, words)]
         with (self.folder / "errors.txt").open("ab") as errors:
-            return subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
+            return commands.Popen(command, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
 
     def errors(self) -> str:
         return (self.folder / "errors.txt").read_text()
@@ -55,9 +56,10 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_left() -> Iterator[None]:
+def nobody_is_left(lean: None) -> Iterator[None]:
     """Orphans become this process's, as the sandbox arranges too, and in the end there must be none but those of other tests."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    commands.server(os.environ)  # one of the processes that were there before
     OTHERS.update(descendants(os.getpid()))
     yield
     assert_nobody()
@@ -243,16 +245,16 @@ def test_processes_that_share_a_log_directory_leave_each_other_alone(world: Worl
 
 def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> None:
     """The same through `mlab`, in the strongest sandbox there is; the run's log is one that Inspect can read."""
-    mlab = [sys.executable, "-m", "mlagentbench"]
+    mlab = commands.MLAB
     start = [*mlab, "run", "guess", "--task-path", str(world.task), "--model", f"scripted/{world.script}", "--no-score-steps"]
     dice = random.Random(11)
     reference, logs = world.folder / "reference", world.folder / "runs"
-    assert subprocess.run([*start, "--log-dir", str(reference)], capture_output=True, timeout=60).returncode == 0
+    assert commands.run([*start, "--log-dir", str(reference)], capture_output=True, timeout=60).returncode == 0
     expected = content_of(assert_whole(reference, 0))
-    process = subprocess.Popen([*start, "--log-dir", str(logs)], stdout=subprocess.DEVNULL, start_new_session=True)
+    process = commands.Popen([*start, "--log-dir", str(logs)], stdout=subprocess.DEVNULL, start_new_session=True)
     wait_for_step(process, logs, 2)
     process.send_signal(signal.SIGSTOP)
-    refused = subprocess.run([*mlab, "resume", str(find_runs(logs)[0].path)], capture_output=True, text=True, timeout=60)
+    refused = commands.run([*mlab, "resume", str(find_runs(logs)[0].path)], capture_output=True, text=True, timeout=60)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "another process is working on" in refused.stderr
     assert kill(process, group=False)
@@ -260,14 +262,14 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
     kills = 1
     while len(published(logs)) < len(REPLIES):
         (run,) = find_runs(logs)
-        process = subprocess.Popen([*mlab, "resume", str(run.path)], stdout=subprocess.DEVNULL, start_new_session=True)
+        process = commands.Popen([*mlab, "resume", str(run.path)], stdout=subprocess.DEVNULL, start_new_session=True)
         wait_for_step(process, logs, min(len(published(logs)) + 3, len(REPLIES)))
         time.sleep(dice.uniform(0, 0.1))
         kills += kill(process, group=kills % 2 == 0)
         assert_nobody()
     (run,) = find_runs(logs)
     if run.result is None:
-        assert subprocess.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 0
+        assert commands.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 0
     assert kills >= 3
     assert content_of(assert_whole(logs, kills)) == expected
 

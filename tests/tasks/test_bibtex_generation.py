@@ -140,10 +140,10 @@ BLANKS = [text.replace(" ", " " * 400_000) for text in ("@a{k, b = {c} !", "@a{k
     "text", ["@" * 300_000, "@a{" * 100_000, "{" * 300_000, "@a{b, c = {" + "{" * 300_000, "@a{b}@c{d,e={" * 50_000, *BLANKS]
 )
 def test_hostile_bibliographies_take_no_time(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with contextlib.suppress(InvalidSubmission):
         read_bibliography(text, "references.bib")
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_a_passage_has_a_mark_for_each_missing_paper_and_fits_no_other(

@@ -125,10 +125,10 @@ def test_as_many_runs_as_the_real_test_set_holds_are_read_at_once(tmp_path: Path
     rng = np.random.default_rng(7)
     texts = [encode(rng.random((256, 256)) < 0.01) for _ in range(50)]
     many = np.array((texts * 38)[:1856], dtype=object)
-    started = time.perf_counter()
+    started = time.process_time()
     found = decode(many, [str(number) for number in range(1856)], np.full(1856, 256 * 256), TABLE)
     assert found.shared(found) == found.pixels > 1_000_000
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def npy(array: Array) -> bytes:

@@ -25,7 +25,7 @@ from mlagentbench.tasks.proofs import Files
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini
 
-OTHERS: list[Choice] = [*[found.name for found in probe() if found.available and found.name != "docker"][1:], "none"]
+ANOTHER: Choice = [*[found.name for found in probe() if found.available and found.name != "docker"][1:], "none"][0]
 """Where else code may run than in the strongest sandbox, in which the task's own proofs do."""
 
 
@@ -169,11 +169,10 @@ def test_the_real_model_is_laid_out_as_the_mini_one(public: Path, mirror: Mirror
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sandbox", OTHERS)
-def test_a_cache_succeeds_by_far_in_other_sandboxes_too(task: Task, data: Prepared, tmp_path: Path, sandbox: Choice) -> None:
+def test_a_cache_succeeds_by_far_in_another_sandbox_too(task: Task, data: Prepared, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    found = graded(task, data, tmp_path, proof.good(), sandbox)
+    found = graded(task, data, tmp_path, proof.good(), ANOTHER)
     assert found.score is not None and found.score.baseline is not None, found.reason
     assert found.score.value < 0.6 * found.score.baseline.value
-    assert bool(found.score.details["lacking"]) is (sandbox == "none")
+    assert bool(found.score.details["lacking"]) is (ANOTHER == "none")
     assert found.score.details["new_tokens"] == NEW_TOKENS

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from mlagentbench.grading.grade import grade
 from mlagentbench.results.load import load
 from mlagentbench.tasks.catalogue import find_task, find_tasks, load_task
 from mlagentbench.tasks.spec import UNGRADED
+from tests import commands
 
 TRAIN = """
 import csv
@@ -81,8 +80,8 @@ def test_a_task_runs_and_is_graded_end_to_end(tmp_path: Path) -> None:
     write_task(tmp_path / "tasks" / "Small_Regression")
     logs = tmp_path / "runs"
     arguments = ["run", "small-regression", "--task-path", str(tmp_path / "tasks"), "--variant", "full", "--agent", "baseline"]
-    command = [sys.executable, "-m", "mlagentbench", *arguments, "--log-dir", str(logs), "--baseline", "none"]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    command = [*commands.MLAB, *arguments, "--log-dir", str(logs), "--baseline", "none"]
+    shown = commands.run(command, check=True, capture_output=True, text=True).stdout
     assert "small-regression: its eval.py runs in the grader's process, with your rights and beside the answers" in " ".join(shown.split())
     (run,) = load(logs)
     # The mean of 1 and 3 against 1, 2 and 6: (1 + 0 + 4) / 3.

@@ -21,7 +21,8 @@ from tests.support import reply
 
 pytestmark = pytest.mark.slow
 
-TASKS = ("house-price", "spaceship-titanic", "diabetes", "digits-lowlabel", "ladder-3", "photo-denoise")
+TASKS = ("house-price", "ladder-3")
+"""Examples; `mlab tasks check` proves the same of every task, without an agent."""
 SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
 
 
