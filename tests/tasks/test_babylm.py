@@ -123,14 +123,14 @@ def test_a_text_pays_for_its_end_and_for_each_of_its_tokens(task: Task, private:
     assert found.score.details["nats"] == pytest.approx(tokens * math.log(257), rel=1e-5)
 
 
-<<<<<<< HEAD
 def test_a_model_is_refused_for_its_huge_logits_and_not_for_how_they_are_rounded(task: Task, private: Path, tmp_path: Path) -> None:
     """In float32 the softmax of numbers this large is right to some nats only."""
     pytest.importorskip("transformers")
     logits = 1e6 * np.random.default_rng(0).normal(size=257)
     found = graded(task, laid(tmp_path / "submission", proof._model(logits, proof._tokenizer())), private)
     assert "gives the test text almost no probability" in (found.reason or "")
-=======
+
+
 def test_a_model_that_may_look_ahead_is_refused_however_little_it_does(task: Task, private: Path, tmp_path: Path) -> None:
     """Its attention weighs too little for a change of what comes later to show; one that looks ahead at rare tokens alone gains much."""
     numpy = pytest.importorskip("safetensors.numpy")
@@ -160,7 +160,6 @@ def test_a_text_in_the_decoder_is_no_other_text(task: Task, private: Path, tmp_p
     }
     found = graded(task, laid(tmp_path / "submission", proof._model(np.zeros(257), json.dumps(tokenizer))), private)
     assert found.score is None and found.reason is not None and "does not give back the text" in found.reason
->>>>>>> 6b46b93 (Run the processor of clrs apart from the model, and see that it was learned)
 
 
 @pytest.mark.slow
