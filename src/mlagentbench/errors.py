@@ -25,7 +25,7 @@ Anything else that escapes is a bug of this package, or of an agent's or a grade
 
 from typing import Literal
 
-LimitName = Literal["limit_steps", "limit_time", "limit_tokens", "limit_cost", "limit_context"]
+LimitName = Literal["limit_steps", "limit_time", "limit_tokens", "limit_cost", "limit_context", "limit_storage"]
 """The limits that end a run."""
 
 

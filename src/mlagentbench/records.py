@@ -280,6 +280,8 @@ class RunInfo(Record):
     """What the agent's scripts run in; `sandbox` is what was asked for."""
     limits: Mapping[str, JsonValue]
     script_limits: Mapping[str, JsonValue] = Field(default_factory=dict)
+    disk_share_mb: int | None = None
+    """What the run may take of its disk: its share of what was free when it began, in megabytes (2^20). None where that was not asked."""
     started: float
     """0 where an imported log does not tell."""
     versions: Mapping[str, str]

@@ -293,13 +293,13 @@ def test_the_limits_that_a_user_sets_hold(place: Place) -> None:
     place.task("count", seconds=90)
     place.replies(
         RUN,
-        reply("Write File", json.dumps({"file_name": "train.py", "content": "held = b'x' * (400 << 20)\nprint(len(held))\n"})),
+        reply("Write File", json.dumps({"file_name": "train.py", "content": "held = b'x' * (150 << 20)\nprint(len(held))\n"})),
         RUN,
         reply("Write File", json.dumps({"file_name": "train.py", "content": "print('x' * 100_000)\n"})),
         RUN,
         END,
     )
-    limits = ("--script-time", "20s", "--memory", "200m", "--output", "4")
+    limits = ("--script-time", "10s", "--memory", "100m", "--output", "4")
     assert place.run("count", *limits, "--no-score-steps", "--json").returncode == 0
     (run,) = place.runs()
     slow, hungry, loud = (step for step in run.steps() if step.action.name == "Execute Script")

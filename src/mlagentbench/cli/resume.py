@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from mlagentbench.cli.interactive import ask_person, end
-from mlagentbench.cli.options import Duration, run_argument
+from mlagentbench.cli.options import Duration, Size, run_argument
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.prices import price_of
@@ -22,10 +22,18 @@ from mlagentbench.run.resume import resume as resumed
 @click.option("--model", help="For a fork: another model than the run had, in all roles.")
 @click.option("--steps", type=click.IntRange(1), help="The most steps in all, those before included.")
 @click.option("--time", "seconds", type=Duration(), help="The most time in all, that before included.")
+@click.option("--storage", type=Size(), help="The most that its snapshots take on disk, those before included.")
 @click.option("--interactive", is_flag=True, help="Work with the agent: it asks you for help, and a session's changes are offered to you.")
 @click.option("--json", "as_line", is_flag=True, help="Print one JSON object, and nothing else, on standard output.")
 def resume(
-    run: Path, step: int | None, model: str | None, steps: int | None, seconds: float | None, interactive: bool, as_line: bool
+    run: Path,
+    step: int | None,
+    model: str | None,
+    steps: int | None,
+    seconds: float | None,
+    storage: int | None,
+    interactive: bool,
+    as_line: bool,
 ) -> int:
     """Go on with a run, or fork a new one from a step.
 
@@ -37,7 +45,7 @@ def resume(
     known = price_of(model, {}) if model is not None else None
     prices = {model: known} if model is not None and known is not None else {}
     console = Console(stderr=as_line)
-    with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds) as plan:
+    with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds, storage_mb=storage) as plan:
         assert plan.continues is not None
         models = plan.continues.info.models
         evaluation, directories = carry_out(

@@ -37,7 +37,7 @@ from mlagentbench.data.prepare import prepare
 from mlagentbench.engine.evaluate import Evaluation, Watch, evaluate
 from mlagentbench.engine.prices import check_prices, read_prices
 from mlagentbench.engine.providers import check_model
-from mlagentbench.environment import Listener, RunLimits, Silent
+from mlagentbench.environment import Listener, Silent
 from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
 from mlagentbench.report.text import plural
@@ -126,6 +126,10 @@ GROUPS = {
     metavar="FILE",
     help="What models cost, before the list prices that are kept here (docs/models.md).",
 )
+@click.option(
+    "--storage", type=Size(), help="What its snapshots take on disk, such as 20g; 64g by default, less on a disk with little room."
+)
+@click.option("--files", type=click.IntRange(1), help="Files, folders and links in the workspace after any step; 200,000 by default.")
 @click.option("--script-time", type=Duration(), help="Time, such as 10m; the limit of the run holds too.")
 @click.option("--memory", type=Size(), help="Memory, such as 900m or 4g; a bare number is megabytes.")
 @click.option("--processes", type=click.IntRange(1), help="Processes at once.")
@@ -178,6 +182,8 @@ def run(
     tokens: int | None,
     cost: float | None,
     prices_file: Path | None,
+    storage: int | None,
+    files: int | None,
     script_time: float | None,
     memory: int | None,
     processes: int | None,
@@ -259,7 +265,8 @@ def run(
         if experience is not None:
             look(experience, task, plan.log_directory)
         own = plan.run_limits
-        limits = RunLimits(steps=steps or own.steps, time=seconds or own.time, working_time=working_time, tokens=tokens, cost=cost)
+        limits = replace(own, steps=steps or own.steps, time=seconds or own.time, working_time=working_time, tokens=tokens, cost=cost)
+        limits = replace(limits, storage_mb=storage or own.storage_mb, files=files or own.files)
         given = {name: value for name, value in script_limits.items() if value is not None}
         plans.append(replace(plan, limits=limits, box_limits=replace(plan.script_limits, **given)))  # type: ignore[arg-type]
     console = Console(stderr=as_lines)

@@ -111,7 +111,7 @@ async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluatio
 async def _evaluate(plans: Sequence[RunPlan], watch: Watch, model: str, roles: dict[str, str], runs: int, parallel: int) -> Evaluation:
     init_display_type("none")
     logging.getLogger("inspect_ai").setLevel(logging.ERROR)
-    stop, slots = asyncio.Event(), Slots(parallel)
+    stop, slots = asyncio.Event(), Slots(min(parallel, runs * len(plans)))
     results, failures = list[Result](), list[Exception]()
 
     def done(plan: RunPlan, number: int, result: Result) -> None:

@@ -164,7 +164,9 @@ def _conduct(
                 # An error in the log, so that a retry carries it out.
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")
             try:
-                begun = _continued(replace(plan, gpus=slot.gpus, prices=current_prices(plan.prices)), sample_name(state))
+                begun = _continued(
+                    replace(plan, gpus=slot.gpus, parallel=places.parallel, prices=current_prices(plan.prices)), sample_name(state)
+                )
                 result = await _result(begun, listen(plan, number) if listen else None, stop, places.gradings, person)
             except Exception as error:
                 # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.

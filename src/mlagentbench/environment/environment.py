@@ -19,17 +19,18 @@ from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnsw
 from mlagentbench.environment.limits import Budget, RunLimits
 from mlagentbench.environment.listener import Listener, Silent, Through, directly
 from mlagentbench.environment.provider import ProviderCheck
+from mlagentbench.environment.publisher import Publisher
 from mlagentbench.environment.reading import Reads
 from mlagentbench.environment.tally import Tally
-from mlagentbench.errors import ActionError, FormatFailure, LimitReached, ResponseFormatError
+from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
-from mlagentbench.store.run_directory import RunDirectory, storage
+from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots import KeepLast
 
 T = TypeVar("T")
 Ask = Callable[[Model], Awaitable[Reply]]
@@ -97,8 +98,7 @@ class Environment:
         self._models = models
         self._through = through
         self._person = person
-        self._store = SnapshotStore(directory.objects, keep=keep)
-        self._manifest: Manifest | None = None
+        self._publisher = Publisher(workspace, directory, keep, limits, box.limits.workspace_mb)
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None
         self._tally = Tally()
@@ -124,11 +124,7 @@ class Environment:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        number = len(self._steps)
-        if number:
-            self._manifest = Manifest.load(self._directory.manifest(number))
-        else:
-            await asyncio.to_thread(self._snapshot, 0)
+        await asyncio.to_thread(self._publisher.begin, len(self._steps))
 
     async def execute(
         self, action: Action, *, entries: Mapping[str, str] = {}, memory: Mapping[str, JsonValue] = {}, counted: bool = True
@@ -181,7 +177,7 @@ class Environment:
         )
         self._steps.append(step)
         self.ended = "final_answer" in observation.details
-        self._publishing = asyncio.create_task(asyncio.to_thread(self._publish, step))
+        self._publishing = asyncio.create_task(asyncio.to_thread(self._publisher.publish, step))
         self.listener.step(step)
         return step
 
@@ -189,10 +185,14 @@ class Environment:
         """Wait until the last step is published.
 
         Raises:
+            LimitReached: it left more files than a workspace may hold, and is not published.
             StorageFailed: it could not be written.
         """
         if self._publishing is not None:
-            await asyncio.shield(self._publishing)
+            try:
+                await asyncio.shield(self._publishing)
+            except LimitReached as limit:
+                raise self.budget.end(limit) from None
             self._publishing = None
 
     async def ask_agent(self, prompt: str, parse: Callable[[str], T], options: GenerateOptions = GenerateOptions()) -> T:
@@ -269,6 +269,13 @@ class Environment:
         # Half of the context, at three characters a token: the rest is for the question and the reply.
         return max(LEAST_READ, (self.context_tokens(role) or UNKNOWN_CONTEXT) * 3 // 2)
 
+    async def at_fault(self, failure: InfrastructureError) -> LimitReached | None:
+        """The limit that the run has reached, where a failure is of its own making: it has filled the disk."""
+        if self.budget.reached is None and (limit := await asyncio.to_thread(self._publisher.filled_by, failure)):
+            self.budget.end(limit)
+        reached = self.budget.reached
+        return reached if reached and reached.ended == "limit_storage" else None
+
     def research_log(self) -> str:
         """The research log so far; empty where nothing was written."""
         return "".join(str(step.details["logged"]) for step in self._steps if "logged" in step.details)
@@ -331,8 +338,7 @@ class Environment:
                 changes.pop()
         if not changes:
             raise ActionError(f"No change to {path} is left to undo.")
-        before = Manifest.load(self._directory.manifest(changes[-1] - 1))
-        return self._store.read_bytes(before, name) if name in before.entries else None
+        return self._publisher.content_after(changes[-1] - 1, name)
 
     def _ran(self, what: str, seconds: float) -> None:
         """Note a script, and what it has opened of what is watched."""
@@ -386,14 +392,4 @@ class Environment:
         self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
 
     async def _check_limits(self) -> None:
-        await self.budget.check(self._steps, self._tally.waited, Usage.total(self.usage.values()))
-
-    def _publish(self, step: Step) -> None:
-        self._snapshot(step.number)
-        self._directory.publish_step(step)
-
-    def _snapshot(self, number: int) -> None:
-        with storage(self._directory.path):
-            self.workspace.lay_data_again()
-            self._manifest = self._store.take(self.workspace, self._manifest)
-            self._manifest.save(self._directory.manifest(number))
+        await self.budget.check(self._steps, self._tally.waited, Usage.total(self.usage.values()), self._publisher.stored)

@@ -29,6 +29,7 @@ ENDED: Mapping[Ended, str] = {
     "limit_time": "ended at the limit of time",
     "limit_tokens": "ended at the limit of tokens",
     "limit_cost": "ended at the limit of cost",
+    "limit_storage": "ended at the limit of what it stored",
     "limit_context": "ended when its prompt no longer fitted the model",
     "format_failure": "ended after too many replies in a row that held no action",
     "agent_error": "ended by an error in the agent's own code",

@@ -22,6 +22,7 @@ from mlagentbench.agents.base import Agent, line_in, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
+from mlagentbench.environment.limits import WORKSPACE_SHARE
 from mlagentbench.environment.reading import Reads
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.model import Models
@@ -81,6 +82,8 @@ class RunPlan:
     """A folder with what is known from earlier work, which the agent is given read-only; see run/experience.py."""
     continues: RunDirectory | None = None
     """A run to go on with, from its last step; None for a new one."""
+    parallel: int = 1
+    """How many runs share the disk."""
     sample: str | None = None
     """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
 
@@ -235,7 +238,7 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
     except FormatFailure as failure:
         return Ending("format_failure", str(failure))
     except InfrastructureError as failure:
-        return Ending("infrastructure", str(failure))
+        return await _failed(environment, failure)
     except UsageError:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
@@ -257,9 +260,17 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
     """Wait for the last step to be on disk, however the agent ended."""
     try:
         await environment.settle()
+    except LimitReached as limit:
+        return Ending(limit.ended, str(limit))
     except InfrastructureError as failure:
-        return Ending("infrastructure", str(failure))
+        return await _failed(environment, failure)
     return ending
+
+
+async def _failed(environment: Environment, failure: InfrastructureError) -> Ending:
+    """How a run ended that could not go on: by a limit where it has itself filled the disk."""
+    limit = await environment.at_fault(failure)
+    return Ending(limit.ended, str(limit)) if limit else Ending("infrastructure", str(failure))
 
 
 def _environment(
@@ -282,6 +293,9 @@ def _environment(
         given = {EXPERIENCE: directory.experience}
     workspace = _workspace(plan, directory, {**public, **given}, links=sandbox.isolation not in OWN_FILES)
     box = data_box(plan.task, data, workspace.root, network=plan.task.spec.network, place=plan.place)
+    if info.disk_share_mb is not None:
+        workspace_mb = min(box.limits.workspace_mb, max(1, info.disk_share_mb // WORKSPACE_SHARE))
+        box = replace(box, limits=replace(box.limits, workspace_mb=workspace_mb))
     mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in given.items())
     return Environment(
         description=info.description,
@@ -291,7 +305,7 @@ def _environment(
         box=replace(box, read_only=(*box.read_only, *mounts)),
         models=models,
         actions=ACTIONS if person is None else WATCHED,
-        limits=plan.run_limits,
+        limits=plan.run_limits.within(info.disk_share_mb),
         listener=listener,
         through=through,
         person=person,
@@ -311,6 +325,11 @@ def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path
     SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
     lay_data(directory.workspace, public, links=links)
     return Workspace(directory.workspace, public, links=links)
+
+
+def disk_share_mb(plan: RunPlan) -> int:
+    """A run's share of what is free on the disk of its log directory, in megabytes (2^20)."""
+    return (shutil.disk_usage(plan.log_directory).free >> 20) // plan.parallel
 
 
 def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: str | None) -> RunInfo:
@@ -345,6 +364,7 @@ def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: st
         isolation=isolation,
         limits=asdict(plan.run_limits),
         script_limits=asdict(plan.script_limits),
+        disk_share_mb=disk_share_mb(plan),
         started=time.time(),
         versions=versions(),
         hardware=hardware(),

@@ -63,6 +63,7 @@ def resume(
     prices: Mapping[str, Price] = {},
     steps: int | None = None,
     seconds: float | None = None,
+    storage_mb: int | None = None,
 ) -> Iterator[RunPlan]:
     """Hold a run, and give the plan that goes on with it. The models are those that its directory names.
 
@@ -73,6 +74,7 @@ def resume(
         prices: what that one costs.
         steps: another limit of steps, those before included.
         seconds: another limit of time, that before included.
+        storage_mb: another limit of what it stores, that before included; the run then has no smaller share of the disk.
 
     Raises:
         UsageError: the run has no such step, is over, or another process works on it.
@@ -84,7 +86,8 @@ def resume(
         raise UsageError(f"{directory.name} was imported: what carried it out is not here, so it cannot go on; begin a new run of its task")
     plan = plan_again(directory.info, directory.path.parent)
     limits = plan.run_limits
-    plan = replace(plan, limits=replace(limits, steps=steps or limits.steps, time=seconds or limits.time))
+    limits = replace(limits, steps=steps or limits.steps, time=seconds or limits.time, storage_mb=storage_mb or limits.storage_mb)
+    plan = replace(plan, limits=limits)
     if step is not None:
         if model is not None:
             plan = replace(plan, model_options={}, prices=prices)
@@ -95,8 +98,11 @@ def resume(
     if model is not None:
         raise UsageError(f"{directory.name} has its model; fork it with --step to go on with another")
     with directory.lock():
-        _check(directory, plan)
         info = directory.info.model_copy(update={"limits": asdict(plan.run_limits)})
+        if storage_mb is not None:
+            info = info.model_copy(update={"disk_share_mb": None})
+            directory.discard_result("limit_storage")
+        _check(directory, plan)
         if info != directory.info:
             directory.write_info(info)
         yield replace(plan, continues=directory)
@@ -146,6 +152,8 @@ def _check(directory: RunDirectory, plan: RunPlan) -> None:
     if limit := _limit_reached(directory, plan.run_limits):
         raise UsageError(f"{directory.name} has ended: {limit}; give it more with --steps or --time, or fork it with --step")
     reason = directory.result.outcome.reason if directory.result else None
+    if directory.result and directory.result.outcome.ended == "limit_storage":
+        raise UsageError(f"{directory.name} has ended: {reason}; make room and give it more with --storage, or fork it with --step")
     raise UsageError(f"{directory.name} has ended: {reason}; fork it with --step")
 
 

@@ -34,6 +34,8 @@ class Slots:
     """
 
     def __init__(self, parallel: int | None = None) -> None:
+        self.parallel = parallel or 1
+        """How many runs share the machine's disk; 1 where nobody says."""
         self._parallel = parallel
         self._running = 0
         self._used: set[str] = set()

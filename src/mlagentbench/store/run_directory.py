@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import re
 import secrets
 import shutil
@@ -34,7 +35,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
-from mlagentbench.records import ModelCall, Result, Role, RunInfo, Step, Usage
+from mlagentbench.records import Ended, ModelCall, Result, Role, RunInfo, Step, Usage
 from mlagentbench.store import lock
 from mlagentbench.store.durable import flush, publish, replace, sweep
 from mlagentbench.store.files import read, read_calls, text_of
@@ -234,6 +235,11 @@ class RunDirectory:
         with storage(self.path):
             replace(self.path / "result.json", text_of(result))
 
+    def discard_result(self, ended: Ended) -> None:
+        """Remove the result of a run that ended in some way, since it is to go on."""
+        if self.result is not None and self.result.outcome.ended == ended:
+            (self.path / "result.json").unlink()
+
     def steps(self) -> list[Step]:
         """The published steps, in order.
 
@@ -317,6 +323,11 @@ class RunDirectory:
         """What models were asked for a step. A torn last line, of a process that was killed, is left out."""
         path = self.steps_folder / f"{step:04d}.{CALLS}"
         return read_calls(path) if path.exists() else []
+
+    def records_bytes(self) -> int:
+        """What the steps and the snapshots' lists of names take, the contents of snapshots not counted."""
+        folders = (self.steps_folder, self.path / "snapshots")
+        return sum(entry.stat().st_size for folder in folders for entry in os.scandir(folder) if entry.is_file())
 
     def usage(self) -> dict[Role, Usage]:
         """What models have used so far, by role, for steps that were never published too."""

@@ -90,6 +90,11 @@ class Manifest:
         return state.hexdigest()
 
     @property
+    def digests(self) -> set[str]:
+        """The names of all contents that are kept."""
+        return {entry.digest for entry in self.entries.values() if entry.digest is not None}
+
+    @property
     def size(self) -> int:
         """Bytes of all files, each name counted."""
         return sum(entry.size for entry in self.entries.values())

@@ -135,6 +135,14 @@ class Objects:
                 continue
         raise FileNotFoundError(digest)
 
+    def stored_bytes(self, digest: str) -> int:
+        """What a content takes on disk; 0 where the store has none of that name."""
+        found = self._find(digest)
+        try:
+            return os.stat(found.path).st_blocks * 512 if found else 0
+        except FileNotFoundError:
+            return 0
+
     def now_ns(self) -> int:
         """The time by the clock of the store's file system, which is the workspace's as a rule."""
         os.utime(self.scratch())

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Collection, Mapping
 
+from mlagentbench.errors import LimitReached
 from mlagentbench.sandbox.access import FOLDER, is_usable, make_usable, open_folder
 from mlagentbench.workspace.content import BLOCK, CHANGED, Unread
 from mlagentbench.workspace.files import READ
@@ -40,9 +41,17 @@ class Scan:
         skip: top-level names that are not looked at: read-only data.
         entries: what the last look found.
         signatures: what told the files apart then.
+        most: how many names there may be; None for any number.
     """
 
-    def __init__(self, objects: Objects, skip: Collection[str], entries: Mapping[str, Entry], signatures: Mapping[str, Signature]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        skip: Collection[str],
+        entries: Mapping[str, Entry],
+        signatures: Mapping[str, Signature],
+        most: int | None = None,
+    ) -> None:
         self.entries: dict[str, Entry] = {}
         self.signatures: dict[str, Signature] = {}
         self.changed = 0
@@ -53,11 +62,13 @@ class Scan:
         self._old_signatures = signatures
         self._linked: dict[tuple[int, int], list[str]] = {}
         self._began = objects.now_ns()
+        self._most = most
 
     def look(self, root: int) -> None:
         """Look at everything below an open folder.
 
         Raises:
+            LimitReached: there are more names than there may be.
             StorageFailed: a content could not be written.
         """
         self._folder(root, "", 0)
@@ -70,6 +81,8 @@ class Scan:
         with os.scandir(folder) as found:
             for item in found:
                 path = prefix + item.name
+                if self._most is not None and len(entries) >= self._most:
+                    raise LimitReached("limit_storage", f"the workspace holds more than {self._most:,} files")
                 if not depth and item.name in self._skip:
                     continue
                 try:

@@ -37,18 +37,24 @@ class SnapshotStore:
         self._objects = Objects(root)
         self._publishing = functools.partial(publishing, self._objects, keep)
 
-    def take(self, workspace: Workspace, previous: Manifest | None = None) -> Manifest:
+    def stored_bytes(self, digest: str) -> int:
+        """What a content takes on disk, compressed and without holes; 0 where it was let go."""
+        return self._objects.stored_bytes(digest)
+
+    def take(self, workspace: Workspace, previous: Manifest | None = None, *, most_files: int | None = None) -> Manifest:
         """Snapshot a workspace. It blocks: call it in a thread.
 
         Args:
             workspace: what to look at.
             previous: the snapshot before, against which unchanged files are told without being read.
+            most_files: how many files, folders and links it may hold; None for any number.
 
         Raises:
+            LimitReached: it holds more (`limit_storage`).
             StorageFailed: the disk is full or read-only.
         """
         previous = previous or Manifest({})
-        scan = Scan(self._objects, workspace.data.keys(), previous.entries, previous._signatures)
+        scan = Scan(self._objects, workspace.data.keys(), previous.entries, previous._signatures, most_files)
         try:
             root = open_folder(workspace.root)
         except (FileNotFoundError, NotADirectoryError):

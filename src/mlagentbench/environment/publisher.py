@@ -1,0 +1,106 @@
+"""How a step comes onto disk, what a run takes of that disk, and whose fault it is when the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from mlagentbench.environment.limits import RunLimits
+from mlagentbench.errors import InfrastructureError, LimitReached
+from mlagentbench.records import Step
+from mlagentbench.sandbox.access import Measured, measure, open_folder
+from mlagentbench.store.run_directory import RunDirectory, storage
+from mlagentbench.workspace.files import clear
+from mlagentbench.workspace.paths import Workspace
+from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast, Manifest, SnapshotStore
+
+
+class Publisher:
+    """Publishes a run's steps, each with a snapshot of the workspace before it.
+
+    Args:
+        workspace: what is snapshotted.
+        directory: where steps and snapshots go.
+        keep: how many versions of large files are kept; None for all.
+        limits: how much the run may store, and how many files its workspace may hold.
+        workspace_mb: how large the workspace may become, by which it is told who filled a disk.
+    """
+
+    def __init__(self, workspace: Workspace, directory: RunDirectory, keep: KeepLast | None, limits: RunLimits, workspace_mb: int) -> None:
+        self._workspace = workspace
+        self._directory = directory
+        self._store = SnapshotStore(directory.objects, keep=keep)
+        self._limits = limits
+        self._workspace_bytes = workspace_mb << 20
+        self._manifest: Manifest | None = None
+        self._versions_go = keep is not None
+        self._kept: dict[str, int] = {}
+        """What each content that the run's snapshots name takes on disk, by its digest."""
+        self.stored = 0
+        """Bytes on disk of what the run has stored: its snapshots' contents, each counted once, and its records."""
+
+    def begin(self, steps: int) -> None:
+        """Snapshot the workspace as the agent finds it; for a run that goes on, look up what it has stored.
+
+        Args:
+            steps: how many there are already.
+
+        Raises:
+            LimitReached: the workspace holds more files than it may.
+            StorageFailed: the disk is full or read-only.
+        """
+        if not steps:
+            return self._snapshot(0)
+        for number in range(steps + 1):
+            self._manifest = Manifest.load(self._directory.manifest(number))
+            self._count(self._manifest)
+
+    def publish(self, step: Step) -> None:
+        """Publish a step and its snapshot.
+
+        Raises:
+            LimitReached: the workspace holds more files than it may; the step is not published.
+            StorageFailed: the disk is full or read-only.
+        """
+        self._snapshot(step.number)
+        self._directory.publish_step(step)
+
+    def content_after(self, step: int, name: str) -> bytes | None:
+        """A file as it was after a step; None where there was none.
+
+        Raises:
+            StorageFailed: its content is missing or damaged.
+        """
+        manifest = Manifest.load(self._directory.manifest(step))
+        return self._store.read_bytes(manifest, name) if name in manifest.entries else None
+
+    def filled_by(self, failure: InfrastructureError) -> LimitReached | None:
+        """Tell whether a failure is of a disk that the run itself has filled, and then make room by emptying its workspace.
+
+        The run is to blame when its workspace or its snapshots are larger than they may be. Otherwise somebody else has filled the disk.
+        """
+        if getattr(failure.__cause__, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        held = measure(self._workspace.root, Measured(self._workspace_bytes, self._limits.files))
+        if held.bytes <= self._workspace_bytes and held.files <= self._limits.files and self.stored < self._limits.storage_mb << 20:
+            return None
+        folder = open_folder(self._workspace.root)
+        try:
+            clear(folder)
+        finally:
+            os.close(folder)
+        return LimitReached("limit_storage", "the run's files have filled the disk; its last step is lost, the ones before are kept")
+
+    def _snapshot(self, number: int) -> None:
+        with storage(self._directory.path):
+            self._workspace.lay_data_again()
+            self._manifest = self._store.take(self._workspace, self._manifest, most_files=self._limits.files)
+            self._manifest.save(self._directory.manifest(number))
+            self._count(self._manifest)
+
+    def _count(self, manifest: Manifest) -> None:
+        changed = manifest.digests - self._kept.keys()
+        if self._versions_go:
+            changed |= {digest for digest, size in self._kept.items() if size > SMALLEST_MB << 20}
+        self._kept |= {digest: self._store.stored_bytes(digest) for digest in changed}
+        self.stored = sum(self._kept.values()) + self._directory.records_bytes()
