@@ -131,6 +131,14 @@ def test_a_model_is_refused_for_its_huge_logits_and_not_for_how_they_are_rounded
     assert "gives the test text almost no probability" in (found.reason or "")
 
 
+def test_logits_too_large_to_be_told_apart_are_as_likely_as_they_are_many(task: Task, private: Path, tmp_path: Path) -> None:
+    """A sum of such numbers' exponentials has, in float32, the logarithm of one of them: each token would have the probability 1."""
+    pytest.importorskip("transformers")
+    found = graded(task, laid(tmp_path / "submission", proof._model(np.full(257, 1e8), proof._tokenizer())), private)
+    assert found.score is not None, found.reason
+    assert found.score.details["nats"] == pytest.approx(sum(len(text.encode()) + 1 for text in TEXTS) * math.log(257), rel=1e-5)
+
+
 def test_a_model_that_may_look_ahead_is_refused_however_little_it_does(task: Task, private: Path, tmp_path: Path) -> None:
     """Its attention weighs too little for a change of what comes later to show; one that looks ahead at rare tokens alone gains much."""
     numpy = pytest.importorskip("safetensors.numpy")

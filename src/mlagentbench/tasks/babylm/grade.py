@@ -66,7 +66,7 @@ PLACES = 4
 TOLERANCE = 2e-3
 """Nats by which two computations of one log-probability may differ; in float32 they do by about 1e-5."""
 USUAL = 32.0
-"""The size of logits up to which that holds; float32 rounds larger ones in proportion."""
+"""The size of log-probabilities up to which that holds; float32 rounds larger ones in proportion."""
 
 
 def grade(context: GradingContext) -> Score:
@@ -248,8 +248,7 @@ class Model:
             highest = logits.max(axis=1)
             worked_out = logits[np.arange(len(places)), window.targets[places]] - highest
             worked_out -= np.log(np.exp(logits - highest[:, None]).sum(axis=1))
-            sizes = np.where(np.isfinite(logits), np.abs(logits), 0).max(axis=1)
-            if _differ(worked_out, given, sizes):
+            if _differ(worked_out, given, np.abs(worked_out)):
                 raise GradingError("the probabilities from the sandbox are not the softmax of the logits from there")
 
     def _predict(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> Array:
@@ -266,7 +265,7 @@ class Model:
 
 
 def _differ(some: Array, others: Array, sizes: Array) -> bool:
-    """Return whether log-probabilities differ by more than rounding explains, given the size of the logits that each comes from."""
+    """Return whether log-probabilities of some sizes differ by more than rounding explains."""
     return not (np.abs(some - others) <= TOLERANCE * np.maximum(1, sizes / USUAL)).all()
 
 

@@ -82,6 +82,8 @@ class _Server:
         with torch.inference_mode():
             logits = self._forward(inputs)
             wanted = torch.from_numpy(targets.astype(np.int64))
+            # Less the highest: in float32 the logarithm of a sum of large numbers is that of the largest, and each of equals would have 1.
+            logits = logits - logits.amax(dim=-1, keepdim=True)
             found = logits.gather(-1, wanted[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
         return np.asarray(found.numpy(), dtype=np.float64)
 
