@@ -104,6 +104,7 @@ def test_copies_in_other_installations_that_a_box_shows_are_hidden_too(
     root = venv.parents[1]
     sites = [
         root / "lib" / "python3.9" / "site-packages",
+        root / "nested" / "lib" / "python3.11" / "site-packages",
         root / "envs" / "other" / "lib" / "python3.12" / "site-packages",
         root / "pkgs" / "answers-1.0-py312" / "lib" / "python3.12" / "site-packages",
         root / "pkgs" / "answers-1.0-py_0" / "site-packages",

@@ -21,12 +21,10 @@ PACKAGE = "mlagentbench"
 """Hidden from every box: tasks make their small data from a seed, so that the package holds the answers."""
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
 """Visible in every box, and so no roots of their own."""
-PREFIXES = tuple(map(Path, ("/usr", "/usr/local")))
-"""Where the system's interpreters have theirs, which is visible in every box."""
-SITES = "lib*/python*/*-packages"
-"""Folders of packages below a root or prefix, of any version of Python."""
-NESTED_SITES = (f"*/*/{SITES}", "*/*/site-packages")
-"""Those below a root of conda's: in its other environments (`envs/NAME`), and in what it keeps unpacked (`pkgs/NAME`)."""
+SITES = ("lib*/python*/*-packages", "*/lib*/python*/*-packages")
+"""Folders of packages of any version of Python, below the folder of an installation: its own, and those of one inside it (`/usr/local`)."""
+NESTED_SITES = ("*/*/lib*/python*/*-packages", "*/*/site-packages")
+"""Those inside conda's: of its other environments (`envs/NAME`), and of what it keeps unpacked (`pkgs/NAME`)."""
 
 _QUESTION = f"""
 import importlib.util, json, site, sys, sysconfig
@@ -137,10 +135,10 @@ def package_files(site: Path, names: tuple[str, ...]) -> list[Path]:
 
 def _sites(own: list[Path], roots: tuple[Path, ...]) -> tuple[Path, ...]:
     """The folders of packages, each once: the interpreter's own that exist, then those of other installations that are shown with it."""
-    others = [site for root in (*roots, *PREFIXES) for site in root.glob(SITES)]
-    nested = [site for root in roots for pattern in NESTED_SITES for site in root.glob(pattern)]
+    others = [site for root in roots for pattern in (*SITES, *NESTED_SITES) for site in root.glob(pattern)]
+    others += [site for pattern in SITES for site in Path("/usr").glob(pattern)]
     found: dict[Path, Path] = {}
-    for site in (*own, *others, *nested):
+    for site in (*own, *others):
         if site.is_dir():
             found.setdefault(site.resolve(), site)
     return tuple(found.values())
