@@ -35,7 +35,17 @@ Ended = Literal[
 Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
 """What its submission was worth."""
 
-Flag = Literal["cheated", "unsandboxed", "within_noise", "scripted_model", "experience", "near_zero_baseline", "paper_baseline", "imported"]
+Flag = Literal[
+    "cheated",
+    "unsandboxed",
+    "weak_isolation",
+    "within_noise",
+    "scripted_model",
+    "experience",
+    "near_zero_baseline",
+    "paper_baseline",
+    "imported",
+]
 
 BaselineSource = Literal["side_by_side", "measured", "predictor", "paper"]
 """Where a baseline comes from: the starter timed beside the submission, its own runs, a naive predictor in the place of a starter that does

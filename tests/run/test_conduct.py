@@ -116,6 +116,13 @@ def test_a_good_submission_is_a_success(plan: RunPlan) -> None:
     assert result.steps == 3
 
 
+def test_a_run_whose_scripts_landlock_confined_says_so(plan: RunPlan) -> None:
+    if not any(capability.available for capability in isolation.probe() if capability.name == "landlock"):
+        pytest.skip("this kernel has no Landlock")
+    result = carry_out(replace(plan, sandbox="landlock"), [submit("11"), END])
+    assert "weak_isolation" in result.outcome.flags and "unsandboxed" not in result.outcome.flags
+
+
 def test_replies_that_lead_to_no_step_take_their_time_too(plan: RunPlan) -> None:
     result = carry_out(plan, [submit("11"), *["I do not know what to do."] * 5])
     (directory,) = find_runs(plan.log_directory)

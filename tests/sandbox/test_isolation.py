@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.isolation import choose, probe
+from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.isolation import Choice, choose, probe
+from mlagentbench.sandbox.process import run
 from mlagentbench.sandbox.view.environment import gpu_nodes
+from tests.sandbox.processes import available
 
 
 def test_each_way_is_tried_and_told() -> None:
@@ -23,9 +28,15 @@ def test_each_way_is_tried_and_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "docker", "landlock"])
-def test_the_promises_of_each_are_tested_where_it_works(name: str) -> None:
+def test_what_is_found_runs_a_command_and_what_is_not_says_why(name: Choice, tmp_path: Path) -> None:
     found = next(capability for capability in probe() if capability.name == name)
-    if not found.available:
+    assert (name in available()) == found.available, "the promises of each are tested where it works"
+    if found.available:
+        done = asyncio.run(run(choose(name), ("echo", "hello"), Box(tmp_path)))
+        assert (done.output, done.exit_code) == ("hello\n", 0)
+    else:
+        with pytest.raises(SandboxUnavailable, match=re.escape(found.detail)):
+            choose(name)
         pytest.skip(f"the promises of {name} are not tested here: {found.detail}")
 
 

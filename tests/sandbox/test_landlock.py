@@ -85,6 +85,63 @@ def test_only_the_workspace_and_the_temporary_folder_can_be_written(sandbox: San
     assert execute(sandbox, "sh", "-c", "touch $TMPDIR/x $HOME/x written", box=box).exit_code == 0
 
 
+CHANGES = """
+import contextlib, ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+path = sys.argv[1].encode()
+here = os.open(path, os.O_RDONLY)
+for change in (
+    lambda: os.chmod(path, 0), lambda: os.fchmod(here, 0), lambda: os.chown(path, -1, 4242), lambda: os.utime(path, (1, 1)),
+    lambda: os.setxattr(path, "user.mine", b"1"), lambda: libc.syscall(452, -100, path, 0, 0), lambda: libc.syscall(425, 1, bytes(120)),
+    lambda: libc.ioctl(here, 0x40086602, ctypes.byref(ctypes.c_long(0x80))), lambda: libc.syscall(463, -100, path, 0, b"user.mine", 0, 0),
+):
+    with contextlib.suppress(OSError):
+        change()
+open("done", "w").close()
+"""
+
+
+def test_no_file_outside_is_changed_in_mode_owner_time_or_attributes(sandbox: Sandbox, execute: Run, box: Box) -> None:
+    train = box.read_only[0].host / "deep" / "train.csv"
+    before = train.stat(), os.listxattr(train)
+    assert execute(sandbox, "python", "-c", CHANGES, str(train), box=box).exit_code == 0
+    after = train.stat()
+    assert (before[0].st_mode, before[0].st_gid, before[0].st_mtime_ns, before[1]) == (
+        after.st_mode,
+        after.st_gid,
+        after.st_mtime_ns,
+        os.listxattr(train),
+    )
+    assert after.st_ctime_ns == before[0].st_ctime_ns, "nothing of it was changed"
+
+
+def test_files_are_copied_and_archives_unpacked_as_ever(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    (workspace / "a.py").write_text("x")
+    copy = "import shutil; shutil.copy('a.py', 'b.py'); shutil.copytree('.', 'copy'); shutil.make_archive('all', 'tar', 'copy')"
+    unpack = "shutil.unpack_archive('all.tar', 'out'); shutil.copy2('a.py', 'c.py'); print(open('out/b.py').read())"
+    assert execute(sandbox, "python", "-c", f"{copy}; {unpack}").output == "x\n"
+
+
+LEAVE = """
+import contextlib, ctypes, os
+with contextlib.suppress(OSError):
+    open("/dev/shm/mlagentbench-left", "w").write("a message")
+print(os.path.exists("/dev/shm/mlagentbench-left"), ctypes.CDLL(None).shmget(4711, 4096, 0o1600))
+"""
+
+
+def test_what_is_left_in_shared_memory_is_gone(sandbox: Sandbox, execute: Run) -> None:
+    assert execute(sandbox, "python", "-c", LEAVE).output == "True -1\n"
+    look = "import os; print(os.path.exists('/dev/shm/mlagentbench-left'))"
+    assert not Path("/dev/shm/mlagentbench-left").exists()
+    assert execute(sandbox, "python", "-c", look).output == "False\n"
+
+
+def test_a_temporary_folder_that_was_closed_is_gone(sandbox: Sandbox, execute: Run) -> None:
+    done = execute(sandbox, "sh", "-c", "umask 777; mkdir -p $TMPDIR/a; umask 0; mkdir $TMPDIR/b; ln -s /etc $TMPDIR/b/c; echo $TMPDIR")
+    assert not Path(done.output.strip()).exists()
+
+
 def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
     (workspace / "model.txt").write_text("1")
 
@@ -196,11 +253,13 @@ def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
     if os.getuid() != 0 or not python.exists():
         pytest.skip("needs root, to become another user, and a Python that this user can reach")
     folder = Path("/tmp", f"mlagentbench-nobody-{os.getpid()}")
+    left = "/dev/shm/mlagentbench-left"
+    script = f"touch made; cat ../secret; cat /etc/passwd; echo private > {left}; cat {left}"
     program = (
         "import asyncio, sys; from pathlib import Path; from mlagentbench.sandbox.base import Box\n"
         "from mlagentbench.sandbox.isolation import choose; from mlagentbench.sandbox.process import run\n"
         "box = Box(Path(sys.argv[1]))\n"
-        "print(asyncio.run(run(choose('landlock'), ('sh', '-c', 'touch made; cat ../secret; cat /etc/passwd'), box)).output)"
+        f"print(asyncio.run(run(choose('landlock'), ('sh', '-c', '{script}'), box)).output)"
     )
     try:
         shutil.copytree(Path(__file__).parents[2] / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -211,6 +270,8 @@ def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
         done = subprocess.run(words, env={"PYTHONPATH": str(folder / "src")}, capture_output=True, text=True, cwd="/")
         assert done.stderr == ""
         assert done.stdout.count("Permission denied") == 2
+        assert "private" in done.stdout
+        assert not Path(left).exists()
         assert (folder / "workspace" / "made").exists()
     finally:
         shutil.rmtree(folder)

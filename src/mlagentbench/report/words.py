@@ -63,6 +63,10 @@ FLAGS: Mapping[Flag, FlagWords] = {
         "no sandbox",
         "The agent's scripts ran without isolation: they could read and change anything on their machine, the answers included.",
     ),
+    "weak_isolation": FlagWords(
+        "weak isolation",
+        "The agent's scripts were confined by Landlock, which hides less than bubblewrap or Docker do: docs/sandbox.md says what.",
+    ),
     "within_noise": FlagWords("within the noise", "The gain is no larger than the spread of the starter's own scores: it may be chance."),
     "scripted_model": FlagWords(
         "scripted model",

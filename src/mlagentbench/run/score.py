@@ -233,6 +233,7 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
     info = directory.info
     found: dict[Flag, bool] = {
         "unsandboxed": info.isolation == "none",
+        "weak_isolation": info.isolation == "landlock",
         "scripted_model": any(name.startswith("scripted/") for name in info.models.values()),
         "experience": info.experience is not None,
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),

@@ -1,8 +1,8 @@
 """Landlock: the kernel's own confinement, which needs no installation and no privilege, for machines without bubblewrap.
 
 A command runs in its workspace where it lies on the host. It reads the system's programs, one Python installation and the data of its box,
-and writes its workspace, its temporary folder and shared memory of its own. It has no network and no capability. What Landlock cannot
-promise is `LIMITATIONS`.
+and writes its workspace, its temporary folder and shared memory of its own. It changes no file's mode, and has no network and no
+capability. What Landlock cannot promise is `LIMITATIONS`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from mlagentbench.sandbox.view.layout import ETC, ETC_NETWORK
 LIMITATIONS = (
     "data lies where the host has it, not at a fixed path, and the workspace too",
     "a file outside cannot be opened or listed, but a command can ask whether a path exists and how large it is",
-    "the mode, owner and times of the user's own files can be changed anywhere, though not what they hold",
+    "modes, owners and times of files cannot be changed, in the workspace neither: chmod does nothing, and says it worked",
+    "/dev/shm is shared with the user's other programs where neither root nor a user namespace can mount a private one",
     "local sockets with a path, such as Docker's or a desktop's, can be connected to where the user may",
     "other processes can be listed with their command lines, though not read, traced or (from Linux 6.12) signalled",
     "a command that keeps its supervisor from its work is ended by other means, which can miss a process without a control group",
@@ -55,20 +56,21 @@ class LandlockSandbox:
             raise SandboxUnavailable(f"this kernel speaks version {version} of Landlock and {NEEDED} is needed; {HOW_TO_GET}")
         interpreter = describe(box.python)
         check_workspace(box, interpreter)
-        call_filter = seccomp.build(sockets=box.network)
-        if call_filter is None and version < 4 and not box.network:
-            raise SandboxUnavailable("this machine cannot keep a command from the network; use --sandbox bubblewrap or docker")
+        call_filter = seccomp.build(sockets=box.network, own_files=False)
+        if call_filter is None:
+            raise SandboxUnavailable("there is no filter of system calls for this kind of machine; use --sandbox bubblewrap or docker")
         gpus = gpu_nodes(box.gpus)
         paths = [
             *(("read", f"/etc/{name}") for name in (*ETC, *(ETC_NETWORK if box.network else ()))),
             *(("read", path) for path in (*_KERNEL, *(("/sys",) if gpus.nodes else ()))),
             *_installation(interpreter, box),
             *(("device", path) for path in (*_DEVICES, *map(str, gpus.nodes))),
-            ("shared", "/dev/shm"),
             *(("read", str(mount.host)) for mount in box.read_only),
             ("write" if box.workspace_writable else "read", str(box.workspace)),
         ]
-        rules = json.dumps({"paths": paths, "tcp": box.network, "filter": (call_filter or b"").hex()})
+        rules = json.dumps(
+            {"paths": paths, "tcp": box.network, "filter": call_filter.hex(), "shared_mb": max(box.limits.memory_mb // 2, 64)}
+        )
         words = (sys.executable, "-I", "-S", confine.__file__, rules, *own_command(command, box))
         path = f"{interpreter.executable.parent}:{SYSTEM_PATH}"
         environment = {**variables(), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}

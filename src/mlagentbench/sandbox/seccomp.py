@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _X86_64, _AARCH64 = 0xC000003E, 0xC00000B7
 
-_DENIED = {  # name: (number on x86-64, number on ARM)
+_DENIED: dict[str, tuple[int | None, int | None]] = {  # name: (number on x86-64, number on ARM)
     "acct": (163, 89),
     "add_key": (248, 217),
     "bpf": (321, 280),
@@ -56,6 +56,40 @@ _DENIED = {  # name: (number on x86-64, number on ARM)
 }
 
 
+_UNCHANGED: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "futimesat": (261, None),
+    "utime": (132, None),
+    "utimensat": (280, 88),
+    "utimes": (235, None),
+}
+"""Calls that change a file's mode or times. A filter cannot see which file they name: in a sandbox that shares the host's files they
+succeed and change nothing, so that `shutil.copy` and what unpacks archives goes on, and no file of the user's is touched."""
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "file_setattr": (469, 469),
+    "fremovexattr": (199, 16),
+    "fsetxattr": (190, 7),
+    "lchown": (94, None),
+    "lremovexattr": (198, 15),
+    "lsetxattr": (189, 6),
+    "mq_open": (240, 180),
+    "msgget": (68, 186),
+    "removexattr": (197, 14),
+    "removexattrat": (466, 466),
+    "semget": (64, 190),
+    "setxattr": (188, 5),
+    "setxattrat": (463, 463),
+    "shmget": (29, 194),
+}
+"""Calls that give files to others, or make what outlives a command and belongs to no folder. Programs expect that these may fail."""
+
+
 class _Machine(NamedTuple):
     audit: int
     column: int
@@ -70,6 +104,8 @@ _NEW_NAMESPACES = 0x7E020080
 """The flags of clone(2) that make one: mount, cgroup, uts, ipc, user, pid, net, time."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 """Requests that type into the terminal."""
+_SETFLAGS, _FSSETXATTR = 0x40086602, 0x401C5820
+"""Requests that change a file's attributes, as `chattr` does."""
 _AF_UNIX = 1
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -78,12 +114,13 @@ _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
 """Offsets in struct seccomp_data."""
 
 
-def build(machine: str | None = None, *, sockets: bool = True) -> bytes | None:
+def build(machine: str | None = None, *, sockets: bool = True, own_files: bool = True) -> bytes | None:
     """The filter as an array of struct sock_filter; None for a machine it is not made for.
 
     Args:
         machine: as `platform.machine()` names it; by default this one.
         sockets: False refuses all sockets but local ones, for a sandbox that shares the host's network.
+        own_files: False keeps modes, owners, times and attributes of files as they are, for a sandbox that shares the host's.
     """
     numbers = _MACHINES.get(machine or platform.machine())
     if numbers is None:
@@ -96,14 +133,20 @@ def build(machine: str | None = None, *, sockets: bool = True) -> bytes | None:
         (_AT_LEAST, 0, 1, 0x40000000),  # the x32 calls, which are the same ones by other numbers
         (_RETURN, 0, 0, _ERROR | _ENOSYS),
     ]
-    for number in sorted(pair[numbers.column] for pair in _DENIED.values()):
-        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | _EPERM)]
+    answers = {pair[numbers.column]: _EPERM for pair in (_DENIED if own_files else _DENIED | _REFUSED).values()}
+    answers |= {} if own_files else {pair[numbers.column]: 0 for pair in _UNCHANGED.values()}
+    for number, error in answers.items():
+        if number is not None:
+            program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | error)]
     # clone3 keeps its flags where a filter cannot read them; told that it does not exist, the C library takes clone
     program += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | _ENOSYS)]
     program += [(_EQUAL, 0, 4, numbers.clone), (_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NEW_NAMESPACES)]
     program += [(_RETURN, 0, 0, _ERROR | _EPERM), (_RETURN, 0, 0, _ALLOW)]
-    program += [(_EQUAL, 0, 5, numbers.ioctl), (_LOAD, 0, 0, _SECOND), (_EQUAL, 1, 0, _TIOCSTI), (_EQUAL, 0, 1, _TIOCLINUX)]
-    program += [(_RETURN, 0, 0, _ERROR | _EPERM), (_RETURN, 0, 0, _ALLOW)]
+    requests = (_TIOCSTI, _TIOCLINUX, *(() if own_files else (_SETFLAGS, _FSSETXATTR)))
+    program += [(_EQUAL, 0, 2 * len(requests) + 2, numbers.ioctl), (_LOAD, 0, 0, _SECOND)]
+    for request in requests:
+        program += [(_EQUAL, 0, 1, request), (_RETURN, 0, 0, _ERROR | _EPERM)]
+    program.append((_RETURN, 0, 0, _ALLOW))
     if not sockets:
         program += [(_EQUAL, 0, 4, numbers.socket), (_LOAD, 0, 0, _FIRST), (_EQUAL, 1, 0, _AF_UNIX)]
         program += [(_RETURN, 0, 0, _ERROR | _EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]

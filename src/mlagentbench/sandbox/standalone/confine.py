@@ -25,7 +25,7 @@ READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = ALL & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEVICE)
 DEVICE = READ_FILE | WRITE_FILE | IOCTL_DEVICE
 SHARED = READ_FILE | WRITE_FILE | MAKE_REG | REMOVE_FILE | TRUNCATE
-"""For /dev/shm: each can use what it made, none can list what others did."""
+"""For a /dev/shm that is not private: each can use what it made, none can list what others did."""
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
 """What can be allowed of a file that is no folder."""
 
@@ -35,6 +35,9 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_SET_SECUREBITS = 24, 38
 SIGPIPE, SIGXFSZ = 13, 25
 """Not from `signal`, which takes longer to import than all else here."""
 CAPABILITY_VERSION_3 = 0x20080522
+SHARED_MEMORY = "/dev/shm"
+NEW_MOUNTS, NEW_IPC, NEW_USER = 0x20000, 0x8000000, 0x10000000
+RECURSIVE, PRIVATE, NO_SUID, NO_DEVICES = 0x4000, 0x40000, 2, 4
 
 
 def abi() -> int:
@@ -47,10 +50,10 @@ def main(arguments: list[str]) -> int:
     """Confine this process and become the command. Returns only where that fails."""
     rules, command = json.loads(arguments[0]), arguments[1:]
     try:
-        restrict([*rules["paths"], ["write", os.environ["TMPDIR"]]], tcp=rules["tcp"])
+        shared = "write" if make_private_memory(rules["shared_mb"]) else "shared"
+        restrict([*rules["paths"], [shared, SHARED_MEMORY], ["write", os.environ["TMPDIR"]]], tcp=rules["tcp"])
         drop_capabilities()
-        if rules["filter"]:
-            filter_calls(bytes.fromhex(rules["filter"]))
+        filter_calls(bytes.fromhex(rules["filter"]))
         for ignored in (SIGPIPE, SIGXFSZ):  # by Python
             _libc().signal(ignored, None)
     except OSError as error:
@@ -61,6 +64,24 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return 127
+
+
+def make_private_memory(megabytes: int) -> bool:
+    """Mount a /dev/shm of this process's own, which goes with it. False where the kernel does not let us."""
+    libc, user, group = _libc(), os.geteuid(), os.getegid()
+    if libc.unshare(NEW_MOUNTS | NEW_IPC):
+        if libc.unshare(NEW_USER | NEW_MOUNTS | NEW_IPC):
+            return False
+        try:
+            for name, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+                with open(f"/proc/self/{name}", "w") as file:
+                    file.write(line)
+        except OSError:
+            return False
+    if libc.mount(b"none", b"/", None, RECURSIVE | PRIVATE, None):
+        return False
+    mounted: int = libc.mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", NO_SUID | NO_DEVICES, f"size={megabytes}m,mode=1777".encode())
+    return mounted == 0
 
 
 def restrict(paths: list[list[str]], tcp: bool) -> None:

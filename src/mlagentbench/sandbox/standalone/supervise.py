@@ -187,6 +187,10 @@ def _remove(path: str) -> None:
     except OSError:
         import shutil  # only where something was left: it takes longer to import than most folders to remove
 
+        for folder, names, _ in os.walk(path):  # what is below is listed after this: folders may be closed to their owner
+            for name in names:
+                if not os.path.islink(os.path.join(folder, name)):
+                    os.chmod(os.path.join(folder, name), 0o700)
         shutil.rmtree(path, ignore_errors=True)
 
 
