@@ -397,7 +397,7 @@ def _archive(rng: Random, data: bytes) -> bytes:
     except Exception:  # it was damaged before
         return data
     sink, chosen = io.BytesIO(), rng.choice([*members, "x.npy"])
-    kind, packing = rng.randrange(9), rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZ2))
+    kind, packing = rng.randrange(9), rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2))
     with zipfile.ZipFile(sink, "w", packing) as archive:
 
         def write(name: str, content: bytes, compression: int = packing) -> None:

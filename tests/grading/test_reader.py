@@ -125,5 +125,5 @@ def test_a_copy_has_a_size_and_a_number_of_files(folder: Path, tmp_path: Path) -
         SubmissionFiles(folder).copy_to(tmp_path / "copy", max_bytes=16)
     for number in range(MAX_FILES + 1):
         os.link(folder / "submission.csv", folder / f"{number}.py")
-    with pytest.raises(InvalidSubmission, match="more than 10000 files"):
+    with pytest.raises(InvalidSubmission, match="more than 10,000 files and folders"):
         SubmissionFiles(folder).names()

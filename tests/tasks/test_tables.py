@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 
 import numpy as np
 import polars as pl
@@ -74,6 +75,16 @@ def test_an_ill_formed_table_is_told_what_to_mend(data: bytes, reason: str) -> N
     with pytest.raises(InvalidSubmission) as caught:
         align(data, "s.csv", ids=["1", "2"], id_column="id", columns={"v": Number()})
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("level", [1, 3, 6, 9])
+def test_a_compressed_table_is_refused_and_never_unpacked(level: int) -> None:
+    """Polars would unpack it, past every bound of size, where no zero byte gives it away."""
+    packed = (zlib.compress(f"id,v\n1,0.{random.Random(seed).getrandbits(2000)}\n2,4\n".encode(), level) for seed in range(300))
+    data = next(each for each in packed if b"\0" not in each)
+    for magic in (data, b"\x1f\x8b\x08" + data, b"\x28\xb5\x2f\xfd" + data):
+        with pytest.raises(InvalidSubmission, match="is compressed; write it as plain text in UTF-8"):
+            align(magic, "s.csv", ids=["1", "2"], id_column="id", columns={"v": Number()})
 
 
 def test_texts_have_room_and_tables_without_ids_the_same_bounds() -> None:

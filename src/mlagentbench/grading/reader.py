@@ -24,6 +24,7 @@ MAX_BYTES = 64 * 2**20
 MAX_CODE_BYTES = 64 * 2**20
 """The size of all files of a folder of code."""
 MAX_FILES = 10_000
+"""Files and folders of a submission."""
 MAX_PATH = 1024
 """Bytes of a folder's path within a submission, so that what a grader copies elsewhere stays below the 4,095 of Linux."""
 
@@ -54,8 +55,8 @@ class SubmissionFiles(NamedTuple):
                             found.append(f"{prefix}{entry.name}")
             except OSError as error:
                 raise InvalidSubmission(f"{prefix or 'its folder'} cannot be read ({error.strerror}); leave folders that can be") from None
-            if len(found) > MAX_FILES:
-                raise InvalidSubmission(f"there are more than {MAX_FILES} files; leave fewer")
+            if len(found) + len(folders) > MAX_FILES:
+                raise InvalidSubmission(f"there are more than {MAX_FILES:,} files and folders; leave fewer")
         return tuple(sorted(found))
 
     @contextmanager

@@ -28,8 +28,8 @@ def unusable(spec: TaskSpec, submission: Manifest) -> str | None:
             if entry is not None and (reason := _wrong(entry, folder=count < len(parts))):
                 return f"{path} {reason}"
     files = {path: entry for path, entry in entries.items() if entry.kind == "file"}
-    if len(files) > MAX_FILES:
-        return f"there are {len(files):,} files; leave no more than {MAX_FILES:,}"
+    if len(entries) > MAX_FILES:
+        return f"there are {len(entries):,} files and folders; leave no more than {MAX_FILES:,}"
     if sum(entry.size for entry in files.values()) > LARGEST:
         path, entry = max(files.items(), key=lambda item: item[1].size)
         return one_line(f"its files are larger than {LARGEST >> 20:,} MB together, {path} has {entry.size >> 20:,} MB; leave less")

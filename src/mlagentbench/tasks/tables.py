@@ -37,6 +37,8 @@ MANY = 10
 """Times as many lines as rows are wanted, and a thousand more, are not read either."""
 _EXPLAINED = 2**22
 """Bytes of a table up to which it is read a second time for what a parser did not like."""
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+"""How gzip, zstd and zlib begin, which polars would unpack, whatever size comes of it."""
 _NAMED = 3
 """How many of several things a reason names."""
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -169,6 +171,8 @@ def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: 
         raise InvalidSubmission(f"{name} is empty")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:
         raise InvalidSubmission(f"{name} is no text in UTF-8; write it as UTF-8 (pandas does so by itself)")
+    if data.startswith(_COMPRESSED):
+        raise InvalidSubmission(f"{name} is compressed; write it as plain text in UTF-8")
     first = io.BytesIO(data).readline()
     lines = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # `bytes.count` takes five times as long
     if len(first) > MAX_LINE or first.count(separator.encode()) > len(columns) + SPARE_COLUMNS:
