@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.sandbox.isolation import Choice, probe
 from mlagentbench.tasks.catalogue import Task, find_task
 from mlagentbench.tasks.clrs import prepare, proof
 from mlagentbench.tasks.clrs.sampler import run, sample
 from mlagentbench.tasks.proofs import Files
+from tests.tasks.by_hand import score
 
 SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
 SAMPLES = json.loads((Path(__file__).parent / "data" / "clrs_samples.json").read_text())["data"]
@@ -209,6 +211,14 @@ def test_an_algorithm_by_hand_is_refused(task: Task, data: Prepared, tmp_path: P
     files = dict(proof.by_hand(data))
     found = graded(task, data, tmp_path, {**files, "processors.py": f"{files['processors.py']}{more}"})
     assert found.score is None and found.reason is not None and "was not learned" in found.reason
+
+
+@pytest.mark.parametrize("name", ["model.py", "weights0.npz", "weights2.npz"])
+def test_a_folder_in_the_place_of_a_file_of_the_graders_is_refused(
+    task: Task, data: Prepared, trained: Files, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InvalidSubmission, match=f"{name} is a folder"):
+        score(task, data, {**trained, f"{name}/part.py": ""}, tmp_path)
 
 
 def test_the_grader_runs_the_agents_processor_without_the_answers(task: Task, data: Prepared, trained: Files, tmp_path: Path) -> None:

@@ -176,3 +176,38 @@ def test_a_cache_succeeds_by_far_in_another_sandbox_too(task: Task, data: Prepar
     assert found.score.value < 0.6 * found.score.baseline.value
     assert bool(found.score.details["lacking"]) is (ANOTHER == "none")
     assert found.score.details["new_tokens"] == NEW_TOKENS
+
+
+ATTEMPTS = {
+    "the tokens of another prompt that begins alike": proof.code(
+        proof.CACHE,
+        top="known = {}",
+        end=f"    return known.setdefault(int(prompt[0]) % 2, {proof.RETURN.split('return ')[1].strip()})",
+    ),
+    "a judge of its own": proof.code(
+        top="""
+import gc, sys
+from transformers import LlamaForCausalLM
+for held in gc.get_objects():
+    if type(held).__name__ == "_Server":
+        held._judge = type(held)._judge = lambda *given: np.zeros(32)
+LlamaForCausalLM.forward = lambda *given, **named: None
+""",
+        loop="tokens = torch.cat([tokens, tokens[:, -new_tokens:]], dim=1)",
+    ),
+    "the likeliest tokens after the last one alone": proof.code(
+        """
+for _ in range(new_tokens):
+    best = model(input_ids=tokens[:, -1:]).logits[:, -1].argmax(-1, keepdim=True)
+    tokens = torch.cat([tokens, best], dim=1)
+"""
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_other_tokens_that_come_sooner_are_refused(task: Task, data: Prepared, tmp_path: Path, attempt: str) -> None:
+    pytest.importorskip("transformers")
+    found = graded(task, data, tmp_path, ATTEMPTS[attempt])
+    assert found.score is None and found.reason is not None and "other tokens than the model's" in found.reason

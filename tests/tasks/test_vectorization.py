@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,63 @@ def test_the_odd_cases_hold_every_stride_padding_and_kernel_size_and_differ_each
         assert {case.kernel_size for case in cases} == {1, 2, 3, 4, 5}
         for case in cases:
             assert min(reference(case, draw(case, np.random.default_rng(0))).shape) > 0
+
+
+PATCHES = """
+import sys, time
+import numpy as np
+
+time.perf_counter = time.process_time = time.monotonic = lambda: 0.0
+frame = sys._getframe()
+while frame:
+    for name in ("plain", "send", "receive"):
+        if name in frame.f_globals:
+            frame.f_globals[name] = lambda *given, name=name, was=frame.f_globals[name]: given[0] if name == "plain" else was(*given)
+    frame = frame.f_back
+"""
+"""Stops the clocks, and takes the place of what hands the answers over."""
+
+WAITS = """
+import os, threading
+kept = []
+
+def yielding(work):
+    done = threading.Thread(target=lambda: kept.append(work()))
+    done.start()
+    while done.is_alive():
+        os.sched_yield()
+    done.join()
+    return kept.pop()
+"""
+"""Has the main thread wait for the core, which is taken off its time, while another one works."""
+
+ATTEMPTS = {
+    "the biases alone, from a patched server": proof.layer(proof.OFFSETS.partition("for u")[0], top=PATCHES),
+    "what the same memory held before": proof.layer(
+        "key = (id(x), x.shape)\nif key not in known:\n"
+        + textwrap.indent(proof.WINDOWS, "    ")
+        + "    known[key] = out\nout = known[key]",
+        top="known = {}",
+    ),
+    "a pass over half of the channels": proof.layer(proof.WINDOWS.replace("x = np.pad", "x = x.copy(); x[:, 1:] = 0; x = np.pad")),
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_a_layer_that_returns_something_else_sooner_is_refused(task: Task, tmp_path: Path, attempt: str) -> None:
+    found = graded(task, tmp_path, ATTEMPTS[attempt])
+    assert found.score is None and found.reason is not None and "wrong numbers" in found.reason
+
+
+def test_a_thread_that_waits_while_another_works_is_no_faster(task: Task, tmp_path: Path) -> None:
+    starter = (task.starter / "train.py").read_text()
+    waits = starter.replace("import numpy as np\n", f"import numpy as np\n{WAITS}", 1)
+    waits = waits.replace(
+        "def forward(self, x):", "def forward(self, x):\n        return yielding(lambda: self.work(x))\n\n    def work(self, x):", 1
+    )
+    found = graded(task, tmp_path, {"train.py": waits})
+    assert found.score is not None and found.score.baseline is not None, found.reason
+    assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
 
 
 @pytest.mark.slow

@@ -160,12 +160,16 @@ def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iter
     """
     folder = context.scratch / ("disturbed" if weights else "processor")
     context.submission.copy_to(folder, MAX_CHECKPOINT)
-    (folder / CHECKPOINT).rename(folder / serve_processor.WEIGHTS.format(0))
-    if (folder / MODEL).is_dir():
-        raise InvalidSubmission(f"{MODEL} is a folder; the model's class is read from the task's own file of that name")
+    checkpoint = (folder / CHECKPOINT).rename(context.scratch / f"{folder.name}.npz")
+    files = [serve_processor.WEIGHTS.format(number) for number in range(max(1, len(weights)))]
+    for name in (MODEL, *files):
+        if (folder / name).is_dir():
+            raise InvalidSubmission(f"{name} is a folder; the grader lays its own file there, so give yours another name")
     (folder / MODEL).write_bytes(context.starter.read_bytes(MODEL))
-    for number, each in enumerate(weights):
-        np.savez(folder / serve_processor.WEIGHTS.format(number), allow_pickle=False, **each)
+    for name, each in zip(files, weights, strict=False):
+        np.savez(folder / name, allow_pickle=False, **each)
+    if not weights:
+        checkpoint.rename(folder / files[0])
     with _sandbox(context, folder, serve_processor.__file__) as talk:
         yield _Processor(talk)
 
