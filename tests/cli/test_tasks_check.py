@@ -30,7 +30,7 @@ def tasks(tmp_path: Path) -> Path:
 
 @slow
 def test_a_table_says_what_was_measured_and_a_line_what_to_do(tasks: Path) -> None:
-    finished = mlab("tasks", "check", "sound", "unsound", "--task-path", tasks, environment={"COLUMNS": "80"})
+    finished = mlab("tasks", "check", "sound", "unsound", "--task-path", tasks, environment={"COLUMNS": "120"})
     assert finished.returncode == 1, finished.stderr
     lines = finished.stdout.splitlines()
     heading = next(line for line in lines if line.startswith("task "))

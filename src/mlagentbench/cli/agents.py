@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 from pydantic import JsonValue
-from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.agents.catalogue import AgentEntry, AgentOption, describe_agent, list_agents
-from mlagentbench.report.layout import Definitions, unbroken
+from mlagentbench.report.layout import Definitions, command_console, unbroken
 from mlagentbench.report.text import visible
 
 
@@ -29,8 +28,8 @@ def list_all(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_facts(entry) for entry in found], indent=1))
         return
-    console = Console()
-    console.print(Definitions((entry.name, _about(entry)) for entry in found))
+    console = command_console()
+    console.print(Definitions((entry.name, _about(entry)) for entry in found), crop=False)
     console.print()
     console.print(Text("Options of one: mlab agents show NAME. One of your own is named by its file: path/to/file.py:Name."))
 
@@ -47,18 +46,18 @@ def show_one(name: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**_facts(entry), "options": [_option_facts(option) for option in options]}, indent=1))
         return
-    console = Console()
+    console = command_console()
     console.print(Text.assemble((entry.name, "bold"), f": {visible(entry.about or 'it has no description')}"))
     console.print()
     rows = [("from", f"{entry.place}" + (f", of {entry.package}" if entry.package else ""))]
     if entry.extra:
         rows.append(("needs", f"the extra {entry.extra} of its package"))
-    console.print(Definitions(rows))
+    console.print(Definitions(rows), crop=False)
     unbroken(console, ("file", str(entry.file)))
     console.print()
     if options:
         console.print(Text("Options, each given as -A NAME=VALUE, with their defaults:"))
-        console.print(Definitions((f"{option.name}={_value(option)}", visible(option.meaning)) for option in options))
+        console.print(Definitions((f"{option.name}={_value(option)}", visible(option.meaning)) for option in options), crop=False)
     else:
         console.print(Text("It has no options."))
 

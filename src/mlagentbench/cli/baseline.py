@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from mlagentbench import interrupts
 from mlagentbench.cli.options import Indices, task_path_option
 from mlagentbench.errors import GradingError, TaskError
+from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, plural, quantity, visible
 from mlagentbench.report.words import SOURCES
 from mlagentbench.run.baseline import RUNS, Measured, Place, StarterRun, kept, measure
@@ -51,7 +51,7 @@ def baseline(
     run has the naive predictor instead that its task names. The exit status is 3 when a task has no baseline.
     """
     tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
-    console = Console(stderr=as_lines)
+    console = command_console(stderr=as_lines)
     found: list[tuple[Task, Measured]] = []
     for task in tasks:
         place = Place(sandbox, python or Path(sys.executable), gpus if task.spec.gpu else ())
@@ -67,7 +67,7 @@ def baseline(
             how = "predicted" if measured.baseline.source == "predictor" else f"measured in {plural(len(measured.baseline.values), 'run')}"
             console.print(f"[dim]{task.id}: was {how} before; --again does it anew")
     if found and not as_lines:
-        console.print(_table(found))
+        console.print(_listing(found), crop=False)
         console.print(Text(_machine(found[0][1]), style="dim"))
     return 3 if len(found) < len(tasks) else 0
 
@@ -97,21 +97,17 @@ def _machine(measured: Measured) -> str:
     return f"on {', '.join([*parts, *named])}; scripts in {measured.isolation}"
 
 
-def _table(found: Sequence[tuple[Task, Measured]]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("task", "baseline", "spread", "runs", "a run", "from"):
-        table.add_column(
-            heading, justify="right" if heading in ("baseline", "spread", "runs", "a run") else "left", no_wrap=heading != "from"
-        )
+def _listing(found: Sequence[tuple[Task, Measured]]) -> Listing:
+    items = []
     for task, measured in found:
         unit, value = task.spec.metric.unit, measured.baseline
         failed = f", {plural(len(measured.failures), 'run')} failed" if measured.failures else ""
-        table.add_row(
-            task.id,
+        cells = (
             quantity(value.value, unit),
             f"± {quantity(value.spread, unit, 2)}" if value.spread is not None else "-",
             str(len(value.values)),
             duration(statistics.median(measured.seconds)) if measured.seconds else "-",
             SOURCES[value.source] + failed,
         )
-    return table
+        items.append(Item(task.id, cells))
+    return Listing("task", ("baseline>", "spread>", "runs>", "a run>", "from"), items)

@@ -10,8 +10,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.cli.options import cache_option, task_path_option
@@ -19,6 +17,7 @@ from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.inventory import Entry, entries, remove
 from mlagentbench.data.prepare import place_of
 from mlagentbench.errors import UsageError
+from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import plural, size
 from mlagentbench.tasks.catalogue import Task, find_tasks
 from mlagentbench.tasks.spec import Variant
@@ -41,14 +40,10 @@ def list_cache(cache: Path | None, task_paths: Sequence[Path], as_json: bool) ->
     if as_json:
         click.echo(json.dumps([_facts(entry, state) for entry, state in found], indent=1))
         return
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("task", "data", "size", "", "where"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", no_wrap=heading != "where", overflow="fold")
-    for task, data, count, state, where in _rows(found, cache):
-        table.add_row(Text(task), data, size(count), state, Text(where))
-    console = Console()
+    console = command_console()
     if found:
-        console.print(table)
+        rows = [Item(where, (task, data, size(count), state)) for task, data, count, state, where in _rows(found, cache)]
+        console.print(Listing("where", ("task", "data", "size>", ""), rows), crop=False)
         console.print()
     console.print(Text(f"{size(sum(entry.size for entry, _ in found))} in {cache}"), soft_wrap=True)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
 from rich.text import Text
 
 from mlagentbench import interrupts
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.errors import UsageError
 from mlagentbench.report.catalogue import Entry, catalogue_page
+from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, number, percent, plural, visible
 from mlagentbench.run.capacity import cores
 from mlagentbench.run.check.findings import LEAKS, Check
@@ -28,8 +28,6 @@ from mlagentbench.tasks.spec import Variant
 
 FAULTY = 1
 """The exit status when a task fails."""
-TABLE_WIDTH = 120
-"""Columns of the terminal that the table takes, also of a narrower one."""
 STYLES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
 
 
@@ -66,12 +64,12 @@ def check_tasks(
     if markdown is not None and not markdown.parent.is_dir():
         raise UsageError(f"there is no folder {markdown.parent} to write {markdown.name} into")
     isolation.choose(sandbox)
-    console = Console(stderr=as_json)
+    console = command_console(stderr=as_json)
     checks = interrupts.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
     if as_json:
         click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1, allow_nan=False))
     else:
-        Console(width=max(console.width, TABLE_WIDTH)).print(_table(tasks, checks))
+        console.print(_listing(tasks, checks), crop=False)
         _explain(console, checks)
     if markdown is not None:
         markdown.write_text(catalogue_page(map(Entry, tasks, checks)), encoding="utf-8")
@@ -132,20 +130,14 @@ class _Display:
         self._status.update(Text(f"{self._done} of {plural(self._count, 'task')} done; {doing}" if doing else "starting"))
 
 
-def _table(tasks: Sequence[Task], checks: Sequence[Check]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("task", no_wrap=True)
-    for heading in ("starter", "seconds", "gold", "constant", "shuffled", "good", "lazy", "junk"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("leaks")
-    table.add_column("verdict")
+def _listing(tasks: Sequence[Task], checks: Sequence[Check]) -> Listing:
+    items = []
     for task, found in zip(tasks, checks, strict=True):
         numbers = found.numbers
         state = task.spec.starter.state
         starter = _score(sum(numbers.starter) / len(numbers.starter)) if numbers.starter else state if state != "runs" else "-"
         seconds = f"{sum(numbers.starter_seconds) / len(numbers.starter_seconds):.1f}" if numbers.starter_seconds else "-"
-        table.add_row(
-            task.id,
+        cells = (
             starter,
             seconds,
             _score(numbers.gold),
@@ -155,9 +147,11 @@ def _table(tasks: Sequence[Task], checks: Sequence[Check]) -> Table:
             _gain(numbers.lazy, numbers.lazy_improvement),
             f"{numbers.refused}/{numbers.junk}",
             _leaks(found),
-            Text(found.verdict, STYLES[found.verdict]),
+            found.verdict,
         )
-    return table
+        items.append(Item(task.id, cells, STYLES[found.verdict] if found.verdict != "ok" else ""))
+    headings = ("starter>", "seconds>", "gold>", "constant>", "shuffled>", "good>", "lazy>", "junk>", "leaks", "verdict")
+    return Listing("task", headings, items)
 
 
 def _score(value: float | None) -> str:
@@ -168,11 +162,11 @@ def _gain(value: float | None, improvement: float | None) -> str:
     return _score(value) if improvement is None else percent(improvement)
 
 
-def _leaks(found: Check) -> Text:
+def _leaks(found: Check) -> str:
     of = [finding for finding in found.findings if finding.name in LEAKS]
     if any(finding.status == "failed" for finding in of):
-        return Text("found", STYLES["failed"])
-    return Text("none" if any(finding.status == "ok" for finding in of) else "-")
+        return "found"
+    return "none" if any(finding.status == "ok" for finding in of) else "-"
 
 
 def _explain(console: Console, checks: Sequence[Check]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from mlagentbench.cli.options import log_directory_option
 from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.report.layout import command_console, unbroken
 from mlagentbench.run.conduct import RunPlan
 from mlagentbench.sandbox import isolation
 from mlagentbench.store.run_directory import prepare_log_directory
@@ -23,12 +23,11 @@ OPENING = (
     "scripts run in the sandbox, the edits are made, and the hidden grader times the layer on inputs of its own.\n"
 )
 
-CLOSING = f"""\
-With a real model, for example:
-  [bold]make install EXTRAS=openai[/]
-  [bold]export OPENAI_API_KEY=...[/]
-  [bold].venv/bin/mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8[/]
-"""
+CLOSING = (
+    "make install EXTRAS=openai",
+    "export OPENAI_API_KEY=...",
+    f".venv/bin/mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8",
+)
 
 
 @click.command()
@@ -38,7 +37,7 @@ def demo(log_directory: Path) -> int:
 
     The model's replies are scripted; all else is real.
     """
-    console = Console()
+    console = command_console()
     console.print(OPENING)
     try:
         sandbox = isolation.choose("auto").isolation
@@ -48,5 +47,6 @@ def demo(log_directory: Path) -> int:
     plan = RunPlan(task=find_task(TASK), agent=AGENT, log_directory=prepare_log_directory(log_directory), variant="mini", sandbox=sandbox)
     evaluation, directories = carry_out([plan], console, model=MODEL)
     print_results(console, directories, evaluation)
-    console.print(CLOSING)
+    console.print("\nWith a real model, for example:")
+    unbroken(console, *(("", command) for command in CLOSING))
     return status(directories, evaluation)

@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from mlagentbench.data.cache import cache_directory
+from mlagentbench.report.layout import command_console, unbroken
 from mlagentbench.report.text import size
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.sandbox import isolation
@@ -57,7 +57,7 @@ def doctor(as_json: bool) -> None:
     table = Table.grid(padding=(0, 2))
     for found in capabilities:
         table.add_row("[green]✓[/]" if found.available else "[red]✗[/]", found.name, found.detail if found.available else found.how_to_get)
-    console = Console()
+    console = command_console()
     console.print(table)
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")
@@ -65,8 +65,9 @@ def doctor(as_json: bool) -> None:
     gpus = machine["gpus"]
     rows.add_row("machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}")
     rows.add_row("GPUs", ", ".join(map(str, gpus)) if isinstance(gpus, list) and gpus else "none found")
-    rows.add_row("disk", f"{size(free)} free here; prepared data is kept in {cache_directory()}")
+    rows.add_row("disk", f"{size(free)} free here")
     rows.add_row("keys", ", ".join(keys) or "none set; a model of a provider needs one, such as OPENAI_API_KEY")
     rows.add_row("versions", ", ".join(f"{name} {number}" for name, number in versions().items()))
     console.print()
     console.print(rows)
+    unbroken(console, ("cache   ", str(cache_directory())))

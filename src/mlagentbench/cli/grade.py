@@ -7,15 +7,14 @@ from pathlib import Path
 
 import click
 from pydantic import JsonValue
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from mlagentbench import interrupts
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.summary import as_json
+from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import VERDICTS
 from mlagentbench.run.regrade import Regraded, regrade_all
@@ -37,7 +36,7 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
     """
     found = find_runs(logs)
     finished = [directory for directory in found if directory.has_result]
-    console = Console(stderr=as_lines)
+    console = command_console(stderr=as_lines)
     columns = (
         TextColumn("grading"),
         BarColumn(),
@@ -57,7 +56,7 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
         for each in regraded:
             click.echo(json.dumps(_facts(each, every_step)))
     elif any(each.after for each in regraded):
-        console.print(_table(regraded, every_step))
+        console.print(_listing(regraded, every_step), crop=False)
     for each in regraded:
         if each.after is None:
             console.print(Text(f"{each.directory.name} was not graded: {visible(each.reason)}", style="red"))
@@ -81,14 +80,8 @@ def _facts(regraded: Regraded, every_step: bool) -> dict[str, JsonValue]:
     return told
 
 
-def _table(regraded: list[Regraded], every_step: bool) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
-    table.add_column("run", overflow="fold")
-    table.add_column("before", justify="right", no_wrap=True)
-    table.add_column("now", justify="right", no_wrap=True)
-    if every_step:
-        table.add_column("steps", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+def _listing(regraded: list[Regraded], every_step: bool) -> Listing:
+    items = []
     for each in regraded:
         if each.after is None or each.before is None:
             continue
@@ -96,5 +89,5 @@ def _table(regraded: list[Regraded], every_step: bool) -> Table:
         before, after = (quantity(result.score.value, unit) if result.score else "-" for result in (each.before, each.after))
         verdicts = [VERDICTS[result.outcome.verdict] for result in (each.before, each.after)]
         scored = [f"{sum(score.value is not None for score in steps)} of {len(steps)}"] * every_step
-        table.add_row(each.directory.name, before, after, *scored, " → ".join(dict.fromkeys(verdicts)))
-    return table
+        items.append(Item(each.directory.name, (before, after, *scored, " → ".join(dict.fromkeys(verdicts)))))
+    return Listing("run", ("before>", "now>", *["steps>"] * every_step, "verdict"), items)

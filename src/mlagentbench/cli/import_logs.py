@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.cli.options import log_directory_option
 from mlagentbench.cli.summary import as_json
 from mlagentbench.original.files import path_text
 from mlagentbench.original.write import ImportedRun, import_logs
+from mlagentbench.report.layout import Item, Listing, command_console, unbroken
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import FLAGS
 
@@ -38,7 +38,7 @@ def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) 
 
     A log that cannot be imported is named at the end and stops no other; the exit status is then 3.
     """
-    console = Console(stderr=as_lines)
+    console = command_console(stderr=as_lines)
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("importing", total=None)
         imported = import_logs(
@@ -64,7 +64,7 @@ def _line(imported: ImportedRun) -> str:
 
 
 def _print(console: Console, imported: Sequence[ImportedRun], folder: Path, log_directory: Path) -> None:
-    console.print(_table([each for each in imported if each.run is not None], folder))
+    console.print(_listing([each for each in imported if each.run is not None], folder), crop=False)
     for each in imported:
         for problem in each.run.problems if each.run else ():
             console.print(Text.assemble((f"{_shown(each, folder)}  ", "dim"), (visible(problem), "yellow")), soft_wrap=True)
@@ -77,7 +77,8 @@ def _print(console: Console, imported: Sequence[ImportedRun], folder: Path, log_
     console.print(
         Text(f"{plural(len(imported), 'log')}: " + ", ".join(f"{count} {state}" for state, count in states.items()), style="bold")
     )
-    console.print(Text(f"To look at them: mlab report {log_directory}, or mlab view {log_directory}"), soft_wrap=True)
+    console.print("To look at them:")
+    unbroken(console, ("", f"mlab report {log_directory}"), ("", f"mlab view {log_directory}"))
 
 
 def _print_failed(console: Console, imported: Sequence[ImportedRun], folder: Path) -> None:
@@ -91,30 +92,26 @@ def _ungraded(imported: ImportedRun) -> str:
     return (result.outcome.reason or "") if result and result.outcome.verdict == "ungraded" else ""
 
 
-def _table(imported: Sequence[ImportedRun], folder: Path) -> Table:
+def _listing(imported: Sequence[ImportedRun], folder: Path) -> Listing:
     scored = any(each.run and each.run.score is not None for each in imported)
-    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("log", overflow="fold", min_width=16)
-    for heading in ("steps", "actions", "tokens in", "out", "time", "files", "problems", *(("score",) if scored else ())):
-        table.add_column(heading, justify="right", no_wrap=heading != "tokens in")
+    items = []
     for each in imported:
         run = each.run
         assert run is not None
-        usage = run.usage
         score = quantity(run.score, run.info.unit) if run.score is not None else "-"
-        table.add_row(
-            Text(_shown(each, folder)),
+        cells = (
             str(len(run.steps)),
             str(each.actions),
-            f"{usage.input_tokens:,}",
-            f"{usage.output_tokens:,}",
+            f"{run.usage.input_tokens:,}",
+            f"{run.usage.output_tokens:,}",
             f"{run.seconds:,.0f} s",
             str(each.files),
             str(len(run.problems)) if run.problems else "-",
             *((score,) if scored else ()),
-            style="dim" if each.state == "there already" else "",
         )
-    return table
+        items.append(Item(_shown(each, folder), cells, "dim" if each.state == "there already" else ""))
+    headings = ("steps>", "actions>", "tokens in>", "out>", "time>", "files>", "problems>", *(("score>",) if scored else ()))
+    return Listing("log", headings, items)
 
 
 def _shown(imported: ImportedRun, folder: Path) -> str:

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.errors import MLAgentBenchError, ReportFailed
+from mlagentbench.report.layout import unbroken
+from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.text import visible
 from mlagentbench.results.load import Loaded, scan
 from mlagentbench.store.run_directory import RunDirectory
@@ -48,7 +50,7 @@ def print_own_page(console: Console, directories: Sequence[RunDirectory]) -> Non
     except MLAgentBenchError as error:
         console.print(Text(f"No page of the runs was written: {visible(str(error))}", style="red"), soft_wrap=True)
     else:
-        console.print(Text.assemble(("page  ", "dim"), str(page)), soft_wrap=True)
+        unbroken(console, ("page       ", str(shown_path(page))))
 
 
 @contextmanager

@@ -115,15 +115,13 @@ class RunProgress:
         self._count = step.number
         style = STATUS_STYLES.get(step.status, "yellow")
         subject = next((str(value) for value in step.action.arguments.values()), "") if step.action.name != "Final Answer" else ""
-        line = Text.assemble(
-            (f"{self._name}  " if self._name else "", "bold"),
-            (f"{step.number:>4} ", "dim"),
-            (MARKS.get(step.status, "!") + " ", style),
-            (f"{step.action.name:<21}", "bold"),
-            (f"{visible(subject).splitlines()[0] if subject.strip() else '':<18.18}", ""),
-            (f"{duration(step.seconds):>10}", "cyan"),
-            (f"{tokens(step.usage.tokens):>9} tokens", "dim"),
-        )
+        name = (f"{self._name}  " if self._name else "", "bold")
+        what = ((f"{step.number:>4} ", "dim"), (MARKS.get(step.status, "!") + " ", style), (f"{step.action.name:<21}", "bold"))
+        about = (f"{visible(subject).splitlines()[0] if subject.strip() else '':<18.18}", "")
+        took, used = (f"{duration(step.seconds):>10}", "cyan"), (f"{tokens(step.usage.tokens):>9} tokens", "dim")
+        # What a narrow terminal has no room for is left out whole, rather than cut.
+        lines = [Text.assemble(name, *what, *rest) for rest in ((about, took, used), (about, took), (took,))]
+        line = next((line for line in lines if line.cell_len <= self._console.width), lines[-1])
         self._console.print(line, overflow="ellipsis", no_wrap=True)
         if told := _told(step):
             self._console.print(Text(f"       {told}", style=style if step.status != "ok" else "dim"), overflow="ellipsis", no_wrap=True)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
-from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.page import OVERVIEW, drawing, write_page
 from mlagentbench.errors import ReportFailed, UsageError
 from mlagentbench.report.experiment import FEW, Experiment
+from mlagentbench.report.layout import INDENT, command_console, unbroken
 from mlagentbench.report.tables.build import notices, tables
 from mlagentbench.report.tables.export import FORMATS, Format, report_object, write_tables
 from mlagentbench.report.tables.model import Table
@@ -126,19 +127,20 @@ def _draw(folder: Path, runs: Sequence[Run]) -> list[Path]:
 
 
 def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> None:
-    console = Console()
+    console = command_console()
     columns, tasks, runs = len(experiment.columns), len(experiment.tasks), len(experiment.runs)
     opening = f"{plural(runs, 'run')} of {plural(tasks, 'task')} by {plural(columns, 'agent')}; {experiment.counted:,} counted"
     console.print(Text(opening, style="bold"))
     if runs <= FEW:
         # Rates of so few say nothing.
         for run in experiment.runs:
-            console.print(Text(f"{run.name}: {visible(headline(run.info, run.result))}"))
+            unbroken(console, ("", run.name))
+            console.print(Padding(Text(visible(headline(run.info, run.result))), (0, 0, 0, INDENT), expand=False))
     else:
         for table in found:
             console.print()
             for part in shown(table, console.width):
-                console.print(part)
+                console.print(part, crop=False)
     console.print()
     for told in notices(experiment):
         console.print(Text.assemble((f"{visible(told.title)}: ", "bold yellow"), (visible(told.text), "yellow")))

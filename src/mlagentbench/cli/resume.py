@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration, Size, run_argument
@@ -13,6 +12,7 @@ from mlagentbench.cli.run import carry_out, print_results, status
 from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.prices import price_of
 from mlagentbench.engine.providers import check_model
+from mlagentbench.report.layout import command_console
 from mlagentbench.run.resume import resume as resumed
 
 
@@ -44,7 +44,7 @@ def resume(
         check_model(model)  # before there is a fork
     known = price_of(model, {}) if model is not None else None
     prices = {model: known} if model is not None and known is not None else {}
-    console = Console(stderr=as_line)
+    console = command_console(stderr=as_line)
     with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds, storage_mb=storage) as plan:
         assert plan.continues is not None
         models = plan.continues.info.models

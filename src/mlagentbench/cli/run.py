@@ -40,6 +40,7 @@ from mlagentbench.engine.providers import check_model
 from mlagentbench.environment import Listener, Silent
 from mlagentbench.errors import UsageError
 from mlagentbench.records import BaselineChoice, Result
+from mlagentbench.report.layout import command_console
 from mlagentbench.report.text import plural
 from mlagentbench.run.conduct import Person, RunPlan, compared_with, measures_first
 from mlagentbench.run.experience import look
@@ -269,7 +270,7 @@ def run(
         limits = replace(limits, storage_mb=storage or own.storage_mb, files=files or own.files)
         given = {name: value for name, value in script_limits.items() if value is not None}
         plans.append(replace(plan, limits=limits, box_limits=replace(plan.script_limits, **given)))  # type: ignore[arg-type]
-    console = Console(stderr=as_lines)
+    console = command_console(stderr=as_lines)
     evaluation, directories = carry_out(
         plans,
         console,
@@ -380,7 +381,7 @@ def quiet(plan: RunPlan, number: int) -> Listener:
 
 
 def print_results(console: Console, directories: Sequence[RunDirectory], evaluation: Evaluation) -> None:
-    """Print a panel for one run or a table for several, and then where the page of these runs is, which takes a while to be made."""
+    """Print one run's numbers, or several runs as a list, and then where the page of these runs is, which takes a while to be made."""
     if not directories:
         return
     places = [("Inspect log", log) for log in evaluation.logs]

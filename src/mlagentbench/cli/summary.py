@@ -11,12 +11,12 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.records import Result, RunInfo
-from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens
+from mlagentbench.report.layout import Definitions, Item, Listing, unbroken
+from mlagentbench.report.step_view import shown_path
+from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens, visible
 from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.spec import UNGRADED
@@ -70,7 +70,7 @@ class JsonLines:
 
 
 def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, Path]]) -> None:
-    """One run as a panel.
+    """Print one run, and below it what can be opened and copied.
 
     Args:
         console: where to.
@@ -78,20 +78,15 @@ def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, 
         places: what can be opened, and where it lies.
     """
     info, result = directory.info, _result(directory)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in _rows(info, result):
-        table.add_row(label, text)
-    for label, path in places:
-        table.add_row(label, str(path))
-    style = "green" if result.success else "yellow"
-    title = Text(headline(info, result), style=f"bold {style}")
-    console.print(Panel(table, title=title, title_align="left", border_style=style, padding=(1, 2)))
+    console.print()
+    console.print(Text(visible(headline(info, result)), style=f"bold {'green' if result.success else 'yellow'}"))
+    console.print(Definitions(_rows(info, result)), crop=False)
+    console.print()
+    unbroken(console, ("run", info.run), *((label, str(shown_path(path))) for label, path in places))
 
 
 def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequence[tuple[str, Path]]) -> None:
-    """Several runs as a table, a line each, and below it how those of each task went.
+    """Print several runs, each with its numbers, and below them how those of each task went.
 
     Args:
         console: where to.
@@ -99,31 +94,29 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
         places: what can be opened, and where it lies.
     """
     runs = [(directory.info, _result(directory)) for directory in directories]
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("run", no_wrap=True, overflow="ellipsis")
-    table.add_column("verdict", overflow="fold")
-    for heading in ("score", "improvement", "steps", "time", "tokens"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for info, result in runs:
-        table.add_row(
+    items = [
+        Item(
             info.run,
-            Text(VERDICTS[result.outcome.verdict] + ("" if result.outcome.ended == "final_answer" else f", {outcome_words(result)}")),
-            quantity(result.score.value, info.unit) if result.score else "",
-            percent(result.improvement) if result.improvement is not None else "",
-            str(result.steps),
-            duration(result.seconds),
-            tokens(result.total_usage.tokens),
-            style="green" if result.success else None,
+            (
+                VERDICTS[result.outcome.verdict] + ("" if result.outcome.ended == "final_answer" else f" ({outcome_words(result)})"),
+                quantity(result.score.value, info.unit) if result.score else "",
+                percent(result.improvement) if result.improvement is not None else "",
+                str(result.steps),
+                duration(result.seconds),
+                tokens(result.total_usage.tokens),
+            ),
+            "green" if result.success else "",
         )
-    console.print(table)
+        for info, result in runs
+    ]
+    console.print(Listing("run", ("verdict", "score>", "improvement>", "steps>", "time>", "tokens>"), items), crop=False)
     for task in dict.fromkeys(info.task for info, _ in runs):
         verdicts = Counter(VERDICTS[result.outcome.verdict] for info, result in runs if info.task == task)
         told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
         console.print(Text.assemble((task, "bold"), f": {plural(verdicts.total(), 'run')}: {told}"))
     for flag in dict.fromkeys(flag for _, result in runs for flag in result.outcome.flags):
         console.print(Text(f"{FLAGS[flag].title}: {FLAGS[flag].meaning}", style="yellow"))
-    for label, path in places:
-        console.print(Text.assemble((f"{label}  ", "dim"), str(path)), soft_wrap=True)
+    unbroken(console, *((label, str(shown_path(path))) for label, path in places))
 
 
 def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:

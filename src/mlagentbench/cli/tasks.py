@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.cli.lazy import Lazy, LazyGroup
 from mlagentbench.cli.options import task_path_option
+from mlagentbench.report.layout import command_console, unbroken
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
 
 PAPERS = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
@@ -46,15 +46,15 @@ def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
         return
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("task", no_wrap=True, min_width=max(map(len, found)) + 2)
-    table.add_column("metric", no_wrap=True, min_width=16, max_width=24)
-    table.add_column("what", no_wrap=True, overflow="ellipsis")
+    table.add_column("metric", max_width=28)
+    table.add_column("what")
     for category in _categories(found.values()):
         table.add_row(Text(category, style="bold"))
         for task in found.values():
             spec = task.spec
             if spec.category == category:
                 table.add_row(f"  {spec.id}", f"{ARROWS[spec.metric.direction]} {spec.metric.name}", spec.title)
-    Console().print(table)
+    command_console().print(table)
 
 
 def _categories(found: Iterable[Task]) -> list[str]:
@@ -83,11 +83,11 @@ def show_task(task_id: str, as_json: bool, task_paths: Sequence[Path]) -> None:
     table.add_row("starter", ", ".join(sorted(path.name for path in task.starter.iterdir() if path.name != "__pycache__")))
     if spec.paper and spec.paper.baseline is not None:
         table.add_row("the paper", f"baseline {spec.paper.baseline:g} {spec.metric.unit}")
-    table.add_row("folder", str(task.folder))
     for notice in task.notices:
         table.add_row("note", Text(notice, style="yellow"))
-    console = Console()
+    console = command_console()
     console.print(table)
+    unbroken(console, ("folder      ", str(task.folder)))
     console.print()
     console.print(Markdown(task.problem))
 

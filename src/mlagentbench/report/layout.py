@@ -1,12 +1,14 @@
 """How lists stand in a terminal, however narrow: words are not broken, and what is to be copied stands on a line of its own.
 
 A path, an id or a command that is cut, broken or drawn into a box cannot be copied; `unbroken` leaves it to the terminal to wrap it, which
-copies it as one line.
+copies it as one line. Print the lists of this module with `crop=False`, so that nothing of a long key is cut off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -19,6 +21,10 @@ BESIDE = 36
 LONGEST_TERM = 30
 """Columns of a term at most that has its description beside it."""
 INDENT = 4
+GAP = 2
+"""Spaces between the columns of a table."""
+PIPED = 160
+"""Columns of what no terminal shows."""
 
 
 class Definitions:
@@ -43,7 +49,60 @@ class Definitions:
             return
         for term, description in self.rows:
             yield Text(term, style="cyan", overflow="ignore", no_wrap=True)
-            yield Padding(description if isinstance(description, Text) else Text(description), (0, 0, 0, INDENT))
+            yield Padding(description if isinstance(description, Text) else Text(description), (0, 0, 0, INDENT), expand=False)
+
+
+class Item(NamedTuple):
+    """A line of a `Listing`."""
+
+    key: str
+    """What is to be copied, such as a run's id."""
+    cells: Sequence[str]
+    style: str = ""
+
+
+class Listing:
+    """Items by a key that is to be copied: as a table where all of it fits, else each key on a line of its own with the rest below it.
+
+    Args:
+        key: the heading of the keys.
+        columns: the headings of the cells; those of numbers end in `>`, and stand to the right.
+        items: the lines.
+    """
+
+    def __init__(self, key: str, columns: Sequence[str], items: Iterable[Item]) -> None:
+        self.key = key
+        self.columns = [column.removesuffix(">") for column in columns]
+        self.numbers = [column.endswith(">") for column in columns]
+        self.items = list(items)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [[self.key, *self.columns], *([item.key, *item.cells] for item in self.items)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        if sum(widths) + GAP * (len(widths) - 1) <= options.max_width:
+            yield self._table()
+            return
+        for item in self.items:
+            yield Text(item.key, style=item.style or "bold", overflow="ignore", no_wrap=True)
+            named = [f"{column} {cell}" if column else cell for column, cell in zip(self.columns, item.cells, strict=True) if cell]
+            yield Padding(Text(", ".join(named)), (0, 0, 0, INDENT), expand=False)
+
+    def _table(self) -> Table:
+        table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, GAP, 0, 0))
+        table.add_column(Text(self.key), no_wrap=True)
+        for column, number in zip(self.columns, self.numbers, strict=True):
+            table.add_column(Text(column), justify="right" if number else "left", no_wrap=True)
+        for item in self.items:
+            table.add_row(*map(Text, (item.key, *item.cells)), style=item.style or None)
+        return table
+
+
+def command_console(*, stderr: bool = False) -> Console:
+    """Return the console of a command: as wide as the terminal, or as $COLUMNS says; in a pipe, where nobody looks, lines stay whole."""
+    console = Console(stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPED
+    return console
 
 
 def unbroken(console: Console, *lines: tuple[str, str]) -> None:

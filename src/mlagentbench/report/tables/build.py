@@ -219,7 +219,7 @@ def not_counted(experiment: Experiment) -> Table:
         title="Runs that are not counted in any rate or mean",
         columns={"run": "text", "task": "text", "column": "text", "apart": "text", "reason": "text"},
         rows=rows,
-        down=Shown("run", lambda row: str(row["run"]), number=False),
+        down=Shown("run", lambda row: str(row["run"]), number=False, copied=True),
         shown=[
             Shown("why", lambda row: str(row["apart"]).replace("_", " "), number=False),
             Shown("reason", lambda row: str(row["reason"] or ""), number=False),

@@ -30,6 +30,8 @@ class Shown(NamedTuple):
     text: Callable[[Row], str]
     number: bool = True
     """Whether it stands to the right, as numbers do."""
+    copied: bool = False
+    """Whether it is copied from a terminal, as the ids of runs are, and so is never broken."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from mlagentbench.report.layout import Item, Listing
 from mlagentbench.report.tables.model import AVERAGE, Grid, Table, grid
 from mlagentbench.report.text import visible
 
@@ -36,11 +37,17 @@ def shown(table: Table, width: int) -> Iterator[RenderableType]:
             yield _rich(part, _label(part, width))
     else:
         # Only lists grow without end: what has columns across is as long as there are tasks or agents.
-        yield _rich(whole._replace(lines=whole.lines[:MOST]), _label(whole, width))
+        part = whole._replace(lines=whole.lines[:MOST])
+        yield _listing(part) if table.down.copied else _rich(part, _label(whole, width))
         if len(whole.lines) > MOST:
             yield Text(f"and {len(whole.lines) - MOST} more: --tables writes all", style="dim")
     for note in table.notes:
         yield Text(visible(note), style="dim")
+
+
+def _listing(part: Grid) -> Listing:
+    columns = [heading + ">" * number for heading, number in zip(part.headings, part.numbers, strict=True)]
+    return Listing(columns[0], columns[1:], [Item(line[0], [visible(" ".join(cell.split())) for cell in line[1:]]) for line in part.lines])
 
 
 def _parts(whole: Grid, width: int) -> Iterator[Grid]:
