@@ -16,6 +16,7 @@ import pytest
 
 from mlagentbench.errors import ActionError
 from mlagentbench.sandbox.base import Box, BoxLimits, Sandbox
+from mlagentbench.sandbox.limits import make_group
 from mlagentbench.sandbox.process import run, start
 from tests.sandbox.processes import Run, Trace
 
@@ -224,6 +225,18 @@ def test_too_many_processes_end_a_command_with_its_reason(sandbox: Sandbox, exec
     done = execute(sandbox, "python", "-c", many, groups=groups, processes=40, seconds=300)
 
     assert done.reason == "processes"
+
+
+def test_never_more_processes_run_than_the_limit_says(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    needs_watching(sandbox)
+    if os.getuid() == 0 and (group := make_group(BoxLimits())) is None:
+        pytest.skip("for root only a control group holds it, and this machine gives none")
+    elif os.getuid() == 0 and group is not None:
+        group.end()
+    many = "import os, time\nfor made in range(600):\n    open('made', 'w').write(str(made))\n    if os.fork() == 0: time.sleep(60)"
+
+    assert execute(sandbox, "python", "-c", many, processes=40, seconds=60).reason == "processes"
+    assert 20 < int((workspace / "made").read_text()) < 40
 
 
 @pytest.mark.parametrize("groups", [True, False])

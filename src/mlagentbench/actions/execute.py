@@ -24,7 +24,7 @@ EXPLAINED: dict[EndReason, str] = {
     "memory": "It was stopped at the memory limit.",
     "output": "It was stopped because it printed too much.",
     "disk": "It was stopped because the working directory grew over its limit of size or of files; remove what is not needed.",
-    "processes": "It was stopped at the limit of processes.",
+    "processes": "It was stopped at the limit of processes and threads.",
 }
 
 

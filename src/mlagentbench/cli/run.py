@@ -133,7 +133,7 @@ GROUPS = {
 @click.option("--files", type=click.IntRange(1), help="Files, folders and links in the workspace after any step; 200,000 by default.")
 @click.option("--script-time", type=Duration(), help="Time, such as 10m; the limit of the run holds too.")
 @click.option("--memory", type=Size(), help="Memory, such as 900m or 4g; a bare number is megabytes.")
-@click.option("--processes", type=click.IntRange(1), help="Processes at once.")
+@click.option("--processes", type=click.IntRange(1), help="Processes and threads at once.")
 @click.option("--file-size", type=Size(), help="The size of any file that it writes, such as 4g.")
 @click.option("--workspace-size", type=Size(), help="The size of the workspace, such as 16g.")
 @click.option("--workspace-files", type=click.IntRange(1), help="Files, folders and links in the workspace; 100,000 by default.")

@@ -37,7 +37,8 @@ class BoxLimits:
 
     seconds: float = 3600
     memory_mb: int = 8192
-    processes: int = 512
+    processes: int = 4096
+    """Processes and threads at once, the few that start a command among them."""
     file_mb: int = 4096
     workspace_mb: int = 16384
     workspace_files: int = 100_000

@@ -21,7 +21,7 @@ from pathlib import Path
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
-from mlagentbench.sandbox.limits import TASKS_PER_PROCESS, set_tasks
+from mlagentbench.sandbox.limits import set_tasks
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import check_workspace, describe
 from mlagentbench.sandbox.view.layout import Bind, Hollow, Link, Piece, installation, programs, workspace
@@ -141,7 +141,7 @@ def _tasks_limit(box: Box) -> tuple[str, ...]:
     """Set from inside, where the kernel counts this user namespace's tasks and not all of the user's. It does not count root's."""
     if os.getuid() == 0:
         return ()
-    return ("/bin/sh", "-c", f'{set_tasks(box.limits.processes * TASKS_PER_PROCESS)}; exec "$@"', "sh")
+    return ("/bin/sh", "-c", f'{set_tasks(box.limits.processes)}; exec "$@"', "sh")
 
 
 def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:

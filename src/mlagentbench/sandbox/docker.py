@@ -24,7 +24,6 @@ from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
-from mlagentbench.sandbox.limits import TASKS_PER_PROCESS
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import check_workspace, describe
 from mlagentbench.sandbox.view.layout import SYSTEM_FOLDERS, Bind, Hollow, Link, Piece, installation, programs, workspace
@@ -113,7 +112,7 @@ def server_version() -> str:
 def _limits(box: Box) -> list[str]:
     memory = box.limits.memory_mb
     words = ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only", "--user", f"{os.getuid()}:{os.getgid()}"]
-    words += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m", "--pids-limit", str(box.limits.processes * TASKS_PER_PROCESS)]
+    words += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m", "--pids-limit", str(box.limits.processes)]
     words += ["--ulimit", "core=0", "--ulimit", f"fsize={box.limits.file_mb << 20}", "--shm-size", f"{max(memory // 2, 64)}m"]
     words += ["--tmpfs", f"/tmp:rw,exec,mode=1777,size={max(memory // 2, 64)}m"]
     return words if box.network else [*words, "--network", "none"]

@@ -1,8 +1,8 @@
 """The limits of one command: set before it starts, and watched while it runs.
 
-Covered: memory and tasks by a control group where one can be made (version 1 or 2), and otherwise memory by RLIMIT_DATA and by
-watching; core dumps and file size by rlimits; processes, and the size and the files of the workspace, by watching. The file size limit
-holds for each file, the others for the whole command.
+Covered: memory, processes and threads by a control group where one can be made (version 1 or 2); otherwise memory by RLIMIT_DATA and by
+watching, processes and threads by RLIMIT_NPROC, and by watching for root, for whom that does not count; core dumps and file size by
+rlimits; the size and the files of the workspace by watching. The file size limit holds for each file, the others for the whole command.
 
 Not covered: CPU seconds, since a limit of wall time holds already; use of a disk outside the workspace, since sandboxes with a file
 system of their own have none.
@@ -23,8 +23,6 @@ from mlagentbench.sandbox.access import Measured, measure
 from mlagentbench.sandbox.base import BoxLimits, EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send
 
-TASKS_PER_PROCESS = 8
-"""Threads that a process may have on average: `BoxLimits.processes` is watched, this guard only keeps a fork bomb small until then."""
 RESERVED_MB = 2048
 """What allocators reserve and never touch, allowed on top of the memory limit where only RLIMIT_DATA holds it."""
 MEMORY_ERRORS = ("MemoryError", "std::bad_alloc", "an't allocate memory", "annot allocate memory")
@@ -90,7 +88,7 @@ def prelude(limits: BoxLimits, group: Group | None, namespace: bool) -> tuple[st
     if group is None:
         script.append(f"ulimit -d {(limits.memory_mb + RESERVED_MB) * 1024} 2>/dev/null")
         if not namespace and os.getuid() != 0:  # root has no such limit, and a user namespace counts for itself
-            script.append(set_tasks(limits.processes * TASKS_PER_PROCESS + _tasks_of_user()))
+            script.append(set_tasks(limits.processes + _tasks_of_user()))
     else:
         entrances = group.entrances
         script += [f'echo 0 >"${number}" || exit 126' for number in range(1, len(entrances) + 1)]
@@ -123,13 +121,12 @@ class Watch:
 
     def check(self) -> EndReason | None:
         """The limit that is broken now, of those that take no time to check."""
-        members = self.members()
-        if len(members) > self._limits.processes:
-            return "processes"
         if self._group is not None:
-            return (
-                "memory" if self._group.hit("memory") else None
-            )  # the kernel watches: it has killed a process, and the others may wait for it
+            # the kernel holds these: it has refused a process or killed one, and the others may wait for it
+            return "processes" if self._group.hit("pids") else "memory" if self._group.hit("memory") else None
+        members = self.members()
+        if sum(map(_tasks, members)) >= self._limits.processes:
+            return "processes"
         return "memory" if _memory(members, self._limits.memory_mb << 20) > self._limits.memory_mb << 20 else None
 
     def members(self) -> list[int]:
@@ -238,7 +235,7 @@ def _candidates() -> list[tuple[Path, ...]]:
 def _make(parents: tuple[Path, ...], limits: BoxLimits) -> Group:
     name = f"mlagentbench-{os.getpid()}-{secrets.token_hex(4)}"
     group = Group(tuple(parent / name for parent in parents))
-    memory, tasks = limits.memory_mb << 20, limits.processes * TASKS_PER_PROCESS
+    memory, tasks = limits.memory_mb << 20, limits.processes
     try:
         for folder in group.folders:
             folder.mkdir()
@@ -273,6 +270,14 @@ def _shared_fairly(pid: int) -> int:
         if line.startswith("Pss_Anon:"):
             return int(line.split()[1]) << 10
     return 0
+
+
+def _tasks(pid: int) -> int:
+    """How many threads a process has; none where it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 def _tasks_of_user() -> int:

@@ -64,7 +64,8 @@ class Limits(Record):
     script_time: float = Field(default=3600, gt=0)
     """Seconds of one script."""
     memory_mb: int = Field(default=8192, gt=0)
-    processes: int = Field(default=512, gt=0)
+    processes: int = Field(default=4096, gt=0)
+    """Processes and threads of one script at once."""
     file_mb: int = Field(default=4096, gt=0)
     workspace_mb: int = Field(default=16384, gt=0)
     workspace_files: int = Field(default=100_000, gt=0)

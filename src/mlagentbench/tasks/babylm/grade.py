@@ -55,7 +55,7 @@ SECONDS = 3000.0
 """Of the whole talk, which leaves room in the task's limit."""
 LOAD_SECONDS = 300.0
 BATCH_SECONDS = 600.0
-LIMITS = BoxLimits(seconds=SECONDS, memory_mb=12288, processes=64, file_mb=16, workspace_mb=2048)
+LIMITS = BoxLimits(seconds=SECONDS, memory_mb=12288, processes=512, file_mb=16, workspace_mb=2048)
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 LOOKS = 24

@@ -28,7 +28,7 @@ from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, Generator
 from mlagentbench.tasks.spec import Variant
 
 SERVE = Path(__file__).with_name("serve.py")
-LIMITS = BoxLimits(seconds=1200, memory_mb=4096, processes=32, file_mb=16, workspace_mb=1024)
+LIMITS = BoxLimits(seconds=1200, memory_mb=4096, processes=256, file_mb=16, workspace_mb=1024)
 """Of one sandbox; its seconds, those frozen not counted, leave room in what the whole grading may take."""
 ENVIRONMENT = {**ONE_THREAD, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 

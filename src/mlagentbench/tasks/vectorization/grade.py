@@ -32,7 +32,7 @@ from mlagentbench.tasks.spec import Variant
 from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
 
 SERVE = Path(__file__).with_name("serve.py")
-LIMITS = BoxLimits(seconds=300, memory_mb=1024, processes=32, file_mb=16, workspace_mb=256)
+LIMITS = BoxLimits(seconds=300, memory_mb=1024, processes=256, file_mb=16, workspace_mb=256)
 """Of one layer's sandbox; its seconds, those frozen not counted, leave room in the 600 that the whole grading may take."""
 SMALL_SECONDS = 20.0
 """For a forward pass on one of the small cases."""
