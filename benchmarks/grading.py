@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.model import Models, Script
-from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.run.conduct import run_once
+from mlagentbench.run.preflight import make_spec, ready_run
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.store.run_directory import prepare_log_directory
 from mlagentbench.tasks.catalogue import load_task
@@ -248,17 +249,16 @@ def make_runs(folder: Path, runs: int, steps: int) -> Path:
         written.mkdir()
         for table in range(DISTINCT):
             write_table(written / f"{table}.csv", rng, ROWS, "id", [str(each) for each in range(10)])
-        plan = RunPlan(
-            task=load_task(task),
-            agent=f"{folder / 'agent.py'}:Submitter",
-            agent_options={"tables": str(written), "every": steps // DISTINCT},
-            log_directory=logs,
-            variant="mini",
-            sandbox="none",
-            score_steps=False,
-            baseline="paper",
-        )
-        result = asyncio.run(conduct(plan, Models.scripted(Script([]))))
+        given = {
+            "agent": f"{folder / 'agent.py'}:Submitter",
+            "agent_options": {"tables": str(written), "every": steps // DISTINCT},
+            "variant": "mini",
+            "sandbox": "none",
+            "score_steps": False,
+            "baseline": "paper",
+        }
+        ready = asyncio.run(ready_run(make_spec(load_task(task), given), logs))
+        result = asyncio.run(run_once(ready, Models.scripted(Script([]))))
         assert result.score is not None and result.steps == steps, result
         shutil.rmtree(written)
     shutil.rmtree(logs / "gradings")

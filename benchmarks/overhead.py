@@ -10,6 +10,7 @@ prompt, read the reply, do the action on the same files) and keeps nothing.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import tempfile
 import time
@@ -19,11 +20,11 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import render
 from mlagentbench.agents.research import ENTRIES
 from mlagentbench.agents.response import parse_response
-from mlagentbench.engine.evaluate import Watch, evaluate
-from mlagentbench.environment import RunLimits, Silent
+from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.records import Step
-from mlagentbench.run.conduct import RunPlan
-from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+from mlagentbench.run.conduct import RunHooks
+from mlagentbench.run.preflight import make_spec, ready_run
+from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import find_task
 
 THOUGHTS = "".join(
@@ -48,16 +49,9 @@ def framework(steps: int, folder: Path) -> list[Step]:
     last = f"{THOUGHTS}Action: Final Answer\nAction Input: {json.dumps({'final_answer': 'done'})}\n"
     script.write_text("".join(json.dumps({"reply": text}) + "\n" for text in [*(reply(number) for number in range(steps - 1)), last]))
     found: list[RunDirectory] = []
-    plan = RunPlan(
-        task=find_task("vectorization"),
-        agent="research",
-        log_directory=prepare_log_directory(folder / f"logs-{steps}"),
-        variant="mini",
-        limits=RunLimits(steps=steps),
-        score_steps=False,
-    )
-    watch = Watch(lambda *_: Silent(), lambda plan, _, result: found.append(RunDirectory(plan.log_directory / result.run)), lambda: None)
-    evaluate([plan], watch, model=f"scripted/{script}")
+    given = {"variant": "mini", "models": {"agent": f"scripted/{script}"}, "limits": {"steps": steps}, "score_steps": False}
+    ready = asyncio.run(ready_run(make_spec(find_task("vectorization"), given), folder / f"logs-{steps}"))
+    evaluate([ready], RunHooks(finished=lambda ready, _, result: found.append(RunDirectory(ready.log_directory / result.run))))
     return found[0].steps()
 
 

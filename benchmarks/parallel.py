@@ -123,42 +123,40 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
     from rich.console import Console
 
     from mlagentbench.cli.progress import Progress
-    from mlagentbench.engine.evaluate import Watch, evaluate
-    from mlagentbench.environment import RunLimits
-    from mlagentbench.run.conduct import RunPlan
-    from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+    from mlagentbench.engine.evaluate import evaluate
+    from mlagentbench.run.conduct import RunHooks
+    from mlagentbench.run.preflight import ReadyRun, make_spec, ready_run
+    from mlagentbench.store.run_directory import RunDirectory
     from mlagentbench.tasks.catalogue import load_task
 
     make_task(folder / "tiny", script)
     make_replies(folder / "replies.jsonl", steps)
-    plan = RunPlan(
-        task=load_task(folder / "tiny"),
-        agent="research",
-        log_directory=prepare_log_directory(folder / "logs"),
-        variant="mini",
-        limits=RunLimits(steps=steps),
-        score_steps=False,
-        baseline="none",
-    )
+    given = {
+        "variant": "mini",
+        "models": {"agent": f"scripted/{folder / 'replies.jsonl'}"},
+        "limits": {"steps": steps},
+        "score_steps": False,
+    }
+    run = asyncio.run(ready_run(make_spec(load_task(folder / "tiny"), given), folder / "logs"))
     done: list[RunDirectory] = []
     stalls, started = Stalls(), list[float]()
     # A terminal of a usual size, whose bytes go nowhere: to show what goes on is part of the cost.
     console = Console(file=Nowhere(), force_terminal=True, width=120, height=40)
     progress = Progress(console, count)
 
-    def listen(plan: RunPlan, number: int) -> Any:
+    def listen(ready: ReadyRun, number: int) -> Any:
         if not started:
             started.append(processor_seconds(resource.RUSAGE_SELF))
             stalls.start(asyncio.get_running_loop())
-        return progress.listen(plan, number)
+        return progress.listen(ready, number)
 
-    def finished(plan: RunPlan, number: int, result: Any) -> None:
-        progress.done(plan, number, result)
-        done.append(RunDirectory(plan.log_directory / result.run))
+    def finished(ready: ReadyRun, number: int, result: Any) -> None:
+        progress.done(ready, number, result)
+        done.append(RunDirectory(ready.log_directory / result.run))
 
     begun = time.perf_counter()
     with progress:
-        evaluate([plan], Watch(listen, finished, lambda: None), model=f"scripted/{folder / 'replies.jsonl'}", runs=count, parallel=count)
+        evaluate([run], RunHooks(listener=listen, finished=finished), times=count, parallel=count)
     wall = time.perf_counter() - begun
     stalls.stop()
     used = processor_seconds(resource.RUSAGE_SELF) - started[0]

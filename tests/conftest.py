@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from mlagentbench.actions import ACTIONS
-from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.environment import Environment
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.run.capacity import cores
-from mlagentbench.sandbox.base import Box, BoxLimits
+from mlagentbench.run_spec import RunLimits, ScriptLimits
+from mlagentbench.sandbox.base import Box
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
@@ -47,7 +48,7 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         files: Mapping[str, str | bytes] = {"train.py": TRAIN},
         run: str = "a-run",
         limits: RunLimits = RunLimits(),
-        box_limits: BoxLimits = BoxLimits(seconds=20),
+        box_limits: ScriptLimits = ScriptLimits(seconds=20),
         sandboxed: bool = False,
         **more: Any,
     ) -> Environment:

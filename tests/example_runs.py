@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlagentbench.records import Action, Baseline, ModelCall, Outcome, Result, RunInfo, Score, Step, StepScore, Usage
+from mlagentbench.records import Action, Baseline, ModelCall, Outcome, Result, Score, Step, StepScore, Usage
+from mlagentbench.run_spec import RunInfo, RunSpec
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
@@ -201,12 +202,14 @@ def run_info(name: str, **changed: Any) -> RunInfo:
         "unit": "s",
         "direction": "minimize",
         "isolation": "bubblewrap",
-        "limits": {"steps": 50, "time": 18000, "script_time": 600, "memory_mb": 4096},
+        "limits": {"steps": 50, "time": 18000},
         "started": 1769854500.0,
         "versions": {"python": "3.11.2", "mlagentbench": "0.1.0", "numpy": "2.3.4"},
         "hardware": {"cpu": "AMD EPYC 9654", "cores": 2, "memory_gb": 8, "gpus": []},
     }
-    return RunInfo(**(facts | changed))
+    facts |= changed
+    spec = {field: facts.pop(field) for field in RunSpec.model_fields if field in facts}
+    return RunInfo(spec=RunSpec.model_validate(spec), **facts)
 
 
 def entries(thought: str) -> Mapping[str, str]:

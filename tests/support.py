@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlagentbench.environment import Environment
-from mlagentbench.records import RunInfo
+from mlagentbench.run_spec import ModelSpec, RunInfo, RunSpec
 
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
@@ -24,16 +24,12 @@ def run_info(run: str) -> RunInfo:
     """What a test's run was asked to do."""
     return RunInfo(
         run=run,
-        task="a-task",
-        variant="mini",
-        agent="research",
-        models={"agent": "scripted/script"},
+        spec=RunSpec(task="a-task", variant="mini", models={"agent": ModelSpec(name="scripted/script")}),
         description="Make train.py better.",
         metric="accuracy",
         unit="",
         direction="maximize",
         isolation="none",
-        limits={},
         started=0.0,
         versions={},
         hardware={},

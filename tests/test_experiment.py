@@ -84,7 +84,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_run_ends_in_a_typed_outcome_and_its_counts_are_right(logs: Path) -> None:
     found = mlagentbench.load(logs)
     assert not found.unreadable and len(found.runs) == len(TASKS) * 3 * RUNS
-    ended = Counter((run.info.task, run.info.agent, run.result.outcome.verdict) for run in found.runs if run.result)
+    ended = Counter((run.info.spec.task, run.info.spec.agent, run.result.outcome.verdict) for run in found.runs if run.result)
     assert ended == {
         ("ladder-2", "research", "success"): RUNS,
         ("ladder-2", "react", "no_improvement"): RUNS,

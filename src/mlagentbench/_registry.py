@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect_ai import task
 from inspect_ai.model import ModelAPI, modelapi
 
-from mlagentbench.engine.task import planned, registered_tasks
+from mlagentbench.engine.task import registered_tasks, run_task
 
 
 @modelapi(name="scripted")
@@ -16,5 +16,5 @@ def scripted() -> type[ModelAPI]:
     return ScriptedAPI
 
 
-PLANNED = planned
+RUN = run_task
 TASKS = {name: task(name=name)(make) for name, make in registered_tasks().items()}

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from mlagentbench.errors import LimitName
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
+"""Of `result.json`."""
 
 Role = Literal["agent", "fast", "editor"]
 """Whom a model speaks as: the agent, the cheap reader of long texts, or the editor of scripts."""
@@ -50,6 +51,9 @@ Flag = Literal[
 BaselineSource = Literal["side_by_side", "measured", "predictor", "paper"]
 """Where a baseline comes from: the starter timed beside the submission, its own runs, a naive predictor in the place of a starter that does
 not run, or the paper."""
+
+Variant = Literal["mini", "full"]
+"""Of a task's data: small and generated, or real."""
 
 BaselineChoice = Literal["auto", "paper", "none"]
 """Which one a run is compared with: the best there is, the paper's, or none."""
@@ -262,67 +266,10 @@ class Imported(Record):
     """Why no grader here takes its submission; None where one does."""
 
 
-class RunInfo(Record):
-    """What a run was asked to do, and where: everything known before its first step."""
-
-    schema_version: int = SCHEMA_VERSION
-    run: str
-    """The run's name, unique in its log directory."""
-    task: str
-    category: str = ""
-    """The task's; empty where it is not known, as for `published`."""
-    published: datetime.date | None = None
-    """When the task appeared: a model that was trained later may have read of it."""
-    variant: Literal["mini", "full"]
-    agent: str
-    agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
-    models: Mapping[Role, str]
-    model_options: Mapping[str, JsonValue] = Field(default_factory=dict)
-    """What the agent's model was made with, and so those of the other roles that are the same one."""
-    prices: Mapping[str, Price] = Field(default_factory=dict)
-    """What its models cost, by their names; a model without is one whose price was not known."""
-    description: str
-    """What the agent was told."""
-    metric: str
-    unit: str
-    direction: Direction
-    isolation: str
-    """What the agent's scripts run in; `sandbox` is what was asked for."""
-    limits: Mapping[str, JsonValue]
-    script_limits: Mapping[str, JsonValue] = Field(default_factory=dict)
-    disk_share_mb: int | None = None
-    """What the run may take of its disk: its share of what was free when it began, in megabytes (2^20). None where that was not asked."""
-    started: float
-    """0 where an imported log does not tell."""
-    versions: Mapping[str, str]
-    hardware: Mapping[str, JsonValue]
-    sandbox: str = "auto"
-    python: str = ""
-    """The interpreter of the agent's scripts."""
-    gpus: tuple[str, ...] = ()
-    task_folder: str = ""
-    data: str | None = None
-    """The key of the prepared data (`PreparedRecord.key`); None for a task without."""
-    parent: str | None = None
-    """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
-    sample: str | None = None
-    """The sample of an Inspect evaluation that began it, as `<task id>/<epoch>`; a retry keeps both, and goes on with the run."""
-    score_steps: bool = True
-    """Whether each step's submission is scored too."""
-    baseline: BaselineChoice = "auto"
-    """What its score is compared with."""
-    keep: Mapping[str, JsonValue] | None = None
-    """How many versions of large files its snapshots keep, and from which size on; None for all."""
-    experience: Experience | None = None
-    """What it was given of earlier work. Which files of it were opened stands in the steps (`Step.inside`)."""
-    imported: Imported | None = None
-    """For a run that another program carried out: where its logs come from."""
-
-
 class Result(Record):
     """How a run came out: `result.json` of its directory, written last."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Literal[1] = SCHEMA_VERSION
     run: str
     outcome: Outcome
     final_answer: str | None = None

@@ -11,14 +11,14 @@ import pytest
 
 from mlagentbench.environment import Environment
 from mlagentbench.records import Action, Step
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.run_spec import ScriptLimits
 from tests.support import MakeEnvironment, finish
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "sandboxed"])
 def environment(request: pytest.FixtureRequest, make_environment: MakeEnvironment) -> Iterator[Environment]:
     """An environment with and without a sandbox."""
-    made = make_environment(sandboxed=request.param, box_limits=BoxLimits(seconds=2))
+    made = make_environment(sandboxed=request.param, box_limits=ScriptLimits(seconds=2))
     yield made
     made.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,14 @@ import pytest
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.autogpt import AutoGPTAgent, parse_command
 from mlagentbench.agents.base import make_agent
-from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, LimitReached, ResponseFormatError
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
 from mlagentbench.records import ModelCall
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import load_task
+from tests.plans import make_plan, resumed
 from tests.run.lives import make_task
 from tests.support import MakeEnvironment, finish
 
@@ -142,15 +141,12 @@ def test_a_huge_result_does_not_fill_the_memory(make_environment: MakeEnvironmen
 
 
 def test_a_run_forked_from_any_step_asks_what_it_would_have_asked(tmp_path: Path) -> None:
-    plan = RunPlan(
-        task=load_task(make_task(tmp_path / "guess")),
+    plan = make_plan(
+        load_task(make_task(tmp_path / "guess")),
+        tmp_path / "runs",
         agent="autogpt",
         agent_options={"memory_characters": 1200},
-        log_directory=tmp_path / "runs",
-        variant="mini",
-        baseline="paper",
         sandbox="none",
-        score_steps=False,
     )
     script = [*(command("List Files", {"dir_path": "."}, text=f"Thought {number}.") for number in range(5)), END]
     fast = [ScriptedReply(role="fast", reply=f"Summary {number}.") for number in range(5)]
@@ -164,13 +160,13 @@ def test_a_run_forked_from_any_step_asks_what_it_would_have_asked(tmp_path: Path
     def prompts(directory: RunDirectory, numbers: Sequence[int]) -> list[str]:
         return [call.prompt for number in numbers for call in directory.calls(number)]
 
-    finish(conduct(plan, models()))
+    finish(plan.conduct(models()))
     (run,) = find_runs(plan.log_directory)
     assert any(step.memory for step in run.steps())
     for step in range(6):
-        with resume(run.path, step) as fork:
+        with resumed(run.path, step) as fork:
             assert fork.continues is not None
-            finish(conduct(replace(fork, score_steps=False), models(fork.continues)))
+            finish(fork.but(score_steps=False).conduct(models(fork.continues)))
             assert prompts(fork.continues, range(1, 7)) == prompts(run, range(1, 7))
 
 

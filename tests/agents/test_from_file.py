@@ -9,12 +9,12 @@ import pytest
 
 from mlagentbench.agents.base import make_agent
 from mlagentbench.cli.main import run
-from mlagentbench.environment import RunLimits
 from mlagentbench.errors import AgentError
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import RunPlan, conduct
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
+from tests.plans import make_plan
 from tests.run.lives import make_task, models, scripted
 from tests.support import finish
 
@@ -43,17 +43,8 @@ def written(tmp_path: Path, text: str) -> Path:
 def live(tmp_path: Path, text: str, name: str = "Mine", **more: object) -> tuple[Result, RunDirectory]:
     if not (tmp_path / "guess").exists():
         make_task(tmp_path / "guess")
-    plan = RunPlan(
-        task=load_task(tmp_path / "guess"),
-        agent=f"{written(tmp_path, text)}:{name}",
-        log_directory=tmp_path / "runs",
-        variant="mini",
-        baseline="paper",
-        sandbox="none",
-        score_steps=False,
-        **more,  # type: ignore[arg-type]
-    )
-    result = finish(conduct(plan, models(scripted(["not a word of use"] * 9), {})))
+    plan = make_plan(load_task(tmp_path / "guess"), tmp_path / "runs", agent=f"{written(tmp_path, text)}:{name}", sandbox="none", **more)
+    result = finish(plan.conduct(models(scripted(["not a word of use"] * 9), {})))
     return result, RunDirectory(plan.log_directory / result.run)
 
 

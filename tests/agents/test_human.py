@@ -12,8 +12,9 @@ import pytest
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.human import HumanAgent, Session
 from mlagentbench.agents.terminal import Terminal, visible
-from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.environment import Environment
 from mlagentbench.errors import LimitReached, RunStopped
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import find_runs
 from tests.agents.person import CTRL_C, CTRL_D, Person
 from tests.run.lives import make_task

@@ -7,10 +7,11 @@ import pytest
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import LONG_OBSERVATION
-from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, LimitReached
 from mlagentbench.model import ScriptedReply
 from mlagentbench.records import ModelCall
+from mlagentbench.run_spec import RunLimits
 from tests.support import MakeEnvironment, finish, reply
 
 LIST = reply("List Files", '{"dir_path": "."}')

@@ -9,16 +9,15 @@ from typing import get_args
 import pytest
 
 from mlagentbench.agents.research_options import LONG_OBSERVATION
-from mlagentbench.environment import RunLimits
 from mlagentbench.errors import LimitReached
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
 from mlagentbench.records import Role
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
 from tests.agents.living import END, LIST, RUN, calls, fast, live
 from tests.agents.test_research_options import noted, offers
+from tests.plans import Plan, make_plan, resumed
 from tests.run.lives import content_of, make_task, write_file
 from tests.support import MakeEnvironment, finish, reply
 
@@ -101,24 +100,24 @@ REPLIES = (LONG, RUN, LIST, RUN, write_file("submission.txt", "12"), LIST, END)
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> RunPlan:
+def plan(tmp_path: Path) -> Plan:
     """A run with the log, without a sandbox."""
     task = load_task(make_task(tmp_path / "guess"))
     options = {"research_log": True, "retrieve_from": 3, "context_steps": 2}
-    return RunPlan(task, "research", tmp_path / "runs", "mini", options, baseline="paper", sandbox="none", score_steps=False)
+    return make_plan(task, tmp_path / "runs", agent_options=options, sandbox="none")
 
 
-def carry_out(plan: RunPlan, replies: Sequence[str], fast_replies: int) -> RunDirectory:
+def carry_out(plan: Plan, replies: Sequence[str], fast_replies: int) -> RunDirectory:
     """Go on with a plan until one of its models has no more replies."""
     script = Script([*(ScriptedReply(reply=text) for text in replies), *[fast(f"Fast {number}.") for number in range(fast_replies)]])
     had = plan.continues.replies() if plan.continues else {}
     roles: tuple[Role, ...] = get_args(Role)
     models = Models(**{role: ScriptedModel(script, role, had.get(role, 0)) for role in roles})
-    return RunDirectory(plan.log_directory / finish(conduct(plan, models)).run)
+    return RunDirectory(plan.log_directory / finish(plan.conduct(models)).run)
 
 
 @pytest.mark.slow
-def test_a_run_that_was_ended_anywhere_in_its_bookkeeping_goes_on_the_same(plan: RunPlan) -> None:
+def test_a_run_that_was_ended_anywhere_in_its_bookkeeping_goes_on_the_same(plan: Plan) -> None:
     whole = carry_out(plan, REPLIES, 100)
     assert whole.result is not None and whole.result.outcome.ended == "final_answer"
     asked = sum(call.role == "fast" for step in whole.steps() for call in whole.calls(step.number))
@@ -126,15 +125,15 @@ def test_a_run_that_was_ended_anywhere_in_its_bookkeeping_goes_on_the_same(plan:
     for count in range(asked):
         run = carry_out(plan, REPLIES, count)
         assert run.result is not None and run.result.outcome.ended == "infrastructure"
-        with resume(run.path) as again:
+        with resumed(run.path) as again:
             carry_out(again, REPLIES, 100)
         assert content_of(run) == content_of(whole), f"after {count} replies of the fast model"
 
 
 @pytest.mark.slow
-def test_a_fork_from_between_the_log_and_the_step_goes_on_the_same(plan: RunPlan) -> None:
+def test_a_fork_from_between_the_log_and_the_step_goes_on_the_same(plan: Plan) -> None:
     whole = carry_out(plan, REPLIES, 100)
     for step in range(len(whole.steps())):
-        with resume(whole.path, step) as again:
+        with resumed(whole.path, step) as again:
             fork = carry_out(again, REPLIES, 100)
         assert content_of(fork) == content_of(whole), f"from step {step}"

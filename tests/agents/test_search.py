@@ -12,13 +12,13 @@ from mlagentbench.agents._replies.whole_script import read_script
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.search import SearchAgent
 from mlagentbench.agents.search_tree import Policy, Tree, validation_score
-from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
 from mlagentbench.records import Action, ModelCall, Step
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
+from tests.plans import Plan, make_plan, resumed
 from tests.run.lives import content_of, make_task, models, scripted
 from tests.support import MakeEnvironment, finish
 
@@ -272,28 +272,19 @@ REPLIES = (node(3), UNTRACED, node(5), node(4), node(4.5))
 OPTIONS = {"drafts": 2, "max_nodes": 5, "debug_probability": 0.5, "seed": 3}
 
 
-def plan_of(tmp_path: Path) -> RunPlan:
-    return RunPlan(
-        task=load_task(make_task(tmp_path / "guess")),
-        agent="search",
-        agent_options=OPTIONS,
-        log_directory=tmp_path / "runs",
-        variant="mini",
-        baseline="paper",
-        sandbox="none",
-        score_steps=False,
-    )
+def plan_of(tmp_path: Path) -> Plan:
+    return make_plan(load_task(make_task(tmp_path / "guess")), tmp_path / "runs", agent="search", agent_options=OPTIONS, sandbox="none")
 
 
-def begin(plan: RunPlan, replies: Sequence[str]) -> RunDirectory:
-    result = finish(conduct(plan, models(scripted(replies), {})))
+def begin(plan: Plan, replies: Sequence[str]) -> RunDirectory:
+    result = finish(plan.conduct(models(scripted(replies), {})))
     return RunDirectory(plan.log_directory / result.run)
 
 
 def go_on(directory: RunDirectory, step: int | None = None) -> RunDirectory:
-    with resume(directory.path, step) as plan:
+    with resumed(directory.path, step) as plan:
         assert plan.continues is not None
-        finish(conduct(plan, models(scripted(REPLIES), plan.continues.replies())))
+        finish(plan.conduct(models(scripted(REPLIES), plan.continues.replies())))
         return plan.continues
 
 

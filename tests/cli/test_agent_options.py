@@ -53,7 +53,7 @@ def test_they_are_the_agents_options(tmp_path: Path) -> None:
     assert [step.counted for step in directory.steps()] == [True, False, True]
     prompt = directory.calls(1)[0].prompt
     assert "- Read File:" in prompt and "- Copy File:" not in prompt and "\nFact Check:" not in prompt
-    assert directory.info.agent_options == {
+    assert directory.info.spec.agent_options == {
         "research_log": True,
         "context_steps": "5",
         "entries": "thought",
@@ -67,7 +67,7 @@ def test_they_are_the_agents_options(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_asked_for_is_no_option(tmp_path: Path) -> None:
-    assert run(tmp_path).info.agent_options == {}
+    assert run(tmp_path).info.spec.agent_options == {}
 
 
 @pytest.mark.slow

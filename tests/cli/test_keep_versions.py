@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from mlagentbench.results.load import load
+from mlagentbench.run_spec import SnapshotRetention
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from tests.cli.test_cli import mlab
 from tests.support import reply
@@ -86,7 +87,7 @@ def test_all_are_kept_unless_asked_and_a_run_that_goes_on_remembers(task: Path) 
     finished = mlab("resume", asked.path, "--steps", "9")
     assert finished.returncode == 0, finished.stderr
     (again,) = [found for found in find_runs(asked.path.parent) if found.path == asked.path]
-    assert again.info.keep == {"versions": 1, "over_mb": 16}
+    assert again.info.spec.retention == SnapshotRetention(versions=1, over_mb=16)
     assert len(again.steps()) == 4
     # Two more versions were written, and each let go of the one before.
     assert disk_bytes(directory.path.parent / "objects") < before + 0.2 * LARGE

@@ -14,13 +14,14 @@ import subprocess
 import termios
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from tests import commands
 from tests.cli.test_cli import mlab
@@ -131,8 +132,8 @@ class Used:
         match = re.search(r"gpu (\S*) (\d+\.\d+) (\d+\.\d+)$", told.strip())
         assert match, told
         self.gpu, self.began, self.ended = match[1], float(match[2]), float(match[3])
-        self.task = run.info.task
-        assert run.info.gpus == ((self.gpu,) if self.gpu else ()), "the run says what it was given"
+        self.task = run.info.spec.task
+        assert run.info.spec.gpus == ((self.gpu,) if self.gpu else ()), "the run says what it was given"
 
 
 def test_each_run_has_a_gpu_to_itself_and_all_of_them_are_used(place: Place) -> None:
@@ -282,11 +283,11 @@ def test_a_user_sets_each_limit_of_scripts_and_the_task_the_others(place: Place)
     given = [word for option, (text, _, _) in LIMITS.items() for word in (option, text)]
     assert place.run("count", *given, "--working-time", "1h", "--no-score-steps", "--json").returncode == 0
     (run,) = place.runs()
-    assert run.info.script_limits == {name: value for _, name, value in LIMITS.values()}
-    assert run.info.limits["working_time"] == 3600
+    assert asdict(run.info.spec.script_limits) == {name: value for _, name, value in LIMITS.values()}
+    assert run.info.spec.limits.working_time == 3600
     assert place.run("count", "--memory", "100m", "--no-score-steps", "--json").returncode == 0
-    own = place.runs()[-1].info.script_limits
-    assert own["memory_mb"] == 100 and own["processes"] == BoxLimits().processes
+    own = place.runs()[-1].info.spec.script_limits
+    assert own["memory_mb"] == 100 and own["processes"] == ScriptLimits().processes
 
 
 def test_the_limits_that_a_user_sets_hold(place: Place) -> None:

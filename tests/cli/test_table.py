@@ -11,11 +11,14 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from mlagentbench.cli.table import RunTable
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.records import Action, Outcome, Result, Score, Step, Usage
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.preflight import ReadyRun, make_spec
+from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.tasks.catalogue import find_task
 
-PLAN = RunPlan(task=find_task("vectorization"), agent="research", log_directory=Path("runs"))
+VECTORIZATION = find_task("vectorization")
+PLAN = ReadyRun(make_spec(VECTORIZATION), Path("runs"), VECTORIZATION, PlainSandbox(), Prepared(None, None), None)
 
 
 def shown(table: RunTable, width: int = 120, height: int = 24) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,7 +95,7 @@ class Odd:
 def test_in_what_an_agent_of_ones_own_says_and_does(server: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "odd.py").write_text(AGENT)
     plan = make_plan(tmp_path, f"{tmp_path / 'odd.py'}:Odd")
-    ended = carry_out(replace(plan, score_steps=True))
+    ended = carry_out(plan.but(score_steps=True))
     assert "Say \\ud800." in server.requests[0].body["messages"][0]["content"]
     written, unknown, _ = ended.directory.steps()
     assert (written.entries, written.memory) == ({"Thought": "\\ud800"}, {"m": ["\\ud800"]})

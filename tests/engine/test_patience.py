@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
 import subprocess
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from mlagentbench.engine.evaluate import Watch, evaluate
+from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.engine.patience import Patience
-from mlagentbench.environment import RunLimits, Silent
 from mlagentbench.errors import ModelUnavailable
 from mlagentbench.records import Result, Usage
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.conduct import RunHooks
+from mlagentbench.run_spec import ModelSpec, RunLimits
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import load_task
 from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
+from tests.plans import Plan, make_plan
 from tests.support import reply
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
@@ -70,7 +71,7 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> RunPlan:
+def plan(tmp_path: Path) -> Plan:
     """A run of a small task by the research agent, without a sandbox."""
     folder = tmp_path / "guess"
     (folder / "starter").mkdir(parents=True)
@@ -79,24 +80,16 @@ def plan(tmp_path: Path) -> RunPlan:
     (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
     (folder / "grade.py").write_text(GRADE)
     limits = RunLimits(steps=10, time=300)
-    return RunPlan(
-        task=load_task(folder),
-        agent="research",
-        log_directory=tmp_path / "runs",
-        variant="mini",
-        baseline="paper",
-        sandbox="none",
-        limits=limits,
-    )
+    return make_plan(load_task(folder), tmp_path / "runs", sandbox="none", limits=limits, score_steps=True)
 
 
-def carry_out(plan: RunPlan, model: str = OPENAI, patience: Patience = QUICK) -> Ended:
+def carry_out(plan: Plan, model: str = OPENAI, patience: Patience = QUICK) -> Ended:
     results: list[Result] = []
     with warnings.catch_warnings():
         # Inspect leaves streams to the garbage collector, which is done with them before the test is.
         warnings.simplefilter("ignore", ResourceWarning)
-        watch = Watch(lambda plan, number: Silent(), lambda plan, number, result: results.append(result), lambda: None)
-        evaluate([plan], watch, model=model, patience=patience)
+        hooks = RunHooks(finished=lambda ready, number, result: results.append(result))
+        evaluate([asyncio.run(plan.but(models={"agent": ModelSpec(name=model)}).ready())], hooks, patience=patience)
         gc.collect()
     (result,), (directory,) = results, find_runs(plan.log_directory)
     assert directory.result == result
@@ -109,7 +102,7 @@ def unread(model: str, how: str) -> Fault:
     return {"too long": bad.TOO_LONG[wire], "refused": bad.REFUSED[wire], "withheld": bad.FILTERED}[how]
 
 
-def mlab(plan: RunPlan, *arguments: str) -> subprocess.CompletedProcess[str]:
+def mlab(plan: Plan, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`mlab run` as a user calls it, with its own patience."""
     command = [*commands.MLAB, "run", plan.task.id, "--task-path", plan.task.folder, "--sandbox", "none", "--json"]
     command += ["--agent", "research", "--variant", "mini", "--baseline", "paper", "--log-dir", plan.log_directory, *arguments]
@@ -117,7 +110,7 @@ def mlab(plan: RunPlan, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
-def test_a_run_survives_all_that_passes(server: Provider, plan: RunPlan, model: str) -> None:
+def test_a_run_survives_all_that_passes(server: Provider, plan: Plan, model: str) -> None:
     faults = [bad.too_many("1"), bad.too_many(), bad.BROKEN, bad.MALFORMED, bad.EMPTY_BODY, bad.RESETS, bad.EMPTY_TEXT]
     server.behave(SUBMIT, END, faults=faults)
     result, _ = carry_out(plan, model, QUICK._replace(seconds=60, spoiled=5))
@@ -128,7 +121,7 @@ def test_a_run_survives_all_that_passes(server: Provider, plan: RunPlan, model: 
 
 
 @pytest.mark.parametrize("fault", ["BROKEN", "MALFORMED", "EMPTY_TEXT", "UNAUTHORIZED"])
-def test_what_lasts_ends_the_run_as_nobodys_fault_and_what_is_there_is_graded(server: Provider, plan: RunPlan, fault: str) -> None:
+def test_what_lasts_ends_the_run_as_nobodys_fault_and_what_is_there_is_graded(server: Provider, plan: Plan, fault: str) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=getattr(bad, fault))
     result, directory = carry_out(plan)
     assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
@@ -136,7 +129,7 @@ def test_what_lasts_ends_the_run_as_nobodys_fault_and_what_is_there_is_graded(se
     assert [step.action.name for step in directory.steps()] == ["Write File"]
 
 
-def test_a_reply_of_5_mb_is_none_and_leaves_nothing_behind(server: Provider, plan: RunPlan) -> None:
+def test_a_reply_of_5_mb_is_none_and_leaves_nothing_behind(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.HUGE)
     result, directory = carry_out(plan)
     assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
@@ -144,7 +137,7 @@ def test_a_reply_of_5_mb_is_none_and_leaves_nothing_behind(server: Provider, pla
     assert sum(path.stat().st_size for path in directory.path.rglob("*") if path.is_file()) < 100_000
 
 
-def test_the_longest_reply_that_a_model_could_write_is_read(server: Provider, plan: RunPlan) -> None:
+def test_the_longest_reply_that_a_model_could_write_is_read(server: Provider, plan: Plan) -> None:
     server.behave(SUBMIT.replace("Go on.", "Go on. " * 70_000), END)
     result, _ = carry_out(plan)
     assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
@@ -152,7 +145,7 @@ def test_the_longest_reply_that_a_model_could_write_is_read(server: Provider, pl
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
 @pytest.mark.parametrize("how", ["too long", "refused", "withheld"])
-def test_a_prompt_of_the_agent_that_is_not_read_ends_the_run_as_a_limit(server: Provider, plan: RunPlan, model: str, how: str) -> None:
+def test_a_prompt_of_the_agent_that_is_not_read_ends_the_run_as_a_limit(server: Provider, plan: Plan, model: str, how: str) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=unread(model, how))
     result, _ = carry_out(plan, model)
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_context", "success")
@@ -163,7 +156,7 @@ def test_a_prompt_of_the_agent_that_is_not_read_ends_the_run_as_a_limit(server: 
 @pytest.mark.parametrize("how", ["too long", "refused", "withheld"])
 @pytest.mark.parametrize("action, words", [(ASK, "Understand File"), (EDIT, "Edit Script (AI)")])
 def test_an_actions_prompt_that_is_not_read_is_an_observation(
-    server: Provider, plan: RunPlan, model: str, how: str, action: str, words: str
+    server: Provider, plan: Plan, model: str, how: str, action: str, words: str
 ) -> None:
     requests = 1 if how == "too long" else QUICK.spoiled
     server.behave(END, faults=[Fault(text=action), *[unread(model, how)] * requests])
@@ -177,19 +170,19 @@ def test_an_actions_prompt_that_is_not_read_is_an_observation(
 
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
-def test_an_agents_own_bookkeeping_that_is_not_read_ends_nothing(server: Provider, plan: RunPlan, model: str) -> None:
+def test_an_agents_own_bookkeeping_that_is_not_read_ends_nothing(server: Provider, plan: Plan, model: str) -> None:
     """A long observation that the fast model cannot read, and a log that it cannot write: both are done without it."""
     (plan.task.starter / "train.py").write_text("print('x' * 9000)\n")
     run = reply("Execute Script", '{"script_name": "train.py"}')
     # The summary, the entry of the log, and the retrieval.
     server.behave(END, faults=[Fault(text=run), *[unread(model, "too long")] * 3])
-    result, directory = carry_out(replace(plan, agent_options={"research_log": True, "retrieve_from": 2}), model)
+    result, directory = carry_out(plan.but(agent_options={"research_log": True, "retrieve_from": 2}), model)
     assert result.outcome.ended == "final_answer"
     assert [step.status for step in directory.steps()] == ["ok", "ok", "error", "ok"]
     assert "characters are left out" in directory.calls(4)[0].prompt
 
 
-def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provider(server: Provider, plan: RunPlan) -> None:
+def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provider(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.BROKEN)
     done = mlab(plan, "--model", OPENAI, "--time", "8s")
     assert done.returncode == 3, done.stderr
@@ -198,22 +191,22 @@ def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provid
     assert "500: The server had an error" in outcome["reason"]
 
 
-def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Provider, plan: RunPlan) -> None:
+def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.HANGS)
-    result, directory = carry_out(replace(plan, limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=1.0))
+    result, directory = carry_out(plan.but(limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=1.0))
     assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
     assert "until the run's time was up, nor to a short question in" in (result.outcome.reason or "")
     assert not directory.calls(2)
 
 
-def test_a_reply_that_takes_longer_than_the_run_is_the_agents_time(server: Provider, plan: RunPlan) -> None:
+def test_a_reply_that_takes_longer_than_the_run_is_the_agents_time(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.SLOW)
-    result, directory = carry_out(replace(plan, limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=30.0))
+    result, directory = carry_out(plan.but(limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=30.0))
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_time", "success")
     assert [(call.purpose, call.reply) for call in directory.calls(2)] == [("provider check", "yes")], "what was asked is on record"
 
 
-def test_a_wrong_key_is_one_clear_line(server: Provider, plan: RunPlan) -> None:
+def test_a_wrong_key_is_one_clear_line(server: Provider, plan: Plan) -> None:
     server.behave(always=bad.UNAUTHORIZED)
     done = mlab(plan, "--model", ANTHROPIC)
     assert done.returncode == 3, done.stderr
@@ -225,7 +218,7 @@ def test_a_wrong_key_is_one_clear_line(server: Provider, plan: RunPlan) -> None:
 
 @pytest.mark.parametrize("model, key", [(OPENAI, "OPENAI_API_KEY"), (ANTHROPIC, "ANTHROPIC_API_KEY")])
 def test_a_missing_key_is_told_before_anything_runs(
-    server: Provider, plan: RunPlan, model: str, key: str, monkeypatch: pytest.MonkeyPatch
+    server: Provider, plan: Plan, model: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(key)
     with pytest.raises(ModelUnavailable, match=key):

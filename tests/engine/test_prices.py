@@ -13,10 +13,10 @@ from inspect_ai.model._model_info import clear_model_info_cache
 
 from mlagentbench.engine.model import RoleModel
 from mlagentbench.engine.prices import KEPT, check_prices, price_of, read_prices, tell_prices
-from mlagentbench.environment import RunLimits
 from mlagentbench.errors import UsageError
 from mlagentbench.model import GenerateOptions
-from mlagentbench.records import Price, RunInfo
+from mlagentbench.records import Price
+from mlagentbench.run_spec import RunInfo, RunLimits
 from mlagentbench.store.run_directory import find_runs
 from tests.cli.test_cli import END, LIST, complaint, mlab, run, script
 from tests.engine.server import CACHED, READ, WRITTEN, Provider
@@ -132,5 +132,5 @@ def test_a_run_is_refused_a_limit_that_cannot_hold_and_keeps_the_price_that_held
     assert told["ended"] == "limit_cost" and told["cost"] == pytest.approx(told["tokens"] / 1000)
     (directory,) = find_runs(tmp_path / "runs")
     info: RunInfo = directory.info
-    assert [(price.source, price.input) for price in info.prices.values()] == [("our contract", 1000.0)]
+    assert [(price.source, price.input) for price in info.spec.prices.values()] == [("our contract", 1000.0)]
     assert "at our contract of 2026-11-20" in " ".join(mlab("show", directory.path).stdout.split())

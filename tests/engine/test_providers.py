@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,11 @@ from mlagentbench.engine.model import RoleModel
 from mlagentbench.engine.providers import check_model, make_models, tokens_of
 from mlagentbench.errors import LimitReached, ModelUnavailable
 from mlagentbench.model import GenerateOptions, Reply
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import ModelSpec
 from mlagentbench.store.run_directory import find_runs
 from tests import commands
 from tests.engine.whole import Ended, carry_out, make_plan
+from tests.plans import resumed
 from tests.run.lives import make_task
 from tests.support import reply
 
@@ -56,7 +56,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(tmp_path: Path, folder: Path, agent: str, **options: object) -> Ended:
     plan = make_plan(tmp_path, agent, max_tokens=20, **options)
-    return carry_out(replace(plan, model_options={"model_path": str(folder)}), "hf/local")
+    return carry_out(plan.but(models={"agent": ModelSpec(name="hf/local", options={"model_path": str(folder)})}), "hf/local")
 
 
 @pytest.mark.slow
@@ -96,8 +96,10 @@ def test_what_a_fast_model_in_this_process_cannot_read_is_told_as_an_observation
 def ask(folder: Path, prompt: str, most: int) -> Reply:
     async def story() -> Reply:
         async with AsyncExitStack() as clients:
-            model, others = await make_models(clients, "hf/local", {"fast": "hf/local"}, {"model_path": str(folder)}, 1)
-            assert others["fast"] is model, "its weights are read once"
+            spec = ModelSpec(name="hf/local", options={"model_path": str(folder)})
+            made = await make_models(clients, {"agent": spec, "fast": spec}, 1)
+            model = made["agent"]
+            assert made["fast"] is model, "its weights are read once"
             assert tokens_of(model.api, []) == 0
             return await RoleModel(model, "agent").generate(prompt, GenerateOptions(max_tokens=most))
 
@@ -127,10 +129,10 @@ def test_a_run_whose_time_is_up_leaves_nothing_computing(models: Path, tmp_path:
     assert json.loads(finished.stdout)["ended"] == "limit_time"
     assert "terminate called" not in finished.stderr
     (made,) = find_runs(tmp_path / "runs")
-    with resume(made.path, 0) as plan:
-        assert plan.model_options == {"model_path": str(models / "long")}, "a fork has the same model"
-    with resume(made.path, 0, model="scripted/demo") as plan:
-        assert not plan.model_options, "another model has options of its own"
+    with resumed(made.path, 0) as plan:
+        assert plan.spec.model("agent").options == {"model_path": str(models / "long")}, "a fork has the same model"
+    with resumed(made.path, 0, model="scripted/demo") as plan:
+        assert not plan.spec.model("agent").options, "another model has options of its own"
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlagentbench.engine.evaluate import Watch, evaluate
+from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.engine.patience import Patience
-from mlagentbench.environment import RunLimits, Silent
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import Person, RunPlan
-from mlagentbench.run.resume import resume
+from mlagentbench.run.conduct import AskPerson, RunHooks
+from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
+from tests import plans
 from tests.engine.server import Request, Wire
+from tests.plans import Plan, resumed
 from tests.run.lives import make_task
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
@@ -35,23 +36,14 @@ class Ended(NamedTuple):
         return [step.action.name for step in self.directory.steps()]
 
 
-def make_plan(folder: Path, agent: str, steps: int = 20, **options: Any) -> RunPlan:
+def make_plan(folder: Path, agent: str, steps: int = 20, **options: Any) -> Plan:
     """A run of a small task, without a sandbox."""
-    return RunPlan(
-        task=load_task(make_task(folder / "guess")),
-        agent=agent,
-        agent_options=options,
-        log_directory=folder / "runs",
-        variant="mini",
-        baseline="paper",
-        sandbox="none",
-        limits=RunLimits(steps=steps, time=300),
-        score_steps=False,
-    )
+    task, limits = load_task(make_task(folder / "guess")), RunLimits(steps=steps, time=300)
+    return plans.make_plan(task, folder / "runs", agent=agent, agent_options=options, sandbox="none", limits=limits)
 
 
 def carry_out(
-    plan: RunPlan, model: str = MODELS["openai"], patience: Patience = QUICK, fast_model: str | None = None, person: Person | None = None
+    plan: Plan, model: str = MODELS["openai"], patience: Patience = QUICK, fast_model: str | None = None, person: AskPerson | None = None
 ) -> Ended:
     """Carry a plan out, whole.
 
@@ -62,8 +54,10 @@ def carry_out(
     with warnings.catch_warnings():
         # Inspect leaves streams to the garbage collector, which is done with them before the test is.
         warnings.simplefilter("ignore", ResourceWarning)
-        watch = Watch(lambda plan, number: Silent(), lambda plan, number, result: results.append(result), lambda: None, person)
-        evaluate([plan], watch, model=model, fast_model=fast_model, patience=patience)
+        named = {"agent": model} | ({"fast": fast_model} if fast_model else {})
+        models = {role: ModelSpec(name=name, options=plan.spec.model("agent").options) for role, name in named.items() if name != NO_MODEL}
+        hooks = RunHooks(finished=lambda ready, number, result: results.append(result), ask_person=person)
+        evaluate([asyncio.run(plan.but(models=models).ready())], hooks, patience=patience)
         gc.collect()
     (result,) = results
     return Ended(result, RunDirectory(plan.log_directory / result.run))
@@ -71,8 +65,8 @@ def carry_out(
 
 def carry_on(ended: Ended, step: int, model: str = MODELS["openai"]) -> Ended:
     """Fork a run from a step, and carry that out."""
-    with resume(ended.directory.path, step) as plan:
-        return carry_out(replace(plan, score_steps=False), model)
+    with resumed(ended.directory.path, step) as plan:
+        return carry_out(plan.but(score_steps=False), model)
 
 
 def said(request: Request) -> list[Any]:

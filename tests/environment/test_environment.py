@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import Environment, RunLimits
+from mlagentbench.environment import Environment
 from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
 from mlagentbench.model import GenerateOptions, Models, Reply, ScriptedReply
 from mlagentbench.records import Action, Usage
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.run_spec import RunLimits, ScriptLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 from tests.support import MakeEnvironment, finish
@@ -109,7 +109,7 @@ def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: M
 
 def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment) -> None:
     script = 'import time\nprint("started", flush=True)\ntime.sleep(600)\n'
-    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1.5), box_limits=BoxLimits(seconds=600))
+    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1.5), box_limits=ScriptLimits(seconds=600))
 
     async def story() -> None:
         await environment.start()

@@ -93,7 +93,7 @@ def test_what_cannot_be_imported_is_named_and_the_exit_status_says_so(tmp_path: 
     assert list(failed)[:3] == ["a task", "an agent", "empty"]
     assert "a run's name would have 5,043 characters" in failed["a task"]
     assert "File name too long" in list(failed.values())[3]
-    assert [run.info.agent for run in load(tmp_path / "runs")] == ["research"]
+    assert [run.info.spec.agent for run in load(tmp_path / "runs")] == ["research"]
 
     assert mlab(["import", str(logs), "--log-dir", str(tmp_path / "runs"), "--json"]) == 3
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

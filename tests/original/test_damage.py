@@ -16,6 +16,7 @@ from mlagentbench.report.run_view import run_view
 from mlagentbench.report.terminal import BRIEF
 from mlagentbench.results.frames import runs_frame, steps_frame
 from mlagentbench.results.load import Run
+from mlagentbench.run_spec import RunLimits
 from tests.original.logs import OriginalLog, example
 
 
@@ -52,7 +53,7 @@ def test_a_run_without_its_agents_log_keeps_its_steps(tmp_path: Path) -> None:
     assert [dict(step.entries) for step in run.steps] == [{}, {}, {}]
     # What the actions' own models were asked lies elsewhere, and so is known; the folders tell the task and the model.
     assert [call.purpose for number in (1, 2, 3) for call in run.calls(number)] == ["Understand File", "Edit Script (AI)"]
-    assert (run.info.task, run.info.models["agent"], run.info.agent) == ("cifar10", "gpt-4", "unknown")
+    assert (run.info.spec.task, run.info.spec.model_names["agent"], run.info.spec.agent) == ("cifar10", "gpt-4", "unknown")
 
 
 def test_lost_logs_of_calls_are_counted(tmp_path: Path) -> None:
@@ -143,8 +144,8 @@ def test_values_that_mean_nothing_are_not_believed(tmp_path: Path) -> None:
 
     assert run.steps[0].observation == '["a", {"list": 1}]'
     assert (run.steps[0].seconds, run.steps[2].seconds) == (0.0, 0.0)
-    assert run.info.limits == {"steps": 50, "time": 18000.0}
-    assert run.info.models["agent"] == "gpt-4", "as the logs of its calls have it"
+    assert run.info.spec.limits == RunLimits(steps=50, time=18000.0)
+    assert run.info.spec.model_names["agent"] == "gpt-4", "as the logs of its calls have it"
     assert run.usage.calls == 11
 
 
@@ -155,7 +156,7 @@ def test_a_command_line_that_holds_more_than_json_is_read(tmp_path: Path) -> Non
         path.unlink()
     (log.root / "log").write_text("Namespace(task='cifar10', agent_type='ResearchAgent', resume={1, 2}, resume_step=0, llm_name=(b'x',))\n")
     run = imported(log.root)
-    assert (run.info.task, run.info.models["agent"], len(run.steps)) == ("cifar10", "gpt-4", 3)
+    assert (run.info.spec.task, run.info.spec.model_names["agent"], len(run.steps)) == ("cifar10", "gpt-4", 3)
 
 
 def test_a_turn_before_the_first_step_is_none(tmp_path: Path) -> None:
@@ -288,7 +289,7 @@ def test_a_byte_order_mark_is_read(tmp_path: Path, encoding: str) -> None:
         if path.is_file() and path.suffix != ".py":
             path.write_text(path.read_text(), encoding=encoding)
     run = imported(log.root)
-    assert (run.problems, run.usage.calls, run.info.agent) == ((), 6, "research")
+    assert (run.problems, run.usage.calls, run.info.spec.agent) == ((), 6, "research")
 
 
 def test_what_is_nested_deep_is_kept_as_text(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_the_baseline_runs_the_starter_and_asks_no_model(tmp_path: Path) -> None
     (log.agent / "main_log").unlink()
     run = imported(log.end(files={"train.py": ""}))
 
-    assert (run.info.agent, run.info.models["agent"]) == ("baseline", "none/none")
+    assert (run.info.spec.agent, run.info.spec.model_names["agent"]) == ("baseline", "none/none")
     assert run.usage.calls == 0
     assert [step.status for step in run.steps] == ["error", "ok"]
     assert run.steps[1].action.arguments == {"final_answer": "Done!"}
@@ -60,7 +60,7 @@ def test_an_agent_that_only_thinks_and_acts_hands_on_what_it_cannot_read(tmp_pat
     log.root.joinpath("log").write_text("Namespace(task='cifar10', agent_type='ReasoningActionAgent', llm_name='gpt-4', max_steps=2)\n")
     run = imported(log.end(files={}))
 
-    assert run.info.agent == "react"
+    assert run.info.spec.agent == "react"
     assert [step.entries["Thought"] for step in run.steps] == [" Look.\n", " Again.\n"]
     assert run.steps[0].action.arguments == {"Action Input": " here"}
     assert [step.status for step in run.steps] == ["error", "ok"]
@@ -83,7 +83,7 @@ def test_what_langchains_agent_thought_is_read_off_what_it_printed(tmp_path: Pat
     )
     run = imported(log.end(files={"train.py": ""}))
 
-    assert (run.info.agent, run.info.models["agent"]) == ("langchain", "claude-v1")
+    assert (run.info.spec.agent, run.info.spec.model_names["agent"]) == ("langchain", "claude-v1")
     assert [step.entries["Thought"] for step in run.steps] == ["I should look first.", "Now I run it."]
     assert run.usage.calls == 0, "it logs no call"
     assert run.result is not None

@@ -34,7 +34,12 @@ def imported(folder: Path, runs: Path | None = None) -> Run:
 def test_a_log_becomes_a_run_with_everything_that_it_tells(tmp_path: Path) -> None:
     run = imported(example(tmp_path / "log").end(files={"train.py": "epochs = 9\n", "submission.csv": "id\n"}, seconds=31.5))
 
-    assert (run.info.task, run.info.agent, run.info.models["editor"], run.info.variant) == ("cifar10", "research", "gpt-4", "full")
+    assert (run.info.spec.task, run.info.spec.agent, run.info.spec.model_names["editor"], run.info.spec.variant) == (
+        "cifar10",
+        "research",
+        "gpt-4",
+        "full",
+    )
     assert run.info.description == "Make train.py better."
     assert run.info.isolation == "none"
     assert [step.action.name for step in run.steps] == ["Understand File", "Edit Script (AI)", "Final Answer"]
@@ -101,7 +106,7 @@ def test_the_research_logs_own_steps_are_kept_and_not_counted(tmp_path: Path) ->
     run = imported(log.end())
 
     assert [step.counted for step in run.steps] == [True, False] * 4 + [False, True, False]
-    assert run.info.agent_options == {"research_log": True}
+    assert run.info.spec.agent_options == {"research_log": True}
     # A call for each of five turns, five summaries of 30 + 9 tokens, and one retrieval of 7 + 3.
     assert run.usage_by_role["agent"].calls == 5
     assert run.usage_by_role["fast"] == Usage(input_tokens=157, output_tokens=48, calls=6)
@@ -118,7 +123,7 @@ def test_a_run_without_steps_stands_with_the_others_of_its_options(tmp_path: Pat
         (log.root / "log").write_text(f"Namespace({said})\n")
         run = imported(log.end(error="Traceback (most recent call last):\nConnectionError\n"), tmp_path / f"runs-{value}")
         assert run.steps == ()
-        assert run.info.agent_options == ({"research_log": True} if value is kept else {})
+        assert run.info.spec.agent_options == ({"research_log": True} if value is kept else {})
 
 
 def test_a_turn_whose_arguments_could_not_be_read_is_a_reply_without_an_action(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_nothing_is_lost_of_any(imported: list[ImportedRun]) -> None:
         assert (run.usage.calls, run.usage.input_tokens, run.usage.output_tokens) == _counts(each.logs)
         assert run.seconds == float((each.logs / "env_log" / "overall_time.txt").read_text())
         assert sum(step.seconds for step in run.steps) == pytest.approx(run.seconds)
-        assert run.info.models["agent"] == each.logs.parts[-3]
+        assert run.info.spec.model_names["agent"] == each.logs.parts[-3]
         final = (each.logs / "env_log" / "traces" / "step_final_files" / "research_log.log").read_bytes()
         assert (run.directory.workspace / "research_log.log").read_bytes() == final
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from mlagentbench.records import Action, Baseline, Inner, ModelCall, Outcome, Result, RunInfo, Score, Step, StepScore, Usage
+from mlagentbench.records import Action, Baseline, Inner, ModelCall, Outcome, Result, Score, Step, StepScore, Usage
 from mlagentbench.results.counts import THRESHOLDS, Best, counts, debugging_streak
 from mlagentbench.results.load import Run, load
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.store.run_directory import RunDirectory
 from tests.example_runs import ExampleStep, run_info, vectorization_steps, write_run
 

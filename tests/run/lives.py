@@ -23,12 +23,12 @@ from typing import Any, get_args
 from mlagentbench.environment import Silent
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
 from mlagentbench.records import Role, Step
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import is_over, resume
+from mlagentbench.run.resume import is_over
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from tests.plans import make_plan, resumed
 from tests.support import reply
 
 SPEC = """
@@ -196,15 +196,13 @@ def main(logs: Path, task: Path, script: Path, told: Path, point: int | None = N
     """Begin the run of a log directory, or go on with it."""
     count = _die_at(point) if point is not None else lambda: 0
     runs = [RunDirectory(path.parent) for path in logs.glob("*/run.json")]
-    begun = next((run for run in runs if run.info.models["agent"] == f"scripted/{script}"), None)
-    plan = RunPlan(
-        task=load_task(task), agent="research", log_directory=logs, variant="mini", baseline="paper", sandbox="none", score_steps=False
-    )
-    if begun is not None and is_over(begun, plan.run_limits):
+    begun = next((run for run in runs if run.info.spec.model_names["agent"] == f"scripted/{script}"), None)
+    plan = make_plan(load_task(task), logs, agent="research", sandbox="none")
+    if begun is not None and is_over(begun, plan.spec.limits):
         return
-    with resume(begun.path) if begun else nullcontext(plan) as plan:
+    with resumed(begun.path) if begun else nullcontext(plan) as plan:
         replies = plan.continues.replies() if plan.continues else {}
-        asyncio.run(conduct(plan, models(Script.load(script), replies), listener=Told(told)))
+        asyncio.run(plan.conduct(models(Script.load(script), replies), listener=Told(told)))
     if point == 0:
         told.with_suffix(".points").write_text(str(count()))
 

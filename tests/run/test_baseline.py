@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import TaskError
+from mlagentbench.records import Baseline
 from mlagentbench.run.baseline import Measured, Place, kept, measure
-from mlagentbench.run.conduct import RunPlan, compared_with
+from mlagentbench.run.preflight import compared_with, place_of
 from mlagentbench.tasks.catalogue import Task, load_task
 from tests import commands
+from tests.plans import Plan, make_plan
 
 PLACE = Place(sandbox="none")
 SPEC = """
@@ -148,14 +150,18 @@ def test_of_several_who_ask_at_once_one_measures(tmp_path: Path, counted: Path) 
     assert counted.read_text() == "0\n"
 
 
+def found_for(plan: Plan) -> Baseline | None:
+    return asyncio.run(compared_with(plan.spec, plan.task))
+
+
 def test_a_run_is_compared_with_the_best_there_is(tmp_path: Path) -> None:
-    plan = RunPlan(task=make(tmp_path), agent="baseline", log_directory=tmp_path / "runs", variant="full", sandbox="none")
-    assert (against := asyncio.run(compared_with(plan))) is not None and (against.value, against.source) == (3.0, "paper")
-    asyncio.run(measure(plan.task, "full", place=plan.place._replace(limits=None), runs=1))
-    assert (against := asyncio.run(compared_with(plan))) is not None and (against.value, against.source) == (10.0, "measured")
+    plan = make_plan(make(tmp_path), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
+    assert (against := found_for(plan)) is not None and (against.value, against.source) == (3.0, "paper")
+    asyncio.run(measure(plan.task, "full", place=place_of(plan.spec)._replace(limits=None), runs=1))
+    assert (against := found_for(plan)) is not None and (against.value, against.source) == (10.0, "measured")
     for choice, value in (("paper", 3.0), ("none", None)):
-        chosen = RunPlan(**{**vars(plan), "baseline": choice})
-        found = asyncio.run(compared_with(chosen))
+        chosen = plan.but(baseline=choice)
+        found = found_for(chosen)
         assert (found.value if found else None) == value
 
 
@@ -163,6 +169,6 @@ def test_where_the_paper_has_no_number_the_starter_is_measured_before_the_run(tm
     task = make(tmp_path)
     specification = task.folder / "task.toml"
     specification.write_text(specification.read_text().replace("paper = { baseline = 3.0 }\n", ""))
-    plan = RunPlan(task=load_task(task.folder), agent="baseline", log_directory=tmp_path / "runs", variant="full", sandbox="none")
-    assert (against := asyncio.run(compared_with(plan))) is not None
+    plan = make_plan(load_task(task.folder), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
+    assert (against := found_for(plan)) is not None
     assert (against.values, against.source) == ((10.0, 11.0, 12.0), "measured")

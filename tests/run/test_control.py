@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,10 @@ import pytest
 from mlagentbench.environment import Environment
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Action, Result
-from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.regrade import Regraded, regrade_all
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task
+from tests.plans import Plan, make_plan
 from tests.run.hostile import ROOT
 
 SPEC = """
@@ -89,7 +88,7 @@ async def act(environment: Environment) -> None:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> RunPlan:
+def plan(tmp_path: Path) -> Plan:
     """A run of a task that has a gold submission, and whose starter leaves none."""
     folder = tmp_path / "guess"
     (folder / "starter").mkdir(parents=True)
@@ -100,25 +99,25 @@ def plan(tmp_path: Path) -> RunPlan:
     (folder / "proof.py").write_text(PROOF)
     (tmp_path / "agent.py").write_text(AGENT)
     agent = f"{tmp_path / 'agent.py'}:Hostile"
-    return RunPlan(load_task(folder), agent, tmp_path / "runs", variant="mini", baseline="paper", sandbox="none")
+    return make_plan(load_task(folder), tmp_path / "runs", agent=agent, sandbox="none", score_steps=True)
 
 
 def guess(text: str) -> Leave:
     return lambda root: (root / "guess.txt").write_text(text)
 
 
-def leaving(plan: RunPlan, *leaves: Leave) -> Result:
+def leaving(plan: Plan, *leaves: Leave) -> Result:
     """A run whose agent leaves one thing after another."""
     _leaves[:] = leaves
-    return asyncio.run(conduct(plan, Models.scripted(Script([]))))
+    return asyncio.run(plan.conduct(Models.scripted(Script([]))))
 
 
-def regraded(plan: RunPlan) -> Regraded:
+def regraded(plan: Plan) -> Regraded:
     (found,) = asyncio.run(regrade_all(find_runs(plan.log_directory), every_step=True))
     return found
 
 
-def asked(plan: RunPlan) -> Sequence[str]:
+def asked(plan: Plan) -> Sequence[str]:
     """What the grader was given, in order."""
     return (plan.log_directory.parent / "asked.txt").read_text().splitlines()
 
@@ -132,8 +131,8 @@ FAILING = {
 }
 
 
-def test_what_brings_the_grader_down_is_an_invalid_submission_in_the_graders_words(plan: RunPlan) -> None:
-    leaving(replace(plan, score_steps=False), *map(guess, FAILING), guess("fine"))
+def test_what_brings_the_grader_down_is_an_invalid_submission_in_the_graders_words(plan: Plan) -> None:
+    leaving(plan.but(score_steps=False), *map(guess, FAILING), guess("fine"))
     (plan.task.folder / "task.toml").write_text(SPEC.replace("grading_time = 30", "grading_time = 5"))
     after = regraded(plan).after
     assert after is not None
@@ -144,19 +143,19 @@ def test_what_brings_the_grader_down_is_an_invalid_submission_in_the_graders_wor
     assert asked(plan)[:5] == ["fine", "fine", "crash", "gold", "crash"] and asked(plan).count("gold") < len(FAILING)
 
 
-def test_grading_again_goes_by_the_same_rule(plan: RunPlan) -> None:
+def test_grading_again_goes_by_the_same_rule(plan: Plan) -> None:
     result = leaving(plan, guess("fine"), guess("crash"))
     assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "invalid_submission")
     after = regraded(plan).after
     assert after is not None and after.step_scores == result.step_scores and after.outcome == result.outcome
 
 
-def test_a_run_that_is_graded_well_is_charged_no_control(plan: RunPlan) -> None:
+def test_a_run_that_is_graded_well_is_charged_no_control(plan: Plan) -> None:
     assert leaving(plan, guess("fine"), guess("a longer guess")).outcome.verdict == "success"
     assert asked(plan) == ["a longer ", "fine"]
 
 
-def test_a_grader_that_fails_on_the_tasks_own_submission_leaves_the_run_ungraded(plan: RunPlan) -> None:
+def test_a_grader_that_fails_on_the_tasks_own_submission_leaves_the_run_ungraded(plan: Plan) -> None:
     (plan.log_directory.parent / "broken").touch()
     result = leaving(plan, guess("crash"))
     assert result.outcome.verdict == "ungraded" and 'KeyError: "a bug of the task\'s author"' in (result.outcome.reason or "")
@@ -165,7 +164,7 @@ def test_a_grader_that_fails_on_the_tasks_own_submission_leaves_the_run_ungraded
     assert after is not None and after.outcome.verdict == "invalid_submission", "the grader is mended, and no failure is kept"
 
 
-def test_a_failure_that_goes_away_counts_for_nobody(plan: RunPlan) -> None:
+def test_a_failure_that_goes_away_counts_for_nobody(plan: Plan) -> None:
     result = leaving(plan, guess("once"))
     assert result.score is not None and result.score.value == 4
 
@@ -174,7 +173,7 @@ def test_a_failure_that_goes_away_counts_for_nobody(plan: RunPlan) -> None:
     ("starter", "proof"),
     [("open('guess.txt', 'w').write('starter')", None), ("print('a stub')", "raise ValueError('not yet written')")],
 )
-def test_a_task_without_gold_has_its_starter_graded_or_else_empty_files(plan: RunPlan, starter: str, proof: str | None) -> None:
+def test_a_task_without_gold_has_its_starter_graded_or_else_empty_files(plan: Plan, starter: str, proof: str | None) -> None:
     (plan.task.folder / "proof.py").unlink()
     if proof:
         (plan.task.folder / "proof.py").write_text(proof)
@@ -219,14 +218,14 @@ def _odd(root: Path) -> None:
         pytest.param(_odd, "no_improvement", "", id="odd names, kinds and modes"),
     ],
 )
-def test_whatever_can_be_left_can_be_graded(plan: RunPlan, leave: Leave, verdict: str, words: str) -> None:
+def test_whatever_can_be_left_can_be_graded(plan: Plan, leave: Leave, verdict: str, words: str) -> None:
     result = leaving(plan, leave)
     assert result.outcome.ended == "final_answer"
     assert result.outcome.verdict == verdict and words in (result.outcome.reason or "")
 
 
-def test_a_machine_that_can_restore_nothing_leaves_the_run_ungraded(plan: RunPlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    leaving(replace(plan, score_steps=False), guess("crash"))
+def test_a_machine_that_can_restore_nothing_leaves_the_run_ungraded(plan: Plan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    leaving(plan.but(score_steps=False), guess("crash"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     after = regraded(plan).after
     assert after is not None and after.outcome.verdict == "ungraded"

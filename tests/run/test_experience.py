@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,13 @@ from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Step
 from mlagentbench.run import experience
-from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.experience import look, told
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
-from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.workspace.snapshots import Manifest
+from tests.plans import Plan, make_plan, resumed
 from tests.run.lives import content_of, make_task, models, scripted, write_file
 from tests.support import finish, reply
 
@@ -39,7 +37,7 @@ REPL = reply("Python REPL", '{"command": "len(open(\\"experience/notes.md\\").re
 END = reply("Final Answer", '{"final_answer": "done"}')
 REPLIES = (LIST, READ, OVERWRITE, SCRIPT, EXECUTE, REPL, write_file("submission.txt", "12"), END)
 
-SANDBOXES: list[Choice] = ["bubblewrap", "landlock", "none"]
+SANDBOXES: list[SandboxChoice] = ["bubblewrap", "landlock", "none"]
 
 
 @pytest.fixture
@@ -55,20 +53,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def plan(tmp_path: Path, folder: Path) -> RunPlan:
+def plan(tmp_path: Path, folder: Path) -> Plan:
     """A run that is given experience."""
     task = load_task(make_task(tmp_path / "guess"))
-    plan = RunPlan(task, "research", tmp_path / "logs", "mini", baseline="paper", score_steps=False)
-    return replace(plan, experience=folder)
+    return make_plan(task, tmp_path / "logs", experience=folder)
 
 
-def carry_out(plan: RunPlan, replies: Sequence[str] = REPLIES) -> RunDirectory:
+def carry_out(plan: Plan, replies: Sequence[str] = REPLIES) -> RunDirectory:
     had = plan.continues.replies() if plan.continues else {}
-    return RunDirectory(plan.log_directory / finish(conduct(plan, models(scripted(replies), had))).run)
+    return RunDirectory(plan.log_directory / finish(plan.conduct(models(scripted(replies), had))).run)
 
 
 def go_on(run: RunDirectory, step: int | None = None) -> RunDirectory:
-    with resume(run.path, step) as again:
+    with resumed(run.path, step) as again:
         return carry_out(again)
 
 
@@ -76,7 +73,7 @@ def read(step: Step) -> list[str]:
     return [inner.what for inner in step.inside if inner.did == "read"]
 
 
-def refusal(plan: RunPlan, folder: Path) -> str:
+def refusal(plan: Plan, folder: Path) -> str:
     with pytest.raises(UsageError) as refused:
         look(folder, plan.task, plan.log_directory)
     assert "\n" not in str(refused.value)
@@ -84,12 +81,12 @@ def refusal(plan: RunPlan, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_what_is_read_of_it_is_noted_whoever_reads_it(plan: RunPlan, sandbox: Choice) -> None:
+def test_what_is_read_of_it_is_noted_whoever_reads_it(plan: Plan, sandbox: SandboxChoice) -> None:
     try:
         isolation.choose(sandbox)
     except UsageError as unavailable:
         pytest.skip(str(unavailable))
-    run = carry_out(replace(plan, sandbox=sandbox))
+    run = carry_out(plan.but(sandbox=sandbox))
     listed, opened, overwritten, _, executed, typed, *_ = run.steps()
     assert listed.observation == "a.txt\nnever.txt"
     assert "A low rate works." in opened.observation and read(opened) == ["experience/notes.md"]
@@ -103,7 +100,7 @@ def test_what_is_read_of_it_is_noted_whoever_reads_it(plan: RunPlan, sandbox: Ch
         assert typed.observation == "17"
 
 
-def test_the_agent_is_told_of_it_and_the_run_says_so(plan: RunPlan, folder: Path) -> None:
+def test_the_agent_is_told_of_it_and_the_run_says_so(plan: Plan, folder: Path) -> None:
     run = carry_out(plan)
     first = run.calls(1)[0].prompt
     assert "The folder experience of the working directory" in first and "3 files" in first
@@ -113,26 +110,26 @@ def test_the_agent_is_told_of_it_and_the_run_says_so(plan: RunPlan, folder: Path
     assert run.result.outcome.verdict == "success"
 
 
-def test_a_run_without_it_is_as_before(plan: RunPlan) -> None:
-    run = carry_out(replace(plan, experience=None), [END])
+def test_a_run_without_it_is_as_before(plan: Plan) -> None:
+    run = carry_out(plan.but(experience=None), [END])
     assert run.info.experience is None
     assert "experience" not in run.info.description
     assert not run.experience.exists()
     assert run.result is not None and "experience" not in run.result.outcome.flags
 
 
-def test_it_is_no_part_of_snapshots(plan: RunPlan) -> None:
+def test_it_is_no_part_of_snapshots(plan: Plan) -> None:
     run = carry_out(plan)
     last = Manifest.load(run.manifest(len(run.steps())))
     assert not any(path.startswith("experience") for path in last.entries)
 
 
-def test_links_in_it_are_left_out(plan: RunPlan) -> None:
+def test_links_in_it_are_left_out(plan: Plan) -> None:
     run = carry_out(plan)
     assert sorted(path.name for path in run.experience.rglob("*")) == ["a.txt", "never.txt", "notes.md", "runs"]
 
 
-def test_a_run_that_goes_on_or_is_forked_has_what_it_began_with(plan: RunPlan, folder: Path) -> None:
+def test_a_run_that_goes_on_or_is_forked_has_what_it_began_with(plan: Plan, folder: Path) -> None:
     whole = content_of(carry_out(plan))
     run = carry_out(plan, REPLIES[:4])
     shutil.rmtree(folder)
@@ -144,7 +141,7 @@ def test_a_run_that_goes_on_or_is_forked_has_what_it_began_with(plan: RunPlan, f
     assert content_of(go_on(fork, 1)) == whole, "a fork has a copy of its own"
 
 
-def test_a_copy_that_was_not_finished_is_made_anew(plan: RunPlan, folder: Path) -> None:
+def test_a_copy_that_was_not_finished_is_made_anew(plan: Plan, folder: Path) -> None:
     run = carry_out(plan, REPLIES[:4])
     # As if the process had been killed while it copied.
     for path in (run.experience, run.path / "snapshots", run.steps_folder):
@@ -156,7 +153,7 @@ def test_a_copy_that_was_not_finished_is_made_anew(plan: RunPlan, folder: Path) 
     assert not (run.experience / "half").exists()
 
 
-def test_a_folder_that_changed_before_the_run_had_its_copy_is_not_taken(plan: RunPlan, folder: Path) -> None:
+def test_a_folder_that_changed_before_the_run_had_its_copy_is_not_taken(plan: Plan, folder: Path) -> None:
     run = carry_out(plan, [])
     shutil.rmtree(run.experience)
     (folder / "notes.md").write_text("Something else.")
@@ -167,7 +164,7 @@ def test_a_folder_that_changed_before_the_run_had_its_copy_is_not_taken(plan: Ru
         go_on(run)
 
 
-def test_nothing_that_holds_answers_is_given(plan: RunPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_holds_answers_is_given(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
     cache_directory().mkdir()
     for folder in (plan.task.folder, plan.task.folder.parent, plan.task.starter, cache_directory(), Path(mlagentbench.__file__).parent):
@@ -177,12 +174,10 @@ def test_nothing_that_holds_answers_is_given(plan: RunPlan, tmp_path: Path, monk
     assert "the answers" in refusal(plan, disguised)
 
 
-def test_a_folder_that_cannot_be_given_is_one_clear_line(
-    plan: RunPlan, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_given_is_one_clear_line(plan: Plan, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "there is no folder" in refusal(plan, tmp_path / "nowhere")
     assert "there is no folder" in refusal(plan, folder / "notes.md")
-    assert "this run would be in it" in refusal(replace(plan, log_directory=folder / "logs"), folder)
+    assert "this run would be in it" in refusal(plan.but(log_directory=folder / "logs"), folder)
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "holds no files" in refusal(plan, empty)
@@ -192,14 +187,14 @@ def test_a_folder_that_cannot_be_given_is_one_clear_line(
     assert "of its own" in refusal(plan, folder)
 
 
-def test_an_earlier_run_is_experience_for_a_later_one(plan: RunPlan) -> None:
-    earlier = carry_out(replace(plan, experience=None))
+def test_an_earlier_run_is_experience_for_a_later_one(plan: Plan) -> None:
+    earlier = carry_out(plan.but(experience=None))
     replies = [reply("Read File", '{"file_name": "experience/steps/0001.json"}'), END]
-    run = carry_out(replace(plan, experience=earlier.path), replies)
+    run = carry_out(plan.but(experience=earlier.path), replies)
     assert "List Files" in run.steps()[0].observation
 
 
-def test_special_files_are_not_waited_for(plan: RunPlan, folder: Path) -> None:
+def test_special_files_are_not_waited_for(plan: Plan, folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     assert look(folder, plan.task, plan.log_directory).files == 3
 

@@ -13,10 +13,10 @@ import pytest
 from mlagentbench.environment import Environment
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Action, Result
-from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.regrade import regrade_all
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
+from tests.plans import make_plan
 from tests.run.hostile import SPECIAL, remove, sparse
 
 Leave = Callable[[Path], object]
@@ -129,10 +129,8 @@ def leave(task: Task, name: str, cases: Cases, folder: Path) -> tuple[RunDirecto
     global _leave
     _leave = (name, [each for each, _ in cases.values()])
     (folder / "agent.py").write_text(AGENT)
-    plan = RunPlan(
-        task=task, agent=f"{folder / 'agent.py'}:Hostile", log_directory=folder / "runs", variant="mini", sandbox="auto", baseline="paper"
-    )
-    result = asyncio.run(conduct(plan, Models.scripted(Script([]))))
+    plan = make_plan(task, folder / "runs", agent=f"{folder / 'agent.py'}:Hostile", score_steps=True)
+    result = asyncio.run(plan.conduct(Models.scripted(Script([]))))
     (directory,) = find_runs(folder / "runs")
     return directory, result
 

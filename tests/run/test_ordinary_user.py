@@ -18,14 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import RunLimits
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import resume
-from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.run_spec import RunLimits, SandboxChoice
+from mlagentbench.sandbox.isolation import probe
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task
+from tests.plans import Plan, make_plan, resumed
 from tests.run.lives import make_task
 
 NOBODY = 65534
@@ -100,31 +99,30 @@ def test_a_script_that_closes_its_folder_ends_neither_the_run_nor_its_going_on(s
         ]
 
 
-def main(folder: Path, sandbox: Choice) -> None:
+def main(folder: Path, sandbox: SandboxChoice) -> None:
     """Carry out two steps of a run, close its folder once more, and go on with two more."""
     task = make_task(folder / "guess")
     (task / "starter" / "train.py").write_text(CLOSING)
     (folder / "agent.py").write_text(AGENT)
-    plan = RunPlan(
-        task=load_task(task),
+    plan = make_plan(
+        load_task(task),
+        folder / "runs",
         agent=f"{folder / 'agent.py'}:Closing",
-        log_directory=folder / "runs",
-        variant="mini",
-        baseline="paper",
         sandbox=sandbox,
         python=PYTHON,
         limits=RunLimits(steps=2),
+        score_steps=True,
     )
-    _tell(plan, asyncio.run(conduct(plan, Models.scripted(Script([])))))
+    _tell(plan, asyncio.run(plan.conduct(Models.scripted(Script([])))))
     sys.stdout.flush()
     (directory,) = find_runs(plan.log_directory)
     (directory.workspace / "a").chmod(0)
     directory.workspace.chmod(0)
-    with resume(directory.path, steps=4) as more:
-        _tell(more, asyncio.run(conduct(more, Models.scripted(Script([])))))
+    with resumed(directory.path, steps=4) as more:
+        _tell(more, asyncio.run(more.conduct(Models.scripted(Script([])))))
 
 
-def _tell(plan: RunPlan, result: Result) -> None:
+def _tell(plan: Plan, result: Result) -> None:
     (directory,) = find_runs(plan.log_directory)
     for step in directory.steps():
         print(f"{step.number}: {step.action.name} {step.status}" + step.observation * (step.status != "ok"))

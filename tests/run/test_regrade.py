@@ -9,10 +9,10 @@ import pytest
 
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.regrade import regrade_all
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import find_task
+from tests.plans import make_plan
 
 TOLERANCE = 0.2
 """Of the ratio of a submission's seconds to the starter's, which are measured beside each other."""
@@ -31,8 +31,8 @@ class Stays:
 @pytest.mark.slow
 def test_a_timed_submission_graded_again_has_about_the_ratio_it_had(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
-    plan = RunPlan(find_task("vectorization"), f"{tmp_path / 'agent.py'}:Stays", tmp_path / "runs", variant="mini", score_steps=False)
-    first = asyncio.run(conduct(plan, Models.scripted(Script([]))))
+    plan = make_plan(find_task("vectorization"), tmp_path / "runs", agent=f"{tmp_path / 'agent.py'}:Stays", baseline="auto")
+    first = asyncio.run(plan.conduct(Models.scripted(Script([]))))
     assert not (tmp_path / "runs" / "gradings").exists(), "what was timed is never taken from a grading before"
     (found,) = asyncio.run(regrade_all(find_runs(tmp_path / "runs"), every_step=True))
     assert found.after is not None, found.reason

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import RunLimits
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
 from mlagentbench.records import ModelCall, Usage
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import load_task
 from mlagentbench.workspace.snapshots import Manifest
+from tests.plans import Plan, make_plan, resumed
 from tests.run.lives import EXECUTE, REPLIES, content_of, make_task, models, scripted, workspace_digest, write_file
 from tests.support import finish, reply
 
@@ -26,31 +25,29 @@ FINAL = len(REPLIES)
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> RunPlan:
+def plan(tmp_path: Path) -> Plan:
     """A run of a small task that is in no catalogue, by the research agent, without a sandbox."""
     task = load_task(make_task(tmp_path / "guess"))
-    return RunPlan(
-        task=task, agent="research", log_directory=tmp_path / "runs", variant="mini", baseline="paper", sandbox="none", score_steps=False
-    )
+    return make_plan(task, tmp_path / "runs", agent="research", sandbox="none")
 
 
-def begin(plan: RunPlan, replies: Sequence[str] = REPLIES) -> RunDirectory:
+def begin(plan: Plan, replies: Sequence[str] = REPLIES) -> RunDirectory:
     """A new run; one whose replies do not end with an answer ends by a failure of its model."""
-    result = finish(conduct(plan, models(scripted(replies), {})))
+    result = finish(plan.conduct(models(scripted(replies), {})))
     return RunDirectory(plan.log_directory / result.run)
 
 
 def go_on(directory: RunDirectory, replies: Sequence[str] = REPLIES, stop_after: float | None = None, **how: int | str) -> RunDirectory:
     """Go on with a run, or with a fork of it."""
 
-    async def story(plan: RunPlan) -> None:
+    async def story(plan: Plan) -> None:
         stop = asyncio.Event()
         if stop_after is not None:
             asyncio.get_running_loop().call_later(stop_after, stop.set)
         assert plan.continues is not None
-        await conduct(plan, models(scripted(replies), plan.continues.replies()), stop=stop)
+        await plan.conduct(models(scripted(replies), plan.continues.replies()), stop=stop)
 
-    with resume(directory.path, **how) as plan:  # type: ignore[arg-type]
+    with resumed(directory.path, **how) as plan:  # type: ignore[arg-type]
         finish(story(plan))
         assert plan.continues is not None
         return plan.continues
@@ -58,13 +55,13 @@ def go_on(directory: RunDirectory, replies: Sequence[str] = REPLIES, stop_after:
 
 def refusal(directory: RunDirectory, **how: int | str) -> str:
     """Why a run cannot go on, in a line."""
-    with pytest.raises(UsageError) as refused, resume(directory.path, **how):  # type: ignore[arg-type]
+    with pytest.raises(UsageError) as refused, resumed(directory.path, **how):  # type: ignore[arg-type]
         raise AssertionError("it goes on")
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
 
-def test_a_run_whose_model_failed_goes_on_as_if_it_had_not(plan: RunPlan) -> None:
+def test_a_run_whose_model_failed_goes_on_as_if_it_had_not(plan: Plan) -> None:
     whole = content_of(begin(plan))
     for done in (0, 1, 4, FINAL - 1):
         run = begin(plan, REPLIES[:done])
@@ -73,7 +70,7 @@ def test_a_run_whose_model_failed_goes_on_as_if_it_had_not(plan: RunPlan) -> Non
         assert content_of(go_on(run)) == whole, f"after {done} steps"
 
 
-def test_an_interrupted_step_leaves_nothing_and_is_done_again(plan: RunPlan) -> None:
+def test_an_interrupted_step_leaves_nothing_and_is_done_again(plan: Plan) -> None:
     messy = (
         "import os, time\nopen('junk', 'w').write('x')\nos.remove('notes.txt')\nprint('begun', flush=True)\ntime.sleep({})\nprint('done')\n"
     )
@@ -94,7 +91,7 @@ def test_an_interrupted_step_leaves_nothing_and_is_done_again(plan: RunPlan) -> 
 
 
 @pytest.mark.parametrize("step", [0, 5, FINAL - 1])
-def test_a_fork_is_what_the_run_would_have_become(plan: RunPlan, step: int) -> None:
+def test_a_fork_is_what_the_run_would_have_become(plan: Plan, step: int) -> None:
     run = begin(plan)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file() and not path.is_symlink()}
     fork = go_on(run, step=step)
@@ -108,7 +105,7 @@ def test_a_fork_is_what_the_run_would_have_become(plan: RunPlan, step: int) -> N
     assert after == before, "the run itself stays as it is"
 
 
-def test_a_fork_can_be_forked_and_outlives_its_parent(plan: RunPlan) -> None:
+def test_a_fork_can_be_forked_and_outlives_its_parent(plan: Plan) -> None:
     run = begin(plan)
     child = go_on(run, step=4)
     shutil.rmtree(run.path)
@@ -118,7 +115,7 @@ def test_a_fork_can_be_forked_and_outlives_its_parent(plan: RunPlan) -> None:
     assert content_of(grandchild) == content_of(child)
 
 
-def test_a_fork_may_go_another_way_with_what_the_run_had(plan: RunPlan) -> None:
+def test_a_fork_may_go_another_way_with_what_the_run_had(plan: Plan) -> None:
     """The undo history and the research log of the steps before the fork are there; those of the steps after it are not."""
     run = begin(plan, [*REPLIES[:5], reply("Append Summary to Research Log", '{"content": "Only here."}')])
     undo = reply("Undo Edit Script", '{"script_name": "train.py"}')
@@ -132,7 +129,7 @@ def test_a_fork_may_go_another_way_with_what_the_run_had(plan: RunPlan) -> None:
     assert "It trained once." in question and "Only here." not in question
 
 
-def test_the_workspace_is_what_the_step_left_to_the_last_mode(plan: RunPlan) -> None:
+def test_the_workspace_is_what_the_step_left_to_the_last_mode(plan: Plan) -> None:
     run = begin(plan, REPLIES[:3])
     kept = Manifest.load(run.manifest(3))
     assert workspace_digest(run) == kept.digest
@@ -158,7 +155,7 @@ def test_the_workspace_is_what_the_step_left_to_the_last_mode(plan: RunPlan) -> 
     assert workspace_digest(run) == kept.digest
 
 
-def test_what_was_used_of_the_limits_stays_used(plan: RunPlan) -> None:
+def test_what_was_used_of_the_limits_stays_used(plan: Plan) -> None:
     run = begin(plan, REPLIES[:4])
     used = run.usage()
     spent = sum(step.seconds for step in run.steps())
@@ -168,25 +165,25 @@ def test_what_was_used_of_the_limits_stays_used(plan: RunPlan) -> None:
     assert run.result.seconds > spent
     assert run.result.usage["agent"].calls == 6
     assert run.result.usage["agent"].tokens > used["agent"].tokens
-    assert run.info.limits["steps"] == 6, "the limit is the run's from now on"
+    assert run.info.spec.limits.steps == 6, "the limit is the run's from now on"
     assert "has ended: the run's 6 steps are used up; give it more with --steps or --time" in refusal(run)
     go_on(run, steps=50)
     assert run.result is not None and run.result.outcome.ended == "final_answer"
 
     tight = RunLimits(tokens=used["agent"].tokens)
-    ended = begin(RunPlan(**{**vars(plan), "limits": tight}))
+    ended = begin(plan.but(limits=tight))
     assert ended.result is not None and ended.result.outcome.ended == "limit_tokens"
     assert "tokens are used up" in refusal(ended)
     fork = go_on(ended, step=1)
     assert fork.result is not None and len(fork.steps()) == len(ended.steps()), "a fork has used what its steps have"
 
-    short = begin(RunPlan(**{**vars(plan), "limits": RunLimits(time=3600)}), REPLIES[:2])
+    short = begin(plan.but(limits=RunLimits(time=3600)), REPLIES[:2])
     go_on(short, seconds=sum(step.seconds for step in short.steps()) / 2)
     assert short.result is not None and short.result.outcome.ended == "limit_time"
     assert len(short.steps()) == 2
 
 
-def test_a_run_without_its_grade_is_graded_and_asks_nothing(plan: RunPlan) -> None:
+def test_a_run_without_its_grade_is_graded_and_asks_nothing(plan: Plan) -> None:
     run = begin(plan)
     expected = content_of(run)
     questions = run.usage()
@@ -196,7 +193,7 @@ def test_a_run_without_its_grade_is_graded_and_asks_nothing(plan: RunPlan) -> No
     assert run.usage() == questions
 
 
-def test_a_step_after_a_result_takes_the_result_away(plan: RunPlan) -> None:
+def test_a_step_after_a_result_takes_the_result_away(plan: Plan) -> None:
     run = begin(plan, REPLIES[:2])
     assert run.result is not None
     last = run.steps()[-1]
@@ -204,7 +201,7 @@ def test_a_step_after_a_result_takes_the_result_away(plan: RunPlan) -> None:
     assert run.result is None
 
 
-def test_what_cannot_go_on_says_why_in_a_line(plan: RunPlan, tmp_path: Path) -> None:
+def test_what_cannot_go_on_says_why_in_a_line(plan: Plan, tmp_path: Path) -> None:
     run = begin(plan)
     assert f"ended by its final answer; fork it from an earlier step with --step, from 0 to {FINAL - 1}" in refusal(run)
     for step in (FINAL, 99, -1):
@@ -218,7 +215,7 @@ def test_what_cannot_go_on_says_why_in_a_line(plan: RunPlan, tmp_path: Path) -> 
     info = part.info
     part.write_info(info.model_copy(update={"isolation": "docker"}))
     assert "ran in docker, and this machine gives none" in refusal(part)
-    part.write_info(info.model_copy(update={"task_folder": str(tmp_path / "gone")}))
+    part.write_info(info.model_copy(update={"spec": info.spec.replace(task_folder=tmp_path / "gone")}))
     assert str(tmp_path / "gone") in refusal(part)
     part.write_info(info)
     forks = len(find_runs(plan.log_directory))
@@ -231,12 +228,12 @@ def test_what_cannot_go_on_says_why_in_a_line(plan: RunPlan, tmp_path: Path) -> 
     assert len(find_runs(plan.log_directory)) == forks, "a fork that is refused leaves no run"
 
 
-def test_a_model_is_changed_by_a_fork_that_says_so(plan: RunPlan) -> None:
+def test_a_model_is_changed_by_a_fork_that_says_so(plan: Plan) -> None:
     fork = go_on(begin(plan), step=2, model="scripted/other.yaml")
-    assert set(fork.info.models.values()) == {"scripted/other.yaml"}
+    assert set(fork.info.spec.model_names.values()) == {"scripted/other.yaml"}
 
 
-def test_a_task_that_changed_since_does_not_change_the_run(plan: RunPlan) -> None:
+def test_a_task_that_changed_since_does_not_change_the_run(plan: Plan) -> None:
     run = begin(plan, REPLIES[:3])
     (plan.task.folder / "problem.md").write_text("Do something else.\n")
     (plan.task.starter / "train.py").write_text("print('other')\n")
@@ -246,7 +243,7 @@ def test_a_task_that_changed_since_does_not_change_the_run(plan: RunPlan) -> Non
         assert "other" not in (directory.workspace / "train.py").read_text()
 
 
-def test_a_run_keeps_the_data_it_began_on(plan: RunPlan) -> None:
+def test_a_run_keeps_the_data_it_began_on(plan: Plan) -> None:
     prepare = plan.task.folder / "prepare.py"
     prepare.write_text("def mini(public, private, seed):\n    (public / 'numbers.txt').write_text('first')\n")
     run = begin(plan, REPLIES[:3])
@@ -257,7 +254,7 @@ def test_a_run_keeps_the_data_it_began_on(plan: RunPlan) -> None:
     assert (begin(plan).workspace / "numbers.txt").read_text() == "second"
 
 
-def test_what_a_killed_process_left_half_done_is_set_aside(plan: RunPlan) -> None:
+def test_what_a_killed_process_left_half_done_is_set_aside(plan: Plan) -> None:
     expected = content_of(begin(plan))
     run = begin(plan, REPLIES[:3])
     (run.path / "result.json").unlink()
@@ -279,7 +276,7 @@ def test_what_a_killed_process_left_half_done_is_set_aside(plan: RunPlan) -> Non
     assert run.result is not None and run.result.usage["agent"].calls == FINAL + 2
 
 
-def test_a_disk_that_is_full_loses_no_step_and_no_fork(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_loses_no_step_and_no_fork(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     run = begin(plan, REPLIES[:4])
 
     def full(*_: object) -> None:
@@ -287,7 +284,7 @@ def test_a_disk_that_is_full_loses_no_step_and_no_fork(plan: RunPlan, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "copyfile", full)
-        with pytest.raises(StorageFailed, match="No space left"), resume(run.path, 2):
+        with pytest.raises(StorageFailed, match="No space left"), resumed(run.path, 2):
             pass
     assert {path.name for path in plan.log_directory.iterdir()} == {"objects", run.name}
     with monkeypatch.context() as patch:
@@ -298,7 +295,7 @@ def test_a_disk_that_is_full_loses_no_step_and_no_fork(plan: RunPlan, monkeypatc
     assert len(go_on(run).steps()) == FINAL
 
 
-def test_an_agents_session_is_gone_after_a_fork_and_it_is_told(plan: RunPlan) -> None:
+def test_an_agents_session_is_gone_after_a_fork_and_it_is_told(plan: Plan) -> None:
     remember = reply("Python REPL", json.dumps({"command": "number = 41"}))
     ask = reply("Python REPL", json.dumps({"command": "'number' in globals()"}))
     run = begin(plan, [remember, ask])
@@ -307,10 +304,10 @@ def test_an_agents_session_is_gone_after_a_fork_and_it_is_told(plan: RunPlan) ->
     assert "variables of the one before are gone" in asked and "False" in asked
 
 
-def test_a_directory_that_holds_no_whole_run_is_not_found(plan: RunPlan) -> None:
+def test_a_directory_that_holds_no_whole_run_is_not_found(plan: Plan) -> None:
     run = begin(plan, [EXECUTE])
     half = plan.log_directory / "a-fork-that-was-killed"
     shutil.copytree(run.steps_folder, half / "steps")
     assert [found.name for found in find_runs(plan.log_directory)] == [run.name]
-    with pytest.raises(RunNotFound), resume(half):
+    with pytest.raises(RunNotFound), resumed(half):
         pass

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import UsageError
-from mlagentbench.run.conduct import RunPlan, conduct
 from mlagentbench.run.session import Session, allowed_names, changes, make_session, session_of, write_back
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import find_task
+from tests.plans import make_plan
 from tests.run.lives import models, scripted
 from tests.support import finish, reply
 
@@ -50,8 +50,8 @@ def live(session: Session, tmp_path: Path, script: str) -> RunDirectory:
         reply("Execute Script", '{"script_name": "do.py"}'),
         reply("Final Answer", '{"final_answer": "done"}'),
     ]
-    plan = RunPlan(task=session.task, agent="research", log_directory=tmp_path / "runs", score_steps=False, baseline="none")
-    result = finish(conduct(plan, models(scripted(replies), {})))
+    plan = make_plan(session.task, tmp_path / "runs", baseline="none", variant="full")
+    result = finish(plan.conduct(models(scripted(replies), {})))
     assert result.outcome.verdict == "ungraded"
     return RunDirectory(plan.log_directory / result.run)
 
@@ -186,11 +186,11 @@ def test_prompts_of_a_run_that_is_watched_offer_help(folder: Path, tmp_path: Pat
         return "accuracy"
 
     session = session_in(None, tmp_path)
-    plan = RunPlan(task=session.task, agent="research", log_directory=tmp_path / "runs", score_steps=False, baseline="none")
+    plan = make_plan(session.task, tmp_path / "runs", baseline="none", variant="full")
     replies = [reply("Request Help", '{"request": "Which metric?"}'), reply("Final Answer", '{"final_answer": "done"}')]
     runs = {}
     for watched in (True, False):
-        result = finish(conduct(plan, models(scripted(replies), {}), person=person if watched else None))
+        result = finish(plan.conduct(models(scripted(replies), {}), person=person if watched else None))
         runs[watched] = RunDirectory(plan.log_directory / result.run)
     assert asked == ["Which metric?"]
     assert runs[True].steps()[0].observation == "accuracy"

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import RunLimits
 from mlagentbench.errors import StorageFailed, UsageError
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.run.resume import resume
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task
+from tests.plans import Plan, make_plan, resumed
 from tests.run.lives import make_task
 
 AGENT = """
@@ -50,37 +48,29 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> RunPlan:
+def plan(tmp_path: Path) -> Plan:
     task = make_task(tmp_path / "guess")
     (tmp_path / "agent.py").write_text(AGENT)
     logs = tmp_path / "runs"
     logs.mkdir()
-    return RunPlan(
-        task=load_task(task),
-        agent=f"{tmp_path / 'agent.py'}:Filling",
-        log_directory=logs,
-        variant="mini",
-        baseline="paper",
-        sandbox="none",
-        score_steps=False,
-    )
+    return make_plan(load_task(task), logs, agent=f"{tmp_path / 'agent.py'}:Filling", sandbox="none")
 
 
-def carry_out(plan: RunPlan, script: str) -> tuple[RunDirectory, Result]:
+def carry_out(plan: Plan, script: str) -> tuple[RunDirectory, Result]:
     (plan.task.starter / "train.py").write_text(script)
-    result = asyncio.run(conduct(plan, Models.scripted(Script([]))))
+    result = asyncio.run(plan.conduct(Models.scripted(Script([]))))
     directory = RunDirectory(plan.log_directory / result.run)
     assert directory.result == result
     return directory, result
 
 
 def go_on(directory: RunDirectory, **more: int) -> Result:
-    with resume(directory.path, **more) as plan:  # type: ignore[arg-type]
-        return asyncio.run(conduct(plan, Models.scripted(Script([]))))
+    with resumed(directory.path, **more) as plan:  # type: ignore[arg-type]
+        return asyncio.run(plan.conduct(Models.scripted(Script([]))))
 
 
-def test_new_bytes_at_each_step_end_the_run_at_its_limit_and_it_can_go_on_with_more(plan: RunPlan) -> None:
-    directory, result = carry_out(replace(plan, limits=RunLimits(storage_mb=20)), NEW_BYTES)
+def test_new_bytes_at_each_step_end_the_run_at_its_limit_and_it_can_go_on_with_more(plan: Plan) -> None:
+    directory, result = carry_out(plan.but(limits=RunLimits(storage_mb=20)), NEW_BYTES)
 
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_storage", "success")
     assert "may store 20 MB" in (result.outcome.reason or "")
@@ -92,44 +82,44 @@ def test_new_bytes_at_each_step_end_the_run_at_its_limit_and_it_can_go_on_with_m
     assert go_on(directory, storage_mb=1000).outcome.ended == "final_answer"
 
 
-def test_a_small_disk_is_a_smaller_limit(plan: RunPlan, disk: Path) -> None:
-    directory, result = carry_out(replace(plan, log_directory=disk), NEW_BYTES)
+def test_a_small_disk_is_a_smaller_limit(plan: Plan, disk: Path) -> None:
+    directory, result = carry_out(plan.but(log_directory=disk), NEW_BYTES)
 
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_storage", "success")
     assert directory.info.disk_share_mb in (59, 60)
     assert RunLimits().within(60).storage_mb == 36
 
 
-def test_a_fork_counts_what_it_was_given(plan: RunPlan) -> None:
-    directory, _ = carry_out(replace(plan, limits=RunLimits(storage_mb=20)), NEW_BYTES)
-    with resume(directory.path, 4) as forked:
-        assert forked.run_limits.storage_mb == 20
-        result = asyncio.run(conduct(forked, Models.scripted(Script([]))))
+def test_a_fork_counts_what_it_was_given(plan: Plan) -> None:
+    directory, _ = carry_out(plan.but(limits=RunLimits(storage_mb=20)), NEW_BYTES)
+    with resumed(directory.path, 4) as forked:
+        assert forked.spec.limits.storage_mb == 20
+        result = asyncio.run(forked.conduct(Models.scripted(Script([]))))
     assert (result.outcome.ended, result.steps) == ("limit_storage", 6)
 
 
-def test_who_fills_the_disk_at_once_is_at_a_limit_and_the_last_good_snapshot_is_graded(plan: RunPlan, disk: Path) -> None:
-    directory, result = carry_out(replace(plan, log_directory=disk), FULL_DISK)
+def test_who_fills_the_disk_at_once_is_at_a_limit_and_the_last_good_snapshot_is_graded(plan: Plan, disk: Path) -> None:
+    directory, result = carry_out(plan.but(log_directory=disk), FULL_DISK)
 
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_storage", "success")
     assert directory.steps()[0].action.name == "Write File"
 
 
-def test_whose_disk_others_fill_is_not_to_blame(plan: RunPlan, disk: Path) -> None:
+def test_whose_disk_others_fill_is_not_to_blame(plan: Plan, disk: Path) -> None:
     others = "import os\ntry: open('../../others', 'wb').write(b'x' * os.statvfs('.').f_bavail * 4096)\nexcept OSError: pass"
     with pytest.raises(StorageFailed, match="No space left"):
-        carry_out(replace(plan, log_directory=disk), others)
+        carry_out(plan.but(log_directory=disk), others)
 
 
-def test_too_many_files_end_the_run_with_the_snapshot_before_them(plan: RunPlan) -> None:
-    directory, result = carry_out(replace(plan, limits=RunLimits(files=1000)), MANY_FILES)
+def test_too_many_files_end_the_run_with_the_snapshot_before_them(plan: Plan) -> None:
+    directory, result = carry_out(plan.but(limits=RunLimits(files=1000)), MANY_FILES)
 
     assert (result.outcome.ended, result.outcome.verdict, len(directory.steps())) == ("limit_storage", "success", 1)
     assert "more than 1,000 files" in (result.outcome.reason or "")
 
 
-def test_runs_that_share_a_disk_have_a_share_each(plan: RunPlan, disk: Path) -> None:
-    _, result = carry_out(replace(plan, log_directory=disk, parallel=2), NEW_BYTES)
+def test_runs_that_share_a_disk_have_a_share_each(plan: Plan, disk: Path) -> None:
+    _, result = carry_out(plan.but(log_directory=disk, parallel=2), NEW_BYTES)
 
     assert result.outcome.ended == "limit_storage"
     assert sum(path.stat().st_size for path in disk.rglob("*") if path.is_file()) < 40 << 20

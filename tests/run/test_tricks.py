@@ -18,10 +18,10 @@ from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.environment import Environment
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Action, Result
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import Task, load_task
+from tests.plans import make_plan
 from tests.sandbox.processes import available
 
 SPEC = """
@@ -188,16 +188,14 @@ def task(tmp_path: Path) -> Task:
     return load_task(folder)
 
 
-def run(task: Task, sandbox: Choice, folder: Path, scripts: dict[str, str], leave: str | Path) -> tuple[RunDirectory, Result]:
+def run(task: Task, sandbox: SandboxChoice, folder: Path, scripts: dict[str, str], leave: str | Path) -> tuple[RunDirectory, Result]:
     global _leave
     _scripts.clear()
     _scripts.update(scripts)
     _leave = leave
     (folder / "agent.py").write_text(AGENT)
-    plan = RunPlan(
-        task, f"{folder / 'agent.py'}:Tricks", folder / "runs", variant="mini", sandbox=sandbox, baseline="paper", score_steps=False
-    )
-    result = asyncio.run(conduct(plan, Models.scripted(Script([]))))
+    plan = make_plan(task, folder / "runs", agent=f"{folder / 'agent.py'}:Tricks", sandbox=sandbox)
+    result = asyncio.run(plan.conduct(Models.scripted(Script([]))))
     return find_runs(folder / "runs")[-1], result
 
 
@@ -216,7 +214,7 @@ def answer_places(data: Prepared, first: RunDirectory) -> list[str]:
 
 @pytest.mark.parametrize("sandbox", available())
 def test_nothing_that_lies_about_tells_an_answer_and_nothing_that_is_said_moves_a_score(
-    task: Task, sandbox: Choice, tmp_path: Path
+    task: Task, sandbox: SandboxChoice, tmp_path: Path
 ) -> None:
     first, right = run(task, sandbox, tmp_path, {"attack.py": HIDE}, "")
     assert right.success and right.score is not None and right.score.value == 0
@@ -235,7 +233,9 @@ def test_nothing_that_lies_about_tells_an_answer_and_nothing_that_is_said_moves_
 
 
 @pytest.mark.parametrize("sandbox", available()[:1])
-def test_a_submission_that_is_a_link_to_the_answers_or_to_an_earlier_one_is_none(task: Task, sandbox: Choice, tmp_path: Path) -> None:
+def test_a_submission_that_is_a_link_to_the_answers_or_to_an_earlier_one_is_none(
+    task: Task, sandbox: SandboxChoice, tmp_path: Path
+) -> None:
     first, _ = run(task, sandbox, tmp_path, {"attack.py": HIDE}, "")
     for place in answer_places(prepared(task, "mini"), first)[:2]:
         _, result = run(task, sandbox, tmp_path, {"attack.py": ""}, Path(place))

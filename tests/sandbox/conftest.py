@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.sandbox.base import Box, BoxLimits, Execution, Sandbox
+from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
 from tests.sandbox.processes import Run, Trace, available
@@ -43,7 +44,7 @@ def execute(workspace: Path) -> Run:
     """Run a command in a workspace: `execute(sandbox, "sh", "-c", "…", memory_mb=64)`."""
 
     def call(sandbox: Sandbox, *command: str, box: Box | None = None, groups: bool = True, **limits: float) -> Execution:
-        box = replace(box or Box(workspace), limits=BoxLimits(**{"seconds": 60, **limits}))  # type: ignore[arg-type]
+        box = replace(box or Box(workspace), limits=ScriptLimits(**{"seconds": 60, **limits}))  # type: ignore[arg-type]
         return asyncio.run(run(sandbox, command, box, groups=groups))
 
     return call

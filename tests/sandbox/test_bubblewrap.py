@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import Box, BoxLimits, Mount, Sandbox
+from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.sandbox.base import Box, Mount, Sandbox
 from mlagentbench.sandbox.view.interpreter import describe
 from tests.sandbox.processes import Run, only_where
 
@@ -342,7 +343,8 @@ def test_strange_names_work(sandbox: Sandbox, execute: Run, tmp_path: Path) -> N
 AS_NOBODY = """
 import asyncio, sys
 from pathlib import Path
-from mlagentbench.sandbox.base import Box, BoxLimits
+from mlagentbench.sandbox.base import Box
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
 workspace = Path(sys.argv[1])
@@ -354,7 +356,7 @@ try:
 except RuntimeError as error:
     print(error)
 '''
-box = Box(workspace, limits=BoxLimits(processes=10, memory_mb=16384))
+box = Box(workspace, limits=ScriptLimits(processes=10, memory_mb=16384))
 for command in (("sh", "-c", "id -u; touch made; echo x > /proc/sys/kernel/hostname"), ("python", "-c", code)):
     print(asyncio.run(run(choose("bubblewrap"), command, box, groups=False)).output)
 """
@@ -403,7 +405,7 @@ def test_the_limits_of_a_box_reach_everything_in_it(sandbox: Sandbox, workspace:
     from mlagentbench.sandbox.process import run
 
     async def story() -> None:
-        done = await run(sandbox, ("sh", "-c", "sh -c 'ulimit -f'; ulimit -c"), Box(workspace, limits=BoxLimits(file_mb=7)))
+        done = await run(sandbox, ("sh", "-c", "sh -c 'ulimit -f'; ulimit -c"), Box(workspace, limits=ScriptLimits(file_mb=7)))
         assert done.output == f"{7 * 2048}\n0\n"
 
     asyncio.run(story())

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox.base import Box
-from mlagentbench.sandbox.isolation import Choice, choose, probe
+from mlagentbench.sandbox.isolation import choose, probe
 from mlagentbench.sandbox.process import run
 from mlagentbench.sandbox.view.environment import gpu_nodes
 from tests.sandbox.processes import available
@@ -28,7 +29,7 @@ def test_each_way_is_tried_and_told() -> None:
 
 
 @pytest.mark.parametrize("name", ["bubblewrap", "docker", "landlock"])
-def test_what_is_found_runs_a_command_and_what_is_not_says_why(name: Choice, tmp_path: Path) -> None:
+def test_what_is_found_runs_a_command_and_what_is_not_says_why(name: SandboxChoice, tmp_path: Path) -> None:
     found = next(capability for capability in probe() if capability.name == name)
     assert (name in available()) == found.available, "the promises of each are tested where it works"
     if found.available:

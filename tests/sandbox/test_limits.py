@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox.access import DEEPEST, Measured
-from mlagentbench.sandbox.base import BoxLimits
 from mlagentbench.sandbox.limits import DiskWatch, Group, Watch, make_group, prelude
 
 
 @pytest.fixture
 def group() -> Group:
-    made = make_group(BoxLimits(memory_mb=64, processes=3))
+    made = make_group(ScriptLimits(memory_mb=64, processes=3))
     if made is None:
         pytest.skip("no control group can be made here")
     yield made
@@ -25,13 +25,13 @@ def group() -> Group:
 
 
 def test_a_command_joins_its_control_group_before_it_starts(group: Group) -> None:
-    done = subprocess.run([*prelude(BoxLimits(), group, True), "cat", "/proc/self/cgroup"], capture_output=True, text=True)
+    done = subprocess.run([*prelude(ScriptLimits(), group, True), "cat", "/proc/self/cgroup"], capture_output=True, text=True)
 
     assert group.folders[0].name in done.stdout
 
 
 def test_a_group_ends_with_who_is_in_it(group: Group) -> None:
-    sleeper = subprocess.Popen([*prelude(BoxLimits(), group, True), "sleep", "60"])
+    sleeper = subprocess.Popen([*prelude(ScriptLimits(), group, True), "sleep", "60"])
     while not group.processes():
         time.sleep(0.01)
 
@@ -45,14 +45,14 @@ def test_a_group_ends_with_who_is_in_it(group: Group) -> None:
 def test_a_command_that_cannot_join_does_not_run(group: Group) -> None:
     missing = Group((Path("/sys/fs/cgroup/missing"),))
 
-    done = subprocess.run([*prelude(BoxLimits(), missing, True), "echo", "ran"], capture_output=True, text=True)
+    done = subprocess.run([*prelude(ScriptLimits(), missing, True), "echo", "ran"], capture_output=True, text=True)
 
     assert (done.returncode, done.stdout) == (126, "")
 
 
 def test_words_are_passed_as_they_are() -> None:
     words = ["a b", "$HOME", "'\"", "-n", "*", ""]
-    done = subprocess.run([*prelude(BoxLimits(), None, True), "printf", "<%s>", *words], capture_output=True, text=True)
+    done = subprocess.run([*prelude(ScriptLimits(), None, True), "printf", "<%s>", *words], capture_output=True, text=True)
 
     assert done.stdout == "".join(f"<{word}>" for word in words)
 
@@ -110,7 +110,7 @@ def test_a_folder_is_looked_at_only_when_the_disk_shows_that_it_may_have_grown(t
 
 
 def test_a_program_whose_allocation_failed_hit_the_memory_limit(tmp_path: Path) -> None:
-    watch = Watch(BoxLimits(), os.getpid(), tmp_path, None)
+    watch = Watch(ScriptLimits(), os.getpid(), tmp_path, None)
 
     assert watch.verdict(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 GiB") == "memory"
     assert watch.verdict(0, "MemoryError was caught") == "exit"

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import ActionError
-from mlagentbench.sandbox.base import Box, BoxLimits, Sandbox
+from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.sandbox.base import Box, Sandbox
 from mlagentbench.sandbox.limits import make_group
 from mlagentbench.sandbox.process import run, start
 from tests.sandbox.processes import Run, Trace
@@ -140,10 +141,10 @@ def test_cancelling_kills_the_tree_and_is_passed_on(sandbox: Sandbox, workspace:
 def test_a_call_never_touches_the_processes_of_another(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
     async def story() -> None:
         daemon = ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds)
-        other = asyncio.create_task(run(sandbox, daemon, Box(workspace, limits=BoxLimits(seconds=1.5))))
+        other = asyncio.create_task(run(sandbox, daemon, Box(workspace, limits=ScriptLimits(seconds=1.5))))
         assert await asyncio.to_thread(trace.becomes, True)
         for seconds in (60, 0.2):
-            await run(sandbox, ("sh", "-c", "setsid sleep 70 & sleep 0.25"), Box(workspace, limits=BoxLimits(seconds=seconds)))
+            await run(sandbox, ("sh", "-c", "setsid sleep 70 & sleep 0.25"), Box(workspace, limits=ScriptLimits(seconds=seconds)))
         assert trace.alive()
         assert (await other).reason == "time"
         assert not trace.alive()
@@ -229,7 +230,7 @@ def test_too_many_processes_end_a_command_with_its_reason(sandbox: Sandbox, exec
 
 def test_never_more_processes_run_than_the_limit_says(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
     needs_watching(sandbox)
-    if os.getuid() == 0 and (group := make_group(BoxLimits())) is None:
+    if os.getuid() == 0 and (group := make_group(ScriptLimits())) is None:
         pytest.skip("for root only a control group holds it, and this machine gives none")
     elif os.getuid() == 0 and group is not None:
         group.end()
@@ -348,7 +349,7 @@ def test_leaving_a_piped_command_ends_all_it_started(sandbox: Sandbox, workspace
 
 
 def test_a_piped_command_is_ended_at_its_time_limit(sandbox: Sandbox, workspace: Path) -> None:
-    with start(sandbox, ("sleep", "60"), Box(workspace, limits=BoxLimits(seconds=0.5))) as process:
+    with start(sandbox, ("sleep", "60"), Box(workspace, limits=ScriptLimits(seconds=0.5))) as process:
         assert process.stdout.read() == b""  # it would wait for a minute
 
         assert process.wait(5) == 137
@@ -357,7 +358,7 @@ def test_a_piped_command_is_ended_at_its_time_limit(sandbox: Sandbox, workspace:
 
 def test_a_piped_command_is_ended_at_its_memory_limit(sandbox: Sandbox, workspace: Path) -> None:
     hungry = ("python", "-c", "kept = []\nwhile True: kept.append(b'x' * (8 << 20))")
-    with start(sandbox, hungry, Box(workspace, limits=BoxLimits(memory_mb=300, seconds=30))) as process:
+    with start(sandbox, hungry, Box(workspace, limits=ScriptLimits(memory_mb=300, seconds=30))) as process:
         assert process.stdout.read() == b""
     assert process.reason == "memory"
 
@@ -371,7 +372,7 @@ def test_a_flood_of_errors_does_not_stop_a_piped_command(sandbox: Sandbox, works
 
 def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(sandbox: Sandbox, workspace: Path) -> None:
     count = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)"
-    with start(sandbox, ("python", "-c", count), Box(workspace, limits=BoxLimits(seconds=0.7))) as process:
+    with start(sandbox, ("python", "-c", count), Box(workspace, limits=ScriptLimits(seconds=0.7))) as process:
         deadline = time.monotonic() + 5
         while not (workspace / "ticks").exists() and time.monotonic() < deadline:
             time.sleep(0.01)

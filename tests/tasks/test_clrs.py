@@ -15,14 +15,15 @@ import pytest
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import Task, find_task
 from mlagentbench.tasks.clrs import prepare, proof
 from mlagentbench.tasks.clrs.sampler import run, sample
 from mlagentbench.tasks.proofs import Files
 from tests.tasks.by_hand import score
 
-SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
+SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) else "none"
 SAMPLES = json.loads((Path(__file__).parent / "data" / "clrs_samples.json").read_text())["data"]
 
 

@@ -16,7 +16,8 @@ import pytest
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.llama_inference import prepare, proof
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, TOLERANCE, Generator
@@ -25,7 +26,7 @@ from mlagentbench.tasks.proofs import Files
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini
 
-ANOTHER: Choice = [*[found.name for found in probe() if found.available and found.name != "docker"][1:], "none"][0]
+ANOTHER: SandboxChoice = [*[found.name for found in probe() if found.available and found.name != "docker"][1:], "none"][0]
 """Where else code may run than in the strongest sandbox, in which the task's own proofs do."""
 
 
@@ -56,7 +57,7 @@ def starter(task: Task) -> ModuleType:
     return module
 
 
-def graded(task: Task, data: Prepared, folder: Path, files: Files, sandbox: Choice = "auto") -> Graded:
+def graded(task: Task, data: Prepared, folder: Path, files: Files, sandbox: SandboxChoice = "auto") -> Graded:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

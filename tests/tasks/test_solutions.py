@@ -13,17 +13,18 @@ from mlagentbench.data.extras import require_extras
 from mlagentbench.errors import TaskError
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import RunPlan, conduct
-from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import find_task
 from mlagentbench.tasks.proofs import Files
+from tests.plans import make_plan
 from tests.support import reply
 
 pytestmark = pytest.mark.slow
 
 TASKS = ("house-price", "ladder-3")
 """Examples; `mlab tasks check` proves the same of every task, without an agent."""
-SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
+SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) else "none"
 
 
 @pytest.mark.parametrize("task_id", TASKS)
@@ -48,8 +49,8 @@ def run(task_id: str, solution: Literal["good", "lazy"], folder: Path) -> Result
         reply("Execute Script", json.dumps({"script_name": task.spec.starter.script})),
         reply("Final Answer", json.dumps({"final_answer": "Done."})),
     ]
-    plan = RunPlan(task=task, agent="research", log_directory=folder / solution, variant="mini", sandbox=SANDBOX, score_steps=False)
+    plan = make_plan(task, folder / solution, sandbox=SANDBOX, baseline="auto")
     models = Models.scripted(Script([ScriptedReply(reply=text) for text in replies]))
-    result = asyncio.run(conduct(plan, models))
+    result = asyncio.run(plan.conduct(models))
     assert result.outcome.ended == "final_answer", result.outcome
     return result

@@ -14,14 +14,15 @@ import pytest
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.sandbox.isolation import Choice, probe
+from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
 from mlagentbench.tasks.success import is_success
 from mlagentbench.tasks.vectorization import proof
 from mlagentbench.tasks.vectorization.grade import odd_cases
 from mlagentbench.tasks.vectorization.layer import Case, draw, reference
 
-SANDBOX: Choice = "auto" if any(found.available for found in probe()) else "none"
+SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) else "none"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def task() -> Task:
     return find_task("vectorization")
 
 
-def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: Choice = SANDBOX) -> Graded:
+def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: SandboxChoice = SANDBOX) -> Graded:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import StorageFailed
-from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
+from mlagentbench.run_spec import SnapshotRetention
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 from tests.workspace.support import Place, disk_bytes
 
 ROOT = Path(__file__).parents[2]
 LARGE = 17 << 20
-TWO = KeepLast(versions=2, over_mb=16)
+TWO = SnapshotRetention(versions=2, over_mb=16)
 
 
-def run(path: Path, keep: KeepLast | None = None) -> Place:
+def run(path: Path, keep: SnapshotRetention | None = None) -> Place:
     """A run of the log directory that the path's parent is."""
     made = Place(path)
     made.store = SnapshotStore(path.parent / "objects", keep=keep)
@@ -77,7 +78,7 @@ def test_another_run_keeps_what_it_lists(tmp_path: Path) -> None:
 
 
 def test_a_version_that_comes_back_is_kept_again(tmp_path: Path) -> None:
-    place = run(tmp_path / "a", KeepLast(versions=1, over_mb=16))
+    place = run(tmp_path / "a", SnapshotRetention(versions=1, over_mb=16))
     first, second, third = versions(3)
     taken = steps(place, [first, second, third, first])
     assert place.store.lost(taken[0]) == []
@@ -100,7 +101,7 @@ def test_steps_without_a_change_are_no_versions(tmp_path: Path) -> None:
 
 
 def test_what_a_snapshot_found_in_the_store_is_there_when_it_is_saved(tmp_path: Path) -> None:
-    thrifty, slow = run(tmp_path / "thrifty", KeepLast(versions=1, over_mb=16)), run(tmp_path / "slow")
+    thrifty, slow = run(tmp_path / "thrifty", SnapshotRetention(versions=1, over_mb=16)), run(tmp_path / "slow")
     first, second = versions(2)
     steps(thrifty, [first])
     (slow.root / "model.pt").write_bytes(first)
@@ -111,13 +112,13 @@ def test_what_a_snapshot_found_in_the_store_is_there_when_it_is_saved(tmp_path: 
 
 
 def test_files_below_the_size_are_all_kept(tmp_path: Path) -> None:
-    place = run(tmp_path / "a", KeepLast(versions=1, over_mb=50))
+    place = run(tmp_path / "a", SnapshotRetention(versions=1, over_mb=50))
     contents = versions(3)
     assert all(place.store.lost(manifest) == [] for manifest in steps(place, contents))
 
 
 def test_two_files_of_one_content_hold_it_each(tmp_path: Path) -> None:
-    place = run(tmp_path / "a", KeepLast(versions=1, over_mb=16))
+    place = run(tmp_path / "a", SnapshotRetention(versions=1, over_mb=16))
     first, second = versions(2)
     (place.root / "best.pt").write_bytes(first)
     taken = steps(place, [first, second])

@@ -17,10 +17,10 @@ from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.inventory import Entry, entries, remove
 from mlagentbench.data.prepare import place_of
 from mlagentbench.errors import UsageError
+from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import plural, size
 from mlagentbench.tasks.catalogue import Task, find_tasks
-from mlagentbench.tasks.spec import Variant
 
 
 @click.group("cache")

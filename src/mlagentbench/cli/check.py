@@ -16,15 +16,16 @@ from rich.text import Text
 from mlagentbench import interrupts
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.errors import UsageError
+from mlagentbench.records import Variant
 from mlagentbench.report.catalogue import Entry, catalogue_page
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, number, percent, plural, visible
 from mlagentbench.run.capacity import cores
 from mlagentbench.run.check.findings import LEAKS, Check
 from mlagentbench.run.check.proving import Work, check
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
-from mlagentbench.tasks.spec import Variant
 
 FAULTY = 1
 """The exit status when a task fails."""
@@ -47,7 +48,7 @@ def check_tasks(
     every: bool,
     variant: Variant,
     parallel: int | None,
-    sandbox: isolation.Choice,
+    sandbox: SandboxChoice,
     markdown: Path | None,
     task_paths: Sequence[Path],
     as_json: bool,
@@ -76,7 +77,7 @@ def check_tasks(
     return FAULTY if any(found.verdict == "failed" for found in checks) else 0
 
 
-async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: isolation.Choice, parallel: int) -> list[Check]:
+async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: SandboxChoice, parallel: int) -> list[Check]:
     """Check tasks, a few at a time; first those that take longest: timed ones, which wait for each other, and users of heavy packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
     work = partial(Work, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))

@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 
 from mlagentbench.cli.options import log_directory_option
-from mlagentbench.cli.run import carry_out, print_results, status
+from mlagentbench.cli.run import carry_out, check_runs, print_results, status
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.report.layout import command_console, unbroken
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.preflight import make_spec
 from mlagentbench.sandbox import isolation
-from mlagentbench.store.run_directory import prepare_log_directory
 from mlagentbench.tasks.catalogue import find_task
 
 TASK, AGENT, MODEL = "vectorization", "research", "scripted/demo"
@@ -44,8 +43,8 @@ def demo(log_directory: Path) -> int:
     except SandboxUnavailable as error:
         console.print(f"{error}\nThe demo goes on without one, since its scripts are our own.", style="yellow", markup=False)
         sandbox = "none"
-    plan = RunPlan(task=find_task(TASK), agent=AGENT, log_directory=prepare_log_directory(log_directory), variant="mini", sandbox=sandbox)
-    evaluation, directories = carry_out([plan], console, model=MODEL)
+    spec = make_spec(find_task(TASK), {"agent": AGENT, "models": {"agent": MODEL}, "variant": "mini", "sandbox": sandbox})
+    evaluation, directories = carry_out(check_runs([spec], log_directory, console), console)
     print_results(console, directories, evaluation)
     console.print("\nWith a real model, for example:")
     unbroken(console, *(("", command) for command in CLOSING))

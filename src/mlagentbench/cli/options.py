@@ -73,6 +73,9 @@ AGENT_SHORTCUTS = (
 """Options of the paper's agent by names of their own: `--context-steps 5` is `-A context_steps=5`."""
 
 
+AGENT_SHORTCUT_NAMES = ("research_log", "context_steps", "entries", "actions_add", "actions_remove")
+
+
 def agent_shortcuts(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the `AGENT_SHORTCUTS`."""
     for option in reversed(AGENT_SHORTCUTS):
@@ -142,16 +145,24 @@ class Duration(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """A size such as `900`, `900m` or `1.5g`, in megabytes (of 2^20 bytes)."""
+    """A size such as `900`, `900m` or `1.5g`, in megabytes (of 2^20 bytes).
+
+    Args:
+        least: the smallest, in megabytes.
+    """
 
     name = "size"
+
+    def __init__(self, least: int = 1) -> None:
+        self._least = least
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> int:
         """Read a size."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", str(value).strip().lower())
         megabytes = int(float(match[1]) * MEGABYTES[match[2] or "m"]) if match else 0
-        if megabytes < 1:
-            self.fail(f"{value!r} is no size of a megabyte or more; write it as 900m or 4g", parameter, context)
+        if megabytes < self._least:
+            least = f"{self._least} MB" if self._least > 1 else "a megabyte"
+            self.fail(f"{value!r} is no size of {least} or more; write it as 900m or 4g", parameter, context)
         return megabytes
 
 

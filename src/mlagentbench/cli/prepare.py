@@ -16,9 +16,9 @@ from mlagentbench.cli.options import cache_option, task_path_option
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import Preparation, prepare
 from mlagentbench.errors import TaskError, UsageError
+from mlagentbench.records import Variant
 from mlagentbench.report.text import duration, size
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
-from mlagentbench.tasks.spec import Variant
 
 
 @click.command("prepare")

@@ -18,7 +18,7 @@ from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
 from mlagentbench.report.text import duration, tokens, visible
 from mlagentbench.report.words import headline
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.preflight import ReadyRun
 from mlagentbench.store.run_directory import RunDirectory
 
 STATUS_STYLES: Mapping[str, str] = {"ok": "green", "error": "red"}
@@ -62,22 +62,22 @@ class Progress:
         """Leave the steps on the screen, and take the rest away."""
         self._live.stop()
 
-    def listen(self, plan: RunPlan, number: int) -> Listener:
+    def listen(self, ready: ReadyRun, number: int) -> Listener:
         """The listener of one run."""
         if self._table is not None:
-            return self._table.start(plan, number)
-        name = f"{plan.task.id} {number}" if self._runs > 1 else ""
-        self._one = RunProgress(self.console, name, plan.run_limits.steps)
+            return self._table.start(ready, number)
+        name = f"{ready.task.id} {number}" if self._runs > 1 else ""
+        self._one = RunProgress(self.console, name, ready.spec.limits.steps)
         return self._one
 
-    def done(self, plan: RunPlan, number: int, result: Result) -> None:
+    def done(self, ready: ReadyRun, number: int, result: Result) -> None:
         """A run is over."""
         self._one = None
         if self._table is not None:
-            self._table.end(plan, number, result)
+            self._table.end(ready, number, result)
         elif self._runs > 1:
-            info = RunDirectory(plan.log_directory / result.run).info
-            self.console.print(Text.assemble((f"{plan.task.id} {number}  ", "bold"), headline(info, result)))
+            info = RunDirectory(ready.log_directory / result.run).info
+            self.console.print(Text.assemble((f"{ready.task.id} {number}  ", "bold"), headline(info, result)))
 
     def stopping(self) -> None:
         """The first interrupt has come."""

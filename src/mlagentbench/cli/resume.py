@@ -8,7 +8,7 @@ import click
 
 from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration, Size, run_argument
-from mlagentbench.cli.run import carry_out, print_results, status
+from mlagentbench.cli.run import carry_out, check_runs, print_results, status
 from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.prices import price_of
 from mlagentbench.engine.providers import check_model
@@ -45,22 +45,14 @@ def resume(
     known = price_of(model, {}) if model is not None else None
     prices = {model: known} if model is not None and known is not None else {}
     console = command_console(stderr=as_line)
-    with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds, storage_mb=storage) as plan:
-        assert plan.continues is not None
-        models = plan.continues.info.models
-        evaluation, directories = carry_out(
-            [plan],
-            console,
-            model=models["agent"],
-            fast_model=models["fast"],
-            editor_model=models["editor"],
-            ask=ask_person if interactive else None,
-        )
+    with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds, storage_mb=storage) as (spec, directory):
+        ready = check_runs([spec], directory.path.parent, console, directory)
+        evaluation, directories = carry_out(ready, console, ask=ask_person if interactive else None)
     if as_line:
         for directory in directories:
             click.echo(as_json(directory))
     else:
         print_results(console, directories, evaluation)
     if interactive and directories:
-        end(directories[0], plan.task)
+        end(directories[0], ready[0].task)
     return status(directories, evaluation)

@@ -161,9 +161,7 @@ def _now(console: Console, run: Run, done: int, since: float, *, grading: bool) 
     if grading:
         return Text.assemble("grading ", (duration(max(0.0, time.time() - since)), "cyan"))
     output = run.directory.output_end(done + 1).rstrip().rsplit("\n", 1)[-1]
-    text = Text.assemble(
-        f"step {done + 1} of at most {run.info.limits.get('steps', '?')} ", (duration(max(0.0, time.time() - since)), "cyan")
-    )
+    text = Text.assemble(f"step {done + 1} of at most {run.info.spec.limits.steps} ", (duration(max(0.0, time.time() - since)), "cyan"))
     text.append(f"  {visible(output)}", style="dim")
     text.truncate(console.width - 3, overflow="ellipsis")
     return text

@@ -13,11 +13,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from mlagentbench.records import Result, RunInfo
+from mlagentbench.records import Result
 from mlagentbench.report.layout import Definitions, Item, Listing, unbroken
 from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens, visible
 from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.spec import UNGRADED
 
@@ -29,10 +30,10 @@ def as_json(directory: RunDirectory) -> str:
     return json.dumps(
         {
             "run": info.run,
-            "task": info.task,
-            "variant": info.variant,
-            "agent": info.agent,
-            "model": info.models["agent"],
+            "task": info.spec.task,
+            "variant": info.spec.variant,
+            "agent": info.spec.agent,
+            "model": info.spec.model_names["agent"],
             "ended": result.outcome.ended,
             "verdict": result.outcome.verdict,
             "flags": list(result.outcome.flags),
@@ -110,8 +111,8 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
         for info, result in runs
     ]
     console.print(Listing("run", ("verdict", "score>", "improvement>", "steps>", "time>", "tokens>"), items), crop=False)
-    for task in dict.fromkeys(info.task for info, _ in runs):
-        verdicts = Counter(VERDICTS[result.outcome.verdict] for info, result in runs if info.task == task)
+    for task in dict.fromkeys(info.spec.task for info, _ in runs):
+        verdicts = Counter(VERDICTS[result.outcome.verdict] for info, result in runs if info.spec.task == task)
         told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
         console.print(Text.assemble((task, "bold"), f": {plural(verdicts.total(), 'run')}: {told}"))
     for flag in dict.fromkeys(flag for _, result in runs for flag in result.outcome.flags):
@@ -121,8 +122,8 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
 
 def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
     usage = result.total_usage
-    priced = price_words(info.prices.values()) if usage.cost is not None else ""
-    rows = [("task", f"{info.task}, {info.variant} variant"), ("agent", f"{info.agent}, {info.models['agent']}")]
+    priced = price_words(info.spec.prices.values()) if usage.cost is not None else ""
+    rows = [("task", f"{info.spec.task}, {info.spec.variant} variant"), ("agent", f"{info.spec.agent}, {info.spec.model_names['agent']}")]
     if result.score:
         rows.append(("score", f"{quantity(result.score.value, info.unit)}  ({info.metric}, {direction_words(info.direction)})"))
     if result.baseline:

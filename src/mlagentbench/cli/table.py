@@ -16,7 +16,7 @@ from rich.style import Style
 from mlagentbench.records import Result, Step, Verdict
 from mlagentbench.report.text import duration, percent, quantity, tokens, visible
 from mlagentbench.report.words import VERDICTS
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.preflight import ReadyRun
 
 MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}
 STYLES: Mapping[str, Style] = {name: Style.parse(name) for name in ("bold", "dim", "cyan", "green", "red", "yellow")}
@@ -29,8 +29,8 @@ FRAME = 3
 class Row:
     """One run: its listener while it goes on, and its line in the table."""
 
-    def __init__(self, plan: RunPlan, number: int) -> None:
-        self.plan = plan
+    def __init__(self, ready: ReadyRun, number: int) -> None:
+        self.ready = ready
         self.number = number
         self.step_count = 0
         self.tokens = 0
@@ -66,16 +66,16 @@ class Row:
         self.tokens = result.total_usage.tokens
         self.seconds = result.seconds
         self.doing = "over"
-        self.last = verdict_words(self.plan, result)
+        self.last = verdict_words(self.ready, result)
 
 
-def verdict_words(plan: RunPlan, result: Result) -> str:
+def verdict_words(ready: ReadyRun, result: Result) -> str:
     """A verdict and what it is for, in a few words: `success: 3.03 ms (+99.7 %)`, `invalid submission: train.py cannot be imported`."""
     verdict = VERDICTS[result.outcome.verdict]
     if result.score is None:
         return f"{verdict}: {result.outcome.reason}" if result.outcome.reason else verdict
     change = f" ({percent(result.improvement)})" if result.improvement is not None else ""
-    return f"{verdict}: {quantity(result.score.value, plan.task.spec.metric.unit)}{change}"
+    return f"{verdict}: {quantity(result.score.value, ready.task.spec.metric.unit)}{change}"
 
 
 class _Column(NamedTuple):
@@ -101,14 +101,14 @@ class RunTable:
         self._tokens = 0
         self._began = time.monotonic()
 
-    def start(self, plan: RunPlan, number: int) -> Row:
+    def start(self, ready: ReadyRun, number: int) -> Row:
         """A run goes on from now."""
-        row = self._active[plan.task.id, number] = Row(plan, number)
+        row = self._active[ready.task.id, number] = Row(ready, number)
         return row
 
-    def end(self, plan: RunPlan, number: int, result: Result) -> None:
+    def end(self, ready: ReadyRun, number: int, result: Result) -> None:
         """A run is over."""
-        row = self._active.pop((plan.task.id, number), None) or Row(plan, number)
+        row = self._active.pop((ready.task.id, number), None) or Row(ready, number)
         row.end(result)
         self._tokens += row.tokens
         self._ended["not the agent's" if result.outcome.ended in ("infrastructure", "cancelled") else VERDICTS[result.outcome.verdict]] += 1
@@ -121,7 +121,7 @@ class RunTable:
         shown = sorted(active, key=lambda row: row.since, reverse=True)[:room]
         shown = [row for row in active if row in shown] if len(active) > room else active
         ended = list(islice(reversed(over), room - len(shown)))
-        columns = _columns([row.plan.task.id for row in (*shown, *ended)], options.max_width)
+        columns = _columns([row.ready.task.id for row in (*shown, *ended)], options.max_width)
         lines = [("bold", _line([column.heading for column in columns], columns))]
         lines += [("", _line(_cells(row, columns), columns)) for row in shown]
         lines += [("green" if row.verdict == "success" else "dim", _line(_cells(row, columns), columns)) for row in ended]
@@ -154,9 +154,9 @@ def _columns(tasks: list[str], width: int) -> list[_Column]:
 
 def _cells(row: Row, columns: list[_Column]) -> list[str]:
     cells = {
-        "task": row.plan.task.id,
+        "task": row.ready.task.id,
         "run": str(row.number),
-        "step": f"{row.step_count}/{row.plan.run_limits.steps}",
+        "step": f"{row.step_count}/{row.ready.spec.limits.steps}",
         "tokens": tokens(row.tokens),
         "for": duration(time.monotonic() - row.since if row.verdict is None else row.seconds),
         # Without a column of its own, a verdict takes the place of what is done now.

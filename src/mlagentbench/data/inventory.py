@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from mlagentbench.data.cache import Source, is_record, locked_if_free, read_record, unwritable
-from mlagentbench.tasks.spec import Variant
+from mlagentbench.records import Variant
 
 
 class Entry(NamedTuple):

@@ -32,10 +32,9 @@ from mlagentbench.data.fetch import fetching
 from mlagentbench.data.inventory import downloaded
 from mlagentbench.data.metadata import level
 from mlagentbench.errors import TaskError
-from mlagentbench.records import Record
+from mlagentbench.records import Record, Variant
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.seeds import SEED
-from mlagentbench.tasks.spec import Variant
 
 RECORD = "prepared.json"
 PACKAGES = ("mlagentbench", "numpy", "polars")

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mlagentbench.errors import TaskError
+from mlagentbench.records import Variant
 from mlagentbench.tasks.catalogue import BUILT_IN, Task
-from mlagentbench.tasks.spec import Variant
 
 FORMAT = 1
 """Changes when `prepare` itself makes something else of what a task gives it."""

@@ -23,8 +23,9 @@ from inspect_ai.tool import ToolCallError
 from mlagentbench.engine.scorer import as_score
 from mlagentbench.engine.task import conversation
 from mlagentbench.engine.tools import tool_name
-from mlagentbench.records import ModelCall, Result, RunInfo, Step, Usage
+from mlagentbench.records import ModelCall, Result, Step, Usage
 from mlagentbench.results.load import Run
+from mlagentbench.run_spec import RunInfo
 
 SCORER = "mlagentbench"
 
@@ -32,7 +33,7 @@ SCORER = "mlagentbench"
 def log_path(run: Run) -> Path:
     """Where a run's log lies: beside the run, under a name such as Inspect's own logs have."""
     when = datetime.datetime.fromtimestamp(run.info.started, datetime.UTC).strftime("%Y-%m-%dT%H-%M-%S+00-00")
-    return run.directory.path.parent / f"{when}_{run.info.task}_{_id(run.name, 'task')}.eval"
+    return run.directory.path.parent / f"{when}_{run.info.spec.task}_{_id(run.name, 'task')}.eval"
 
 
 def write_eval_log(run: Run) -> Path:
@@ -71,11 +72,11 @@ def _log(run: Run) -> EvalLog:
             run_id=_id(run.name, "run"),
             task_id=_id(run.name, "task"),
             created=_when(info.started),
-            task=info.task,
-            solver=info.agent,
-            solver_args=dict(info.agent_options),
-            dataset=EvalDataset(name=info.task, samples=1, sample_ids=[info.task]),
-            model=info.models["agent"],
+            task=info.spec.task,
+            solver=info.spec.agent,
+            solver_args=dict(info.spec.agent_options),
+            dataset=EvalDataset(name=info.spec.task, samples=1, sample_ids=[info.spec.task]),
+            model=info.spec.model_names["agent"],
             config=EvalConfig(epochs=1),
             metadata=_metadata(info),
         ),
@@ -93,13 +94,13 @@ def _sample(run: Run, result: Result) -> EvalSample:
     message = result.outcome.reason or result.outcome.ended
     score = as_score(result) if result.score is not None else None
     return EvalSample(
-        id=info.task,
+        id=info.spec.task,
         epoch=1,
         uuid=_id(run.name, "sample"),
         input=info.description,
         target="",
         messages=conversation(info.description, run.steps),
-        output=ModelOutput.from_content(info.models["agent"], result.final_answer or ""),
+        output=ModelOutput.from_content(info.spec.model_names["agent"], result.final_answer or ""),
         scores={SCORER: score} if score else None,
         metadata={
             "run": run.name,
@@ -124,7 +125,7 @@ def _metadata(info: RunInfo) -> dict[str, object]:
 
 def _events(run: Run, result: Result, calls: Mapping[int, Sequence[ModelCall]], score: Score | None) -> list[Event]:
     begun = run.info.started
-    sample = Sample(id=run.info.task, input=run.info.description)
+    sample = Sample(id=run.info.spec.task, input=run.info.description)
     events: list[Event] = [SampleInitEvent(sample=sample, state={}, timestamp=_time(begun), working_start=0.0)]
     if run.problems:
         events.append(InfoEvent(source="problems", data=list(run.problems), timestamp=_time(begun), working_start=0.0))

@@ -16,9 +16,9 @@ from inspect_ai.model import Model as InspectModel
 from inspect_ai.model import ModelCost, ModelInfo, get_model_info, set_model_info
 from pydantic import Field, ValidationError
 
-from mlagentbench.environment import RunLimits
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Price, Record
+from mlagentbench.run_spec import RunSpec
 
 KEPT = Path(__file__).with_name("prices.toml")
 INSPECT = "Inspect's model cost configuration"
@@ -90,14 +90,15 @@ def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
     return None
 
 
-def check_prices(limits: RunLimits, models: Iterable[str], given: Mapping[str, Price]) -> None:
-    """See that a limit of cost can hold.
+def check_prices(spec: RunSpec) -> None:
+    """Raise if a limit of cost could not hold.
 
     Raises:
         UsageError: the price of a model is not known.
     """
-    unknown = [model for model in models if price_of(model, given) is None]
-    if limits.cost is not None and unknown:
+    names = dict.fromkeys(model.name for model in spec.models.values())
+    unknown = [name for name in names if price_of(name, spec.prices) is None]
+    if spec.limits.cost is not None and unknown:
         raise UsageError(
             f"--cost cannot hold: the price of {' and '.join(unknown)} is not known; give it with --prices FILE, or limit --tokens instead"
         )

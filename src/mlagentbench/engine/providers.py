@@ -22,7 +22,10 @@ from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import Tool, ToolDef, ToolInfo
 from pydantic import JsonValue
 
+from mlagentbench.engine.prices import check_prices
 from mlagentbench.errors import MLAgentBenchError, ModelUnavailable
+from mlagentbench.records import Role
+from mlagentbench.run_spec import ModelSpec, RunSpec
 
 IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
 """Providers that compute here, as long as it takes; there is no request that could be given up."""
@@ -46,6 +49,21 @@ _counters: WeakKeyDictionary[ModelAPI, Any] = WeakKeyDictionary()
 def provider_of(name: str) -> str:
     """The provider of a model's name."""
     return name.split("/")[0]
+
+
+def check_models(spec: RunSpec) -> None:
+    """Raise if a model of a spec cannot be used, before anything runs.
+
+    Raises:
+        ModelUnavailable: its provider is unknown, or lacks a package or a key, or refuses an option.
+        UsageError: there is a limit of cost, and a model of which no price is known.
+    """
+    check_prices(spec)
+    checked: list[ModelSpec] = []
+    for model in spec.models.values():
+        if model not in checked:
+            check_model(model.name, model.options)
+            checked.append(model)
 
 
 def check_model(name: str, options: Mapping[str, JsonValue] = {}) -> None:
@@ -100,27 +118,26 @@ def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | 
     return model
 
 
-async def make_models(
-    clients: AsyncExitStack, model: str, roles: Mapping[str, str], options: Mapping[str, JsonValue], at_once: int
-) -> tuple[InspectModel, dict[str, InspectModel]]:
-    """The models of an evaluation, each made once, and closed with a stack. Not by Inspect's own memory, which leaves clients open.
+async def make_models(clients: AsyncExitStack, models: Mapping[Role, ModelSpec], at_once: int) -> dict[Role, InspectModel]:
+    """Return the models of an evaluation, each made once, and closed with a stack. Not by Inspect's own memory, which leaves clients open.
 
     Args:
         clients: what closes them.
-        model: the agent's, by its name.
-        roles: those of other roles.
-        options: the agent's model's own, and so of each role that has the same model.
+        models: by role.
         at_once: how many runs go on at once.
 
     Raises:
         ModelUnavailable: one cannot be had.
     """
-    made: dict[str, InspectModel] = {}
-    for name in dict.fromkeys((model, *roles.values())):
-        made[name] = await clients.enter_async_context(make_model(name, options if name == model else {}, at_once))
-        if hasattr(made[name].api, "hf_chat"):
-            clients.callback(_Generating(made[name].api).stop)
-    return made[model], {role: made[name] for role, name in roles.items()}
+    made: list[tuple[ModelSpec, InspectModel]] = []
+    for spec in models.values():
+        if any(spec == known for known, _ in made):
+            continue
+        model = await clients.enter_async_context(make_model(spec.name, spec.options, at_once))
+        if hasattr(model.api, "hf_chat"):
+            clients.callback(_Generating(model.api).stop)
+        made.append((spec, model))
+    return {role: next(model for known, model in made if known == spec) for role, spec in models.items()}
 
 
 def window_of(api: ModelAPI) -> int | None:

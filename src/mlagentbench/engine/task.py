@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from inspect_ai import Task as InspectTask
 from inspect_ai import task as inspect_registered
@@ -26,160 +25,109 @@ from mlagentbench.engine.model import current_models, current_prices
 from mlagentbench.engine.samples import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.engine.tools import as_tool_call, tool_name
-from mlagentbench.environment import Listener, RunLimits
 from mlagentbench.errors import InfrastructureError
-from mlagentbench.records import BaselineChoice, Price, Result, Step
-from mlagentbench.run.conduct import Person, RunPlan, conduct
+from mlagentbench.records import Result, Step, Variant
+from mlagentbench.run.conduct import RunHooks, run_once
+from mlagentbench.run.preflight import ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.run.resume import is_over
-from mlagentbench.run.slots import Slots
-from mlagentbench.sandbox.base import BoxLimits
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.run_spec import RunSpec, SandboxChoice, check_spec
 from mlagentbench.store.run_directory import RunDirectory, find_sample
-from mlagentbench.tasks.catalogue import Task, find_tasks, load_task
-from mlagentbench.tasks.spec import Variant
-from mlagentbench.workspace.snapshots import KeepLast
+from mlagentbench.tasks.catalogue import Task, find_tasks
 
 
-def inspect_task(
-    plan: RunPlan,
-    *,
-    runs: int = 1,
-    listen: Callable[[RunPlan, int], Listener] | None = None,
-    stop: asyncio.Event | None = None,
-    done: Callable[[RunPlan, int, Result], None] | None = None,
-    failed: Callable[[Exception], None] | None = None,
-    slots: Slots | None = None,
-    person: Person | None = None,
-) -> InspectTask:
-    """A plan as an Inspect task.
+def inspect_task(ready: ReadyRun, hooks: RunHooks, *, runs: int = 1) -> InspectTask:
+    """Return checked runs as an Inspect task.
 
     Args:
-        plan: what each run does.
+        ready: what each run does.
+        hooks: what the caller is told, and how it steers the runs.
         runs: how many there are.
-        listen: makes a listener for a run, by its number from 1.
-        stop: set it to end all runs early.
-        done: is told each run's result.
-        failed: is told why a run could not be carried out, and has no result.
-        slots: which runs go on at once; None leaves that to Inspect, but for the GPUs.
-        person: asks the person who watches; None where nobody does.
     """
-    return task_with(planned(**_arguments(plan)), solver=_conduct(plan, listen, stop, done, failed, slots, person), epochs=runs)
+    continues = str(ready.continues.path) if ready.continues else None
+    made = run_task(ready.spec.model_dump(mode="json"), str(ready.log_directory), continues)
+    return task_with(made, solver=_run_solver(_Ready(ready), hooks), epochs=runs)
 
 
 @inspect_registered(name="run")
-def planned(
-    folder: str,
-    log_directory: str,
-    agent: str,
-    agent_options: dict[str, Any],
-    variant: Variant,
-    limits: dict[str, Any],
-    script_limits: dict[str, Any],
-    sandbox: Choice,
-    python: str,
-    gpus: list[str],
-    score_steps: bool,
-    baseline: BaselineChoice = "auto",
-    keep: dict[str, Any] | None = None,
-    continues: str | None = None,
-    experience: str | None = None,
-    model_options: dict[str, Any] | None = None,
-    prices: dict[str, Any] | None = None,
-) -> InspectTask:
-    """A plan as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
-    return _task(
-        RunPlan(
-            task=load_task(Path(folder)),
-            agent=agent,
-            log_directory=Path(log_directory),
-            variant=variant,
-            agent_options=agent_options,
-            limits=RunLimits(**limits),
-            box_limits=BoxLimits(**script_limits),
-            sandbox=sandbox,
-            python=Path(python),
-            gpus=tuple(gpus),
-            score_steps=score_steps,
-            baseline=baseline,
-            keep=KeepLast(**keep) if keep else None,
-            continues=RunDirectory(Path(continues)) if continues else None,
-            experience=Path(experience) if experience else None,
-            model_options=model_options or {},
-            prices={model: Price.model_validate(price) for model, price in (prices or {}).items()},
-        )
-    )
+def run_task(spec: dict[str, Any], log_directory: str, continues: str | None = None) -> InspectTask:
+    """Return a spec as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
+    read = check_spec(spec, "the log's spec")
+    return _task(read, task_of(read).problem, _Unchecked(read, Path(log_directory), RunDirectory(Path(continues)) if continues else None))
 
 
-def _arguments(plan: RunPlan) -> dict[str, Any]:
-    """What `planned` makes a plan of again."""
-    return {
-        "folder": str(plan.task.folder),
-        "log_directory": str(plan.log_directory.resolve()),
-        "agent": plan.agent,
-        "agent_options": dict(plan.agent_options),
-        "variant": plan.variant,
-        "limits": asdict(plan.run_limits),
-        "script_limits": asdict(plan.script_limits),
-        "sandbox": plan.sandbox,
-        "python": str(plan.python),
-        "gpus": list(plan.gpus),
-        "score_steps": plan.score_steps,
-        "baseline": plan.baseline,
-        "keep": plan.keep._asdict() if plan.keep else None,
-        "continues": str(plan.continues.path) if plan.continues else None,
-        "experience": str(plan.experience.resolve()) if plan.experience else None,
-        "model_options": dict(plan.model_options),
-        "prices": {model: price.model_dump(mode="json") for model, price in plan.prices.items()},
-    }
-
-
-def _task(plan: RunPlan) -> InspectTask:
+def _task(spec: RunSpec, problem: str, source: _Source) -> InspectTask:
     note_samples()
-    sample = Sample(id=plan.task.id, input=plan.task.problem, metadata={"variant": plan.variant})
+    sample = Sample(id=spec.task, input=problem, metadata={"variant": spec.variant})
     return InspectTask(
-        name=plan.task.id,
-        dataset=MemoryDataset([sample], name=plan.task.id),
-        solver=_conduct(plan),
+        name=spec.task,
+        dataset=MemoryDataset([sample], name=spec.task),
+        solver=_run_solver(source, RunHooks()),
         scorer=result_scorer(),
-        metadata={"agent": plan.agent, "variant": plan.variant},
+        metadata={"agent": spec.agent, "variant": spec.variant},
     )
+
+
+class _Source(Protocol):
+    """Gives the checked run of a solver's samples."""
+
+    async def get(self) -> ReadyRun:
+        """Return it."""
+        ...
+
+
+class _Ready(NamedTuple):
+    """A run that was checked before the evaluation."""
+
+    ready: ReadyRun
+
+    async def get(self) -> ReadyRun:
+        """Return it."""
+        return self.ready
+
+
+class _Unchecked:
+    """A spec that Inspect began by itself: it is checked when the first sample begins, once for all of them."""
+
+    def __init__(self, spec: RunSpec, log_directory: Path, continues: RunDirectory | None = None) -> None:
+        self._begun = (spec, log_directory, continues)
+        self._lock = asyncio.Lock()
+        self._ready: ReadyRun | None = None
+
+    async def get(self) -> ReadyRun:
+        """Return the run, checked."""
+        spec, log_directory, continues = self._begun
+        async with self._lock:
+            if self._ready is None:
+                self._ready = await ready_run(spec, log_directory, continues=continues)
+            return self._ready
 
 
 @solver(name="mlagentbench")
-def _conduct(
-    plan: RunPlan,
-    listen: Callable[[RunPlan, int], Listener] | None = None,
-    stop: asyncio.Event | None = None,
-    done: Callable[[RunPlan, int, Result], None] | None = None,
-    failed: Callable[[Exception], None] | None = None,
-    slots: Slots | None = None,
-    person: Person | None = None,
-) -> Solver:
-    places = slots or Slots()
-
+def _run_solver(source: _Source, hooks: RunHooks) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         number = state.epoch
-        async with places.slot(plan.gpus) as slot:
+        try:
+            checked = await source.get()
+        except Exception as error:
+            # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.
+            hooks.failed(error)
+            raise
+        async with hooks.slots.slot(checked.spec.gpus) as slot:
             if slot is None:
                 # An error in the log, so that a retry carries it out.
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")
             try:
-                begun = _continued(
-                    replace(plan, gpus=slot.gpus, parallel=places.parallel, prices=current_prices(plan.prices)), sample_name(state)
-                )
-                result = await _result(begun, listen(plan, number) if listen else None, stop, places.gradings, person)
+                ready = _continued(replace(checked, parallel=hooks.slots.parallel), sample_name(state), slot.gpus)
+                result = await _result(ready, hooks, number)
             except Exception as error:
-                # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.
-                if failed:
-                    failed(error)
+                hooks.failed(error)
                 raise
-        directory = RunDirectory(plan.log_directory / result.run)
-        state.messages = conversation(plan.task.problem, directory.steps())
+        directory = RunDirectory(ready.log_directory / result.run)
+        state.messages = conversation(ready.task.problem, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")
         state.store.set(RESULT, result.model_dump(mode="json"))
         state.metadata |= {"run": result.run, "directory": str(directory.path)}
-        if done:
-            done(plan, number, result)
+        hooks.finished(ready, number, result)
         if result.outcome.ended in ("infrastructure", "cancelled"):
             # An error in the log, so that a retry goes on with it.
             raise InfrastructureError(result.outcome.reason or "the run's infrastructure failed")
@@ -188,28 +136,23 @@ def _conduct(
     return solve
 
 
-def _continued(plan: RunPlan, sample: str | None) -> RunPlan:
-    """The plan of a sample: it goes on with the run that the sample began when it was run before, if it was."""
-    begun = plan.continues or (find_sample(plan.log_directory, sample) if sample else None)
-    return replace(plan, continues=begun, sample=sample)
+def _continued(ready: ReadyRun, sample: str | None, gpus: tuple[str, ...]) -> ReadyRun:
+    """Return the run of a sample: it goes on with the one that the sample began when it was run before, if it was."""
+    begun = ready.continues or (find_sample(ready.log_directory, sample) if sample else None)
+    spec = ready.spec.replace(gpus=gpus, prices=current_prices(ready.spec.prices))
+    return replace(ready, spec=spec, continues=begun, sample=sample)
 
 
-async def _result(
-    plan: RunPlan,
-    listener: Listener | None,
-    stop: asyncio.Event | None,
-    gradings: AbstractAsyncContextManager[object],
-    person: Person | None,
-) -> Result:
-    """Carry a plan out, unless that has been done and only the evaluation does not know."""
-    if plan.continues is None:
-        return await conduct(plan, current_models(), listener=listener, stop=stop, through=as_tool_call, gradings=gradings, person=person)
-    with plan.continues.lock():
-        result = plan.continues.result
-        if result is not None and is_over(plan.continues, plan.run_limits):
+async def _result(ready: ReadyRun, hooks: RunHooks, number: int) -> Result:
+    """Carry a run out, unless that has been done and only the evaluation does not know."""
+    hooks = replace(hooks, middleware=as_tool_call)
+    if ready.continues is None:
+        return await run_once(ready, current_models(), hooks, number=number)
+    with ready.continues.lock():
+        result = ready.continues.result
+        if result is not None and is_over(ready.continues, ready.spec.limits):
             return result
-        models = current_models(plan.continues.replies())
-        return await conduct(plan, models, listener=listener, stop=stop, through=as_tool_call, gradings=gradings, person=person)
+        return await run_once(ready, current_models(ready.continues.replies()), hooks, number=number)
 
 
 def conversation(description: str, steps: Sequence[Step]) -> list[ChatMessage]:
@@ -237,22 +180,22 @@ def _registered(task: Task) -> Callable[..., InspectTask]:
         variant: Variant = "full",
         steps: int | None = None,
         time: float | None = None,
-        sandbox: Choice = "auto",
+        sandbox: SandboxChoice = "auto",
         log_directory: str | None = None,
     ) -> InspectTask:
         # Inspect tells a task nothing of its log directory but through the environment.
         logs = Path(log_directory or os.environ.get("INSPECT_LOG_DIR", "./logs")).resolve()
-        plan = RunPlan(
-            task=task,
-            agent=agent,
-            agent_options=agent_options or {},
-            log_directory=logs,
-            variant=variant,
-            sandbox=sandbox,
-            experience=Path(experience).resolve() if experience else None,
-        )
-        limits = plan.run_limits
-        return _task(replace(plan, limits=replace(limits, steps=steps or limits.steps, time=time or limits.time)))
+        limits = {name: value for name, value in (("steps", steps), ("time", time)) if value is not None}
+        given = {
+            "agent": agent,
+            "agent_options": agent_options or {},
+            "variant": variant,
+            "sandbox": sandbox,
+            "experience": Path(experience).resolve() if experience else None,
+            "limits": limits,
+        }
+        spec = make_spec(task, given, "the task's parameters")
+        return _task(spec, task.problem, _Unchecked(spec, logs))
 
     make.__name__ = task.spec.id.replace("-", "_")
     make.__doc__ = task.spec.title

@@ -1,7 +1,6 @@
 """The environment an agent lives in: the only place where an action runs."""
 
 from mlagentbench.environment.environment import Environment
-from mlagentbench.environment.limits import RunLimits
-from mlagentbench.environment.listener import Listener, Perform, Silent, Through, directly
+from mlagentbench.environment.listener import ActionMiddleware, Listener, Perform, Silent, directly
 
-__all__ = ["Environment", "Listener", "Perform", "RunLimits", "Silent", "Through", "directly"]
+__all__ = ["ActionMiddleware", "Environment", "Listener", "Perform", "Silent", "directly"]

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
-from mlagentbench.environment.limits import Budget, RunLimits
-from mlagentbench.environment.listener import Listener, Silent, Through, directly
+from mlagentbench.environment.limits import Budget
+from mlagentbench.environment.listener import ActionMiddleware, Listener, Silent, directly
 from mlagentbench.environment.provider import ProviderCheck
 from mlagentbench.environment.publisher import Publisher
 from mlagentbench.environment.reading import Reads
@@ -25,12 +25,12 @@ from mlagentbench.environment.tally import Tally
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
+from mlagentbench.run_spec import RunLimits, SnapshotRetention
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import KeepLast
 
 T = TypeVar("T")
 Ask = Callable[[Model], Awaitable[Reply]]
@@ -74,9 +74,9 @@ class Environment:
         actions: Mapping[str, ActionDefinition],
         limits: RunLimits = RunLimits(),
         listener: Listener | None = None,
-        through: Through = directly,
+        through: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
-        keep: KeepLast | None = None,
+        keep: SnapshotRetention | None = None,
         reads: Reads | None = None,
     ) -> None:
         self.description = description

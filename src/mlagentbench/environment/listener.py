@@ -39,7 +39,7 @@ class Silent:
 
 
 Perform = Callable[[Action], Awaitable[Observation]]
-Through = Callable[[Action, Perform], Awaitable[Observation]]
+ActionMiddleware = Callable[[Action, Perform], Awaitable[Observation]]
 """How an engine has every action pass through its own machinery, such as approval: it is given the action and what performs it."""
 
 

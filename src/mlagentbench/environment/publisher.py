@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import os
 
-from mlagentbench.environment.limits import RunLimits
 from mlagentbench.errors import InfrastructureError, LimitReached
 from mlagentbench.records import Step
+from mlagentbench.run_spec import RunLimits, SnapshotRetention
 from mlagentbench.sandbox.access import Measured, measure, open_folder
 from mlagentbench.store.run_directory import RunDirectory, storage
 from mlagentbench.workspace.files import clear
+from mlagentbench.workspace.objects import IN_MEMORY
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import SMALLEST_MB, KeepLast, Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 
 class Publisher:
@@ -26,7 +27,9 @@ class Publisher:
         workspace_mb: how large the workspace may become, by which it is told who filled a disk.
     """
 
-    def __init__(self, workspace: Workspace, directory: RunDirectory, keep: KeepLast | None, limits: RunLimits, workspace_mb: int) -> None:
+    def __init__(
+        self, workspace: Workspace, directory: RunDirectory, keep: SnapshotRetention | None, limits: RunLimits, workspace_mb: int
+    ) -> None:
         self._workspace = workspace
         self._directory = directory
         self._store = SnapshotStore(directory.objects, keep=keep)
@@ -101,6 +104,6 @@ class Publisher:
     def _count(self, manifest: Manifest) -> None:
         changed = manifest.digests - self._kept.keys()
         if self._versions_go:
-            changed |= {digest for digest, size in self._kept.items() if size > SMALLEST_MB << 20}
+            changed |= {digest for digest, size in self._kept.items() if size > IN_MEMORY}
         self._kept |= {digest: self._store.stored_bytes(digest) for digest in changed}
         self.stored = sum(self._kept.values()) + self._directory.records_bytes()

@@ -20,9 +20,10 @@ from pathlib import Path
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading import confine, frames, serving
 from mlagentbench.grading.reader import MAX_CODE_BYTES, SubmissionFiles
+from mlagentbench.records import Variant
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox import process
-from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Mount, Sandbox
-from mlagentbench.tasks.spec import Variant
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Mount, Sandbox
 
 HARNESS = "harness"
 CODE = "code"
@@ -65,7 +66,7 @@ class GradingContext:
         packages: tuple[str, ...] | None = (),
         data: tuple[Path, ...] = (),
         environment: Mapping[str, str] | None = None,
-        limits: BoxLimits = BoxLimits(),
+        limits: ScriptLimits = ScriptLimits(),
         max_code_bytes: int = MAX_CODE_BYTES,
     ) -> Iterator[process.SandboxProcess]:
         """Start a process beside a copy of some code, in a sandbox that can change neither; its end is the end of all it started.

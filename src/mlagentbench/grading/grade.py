@@ -23,12 +23,12 @@ from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
 from mlagentbench.grading.lock import timing
 from mlagentbench.grading.worker import Answer, Request, one_line
-from mlagentbench.records import Record, Score
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.records import Record, Score, Variant
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
 from mlagentbench.store.temporary import temporary_folder
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import Limits, TaskSpec, Variant
+from mlagentbench.tasks.spec import Limits, TaskSpec
 from mlagentbench.workspace.files import write_all
 
 MAX_ANSWER = 64 * 2**20
@@ -63,7 +63,7 @@ async def grade(
     *,
     variant: Variant = "full",
     private: Path | None = None,
-    sandbox: Choice = "auto",
+    sandbox: SandboxChoice = "auto",
     limits: Limits | None = None,
     seed: int | None = None,
 ) -> Graded:
@@ -101,7 +101,7 @@ class Grader:
         *,
         variant: Variant = "full",
         private: Path | None = None,
-        sandbox: Choice = "auto",
+        sandbox: SandboxChoice = "auto",
         limits: Limits | None = None,
         seed: int | None = None,
         forks: ForkServer | None = None,
@@ -109,7 +109,7 @@ class Grader:
         self.task = task
         self._variant: Variant = variant
         self._private = private.resolve() if private else None
-        self._sandbox: Choice = sandbox
+        self._sandbox: SandboxChoice = sandbox
         self._limits = limits or task.spec.limits
         self._seed = seed
         self._forks = forks

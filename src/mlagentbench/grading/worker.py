@@ -17,11 +17,10 @@ from queue import SimpleQueue
 from mlagentbench.errors import InvalidSubmission, SandboxUnavailable
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.records import Record, Score
+from mlagentbench.records import Record, Score, Variant
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
-from mlagentbench.sandbox.isolation import Choice
 from mlagentbench.tasks.catalogue import load_task
-from mlagentbench.tasks.spec import Variant
 
 _choose = functools.cache(isolation.choose)  # what a machine gives is tried once a process
 MAX_REASON = 500
@@ -38,7 +37,7 @@ class Request(Record):
     scratch: Path
     variant: Variant
     seed: int | None
-    sandbox: Choice
+    sandbox: SandboxChoice
     memory_mb: int
 
 

@@ -21,8 +21,9 @@ from mlagentbench.original.facts import LONGEST_NAME, Facts, is_known, keeps_log
 from mlagentbench.original.files import Logs, Reader, digest, path_text
 from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
 from mlagentbench.original.turns import Turn, of_this_run, read_agent, remembered
-from mlagentbench.records import Action, Imported, ModelCall, Role, RunInfo, Step, Usage
+from mlagentbench.records import Action, Imported, ModelCall, Role, Step, Usage
 from mlagentbench.run.score import Ending
+from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunInfo, RunLimits, RunSpec
 from mlagentbench.tasks.catalogue import BUILT_IN, load_task
 from mlagentbench.tasks.original import our_name
 from mlagentbench.tasks.spec import UNGRADED
@@ -185,25 +186,26 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
         raise UsageError(f"a run's name would have {len(name):,} characters: the task is named {found.task[:40]}…, the agent {agent[:40]}…")
     return RunInfo(
         run=name,
-        task=found.task,
+        spec=RunSpec(
+            task=found.task,
+            agent=agent,
+            agent_options=options,
+            models={role: ModelSpec(name=name) for role, name in models.items() if name != NO_MODEL},
+            limits=RunLimits(steps=int(found.limit("max_steps", facts_of.LIMIT_STEPS)), time=found.limit("max_time", facts_of.LIMIT_TIME)),
+            sandbox="none",
+            # What the paper's runs were compared with; but a time that is measured here only compares with one that is measured beside it.
+            baseline="auto" if spec and spec.submission.mode == "code" else "paper",
+        ),
         category=spec.category if spec else "",
         published=spec.published if spec else None,
-        variant="full",
-        agent=agent,
-        agent_options=options,
-        models=models,
         description=found.description,
         metric=spec.metric.name if spec else UNGRADED,
         unit=spec.metric.unit if spec else "",
         direction=spec.metric.direction if spec else "maximize",
         isolation="none",
-        limits={"steps": int(found.limit("max_steps", facts_of.LIMIT_STEPS)), "time": found.limit("max_time", facts_of.LIMIT_TIME)},
         started=times.started,
         versions={"MLAgentBench": "the original"},
         hardware={},
-        task_folder=str(task.folder) if task else "",
-        # What the paper's runs were compared with; but a time that is measured here only compares with one that is measured beside it.
-        baseline="auto" if spec and spec.submission.mode == "code" else "paper",
         imported=Imported(
             folder=path_text(logs.root.resolve()),
             digest=contents,

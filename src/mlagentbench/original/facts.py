@@ -14,6 +14,7 @@ from mlagentbench.original.files import Logs, Reader, whole
 from mlagentbench.original.trace import APPEND, FINAL, RETRIEVE, Trace
 from mlagentbench.records import Ended, Role
 from mlagentbench.run.score import Ending
+from mlagentbench.run_spec import NO_MODEL
 from mlagentbench.tasks.catalogue import BUILT_IN
 from mlagentbench.tasks.original import our_name
 
@@ -26,7 +27,6 @@ AGENTS: Mapping[str, str] = {
     "AutoGPTAgent": "autogpt",
 }
 """The original's classes, by what they are called here."""
-NO_MODEL = "none/none"
 UNKNOWN = "unknown"
 LIMIT_STEPS, LIMIT_TIME = 50, 5 * 3600
 """The original's own limits, where a log does not tell them."""

@@ -18,13 +18,12 @@ from mlagentbench.original.convert import Converted, convert
 from mlagentbench.original.facts import is_known
 from mlagentbench.original.files import Logs, files_below, find_logs, path_text
 from mlagentbench.original.known import KnownImports
-from mlagentbench.records import Outcome, Result
+from mlagentbench.records import Outcome, Result, Variant
 from mlagentbench.results.load import Run, load
+from mlagentbench.run.preflight import task_of
 from mlagentbench.run.regrade import regrade
 from mlagentbench.store import lock
 from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
-from mlagentbench.tasks.catalogue import load_task
-from mlagentbench.tasks.spec import Variant
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
@@ -198,10 +197,10 @@ def _write(directory: RunDirectory, converted: Converted) -> str | None:
 
 def _ungradable(converted: Converted, final: Manifest) -> str | None:
     """Why final files cannot be graded here, in words; None where they can."""
-    name = converted.info.task
+    name = converted.info.spec.task
     if not is_known(name):
         return f"there is no task {name} here, and so no grader"
-    task = load_task(Path(converted.info.task_folder))
+    task = task_of(converted.info.spec)
     other = converted.info.imported and converted.info.imported.not_graded
     lacking = [path for path in task.spec.submission.required if path not in final.entries]
     if lacking:

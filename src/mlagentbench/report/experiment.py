@@ -125,7 +125,7 @@ class Experiment:
         """All runs by task, in the order of the first."""
         by_task: dict[str, list[Run]] = {}
         for run in self.runs:
-            by_task.setdefault(run.info.task, []).append(run)
+            by_task.setdefault(run.info.spec.task, []).append(run)
         return {task: tuple(runs) for task, runs in by_task.items()}
 
     @cached_property
@@ -155,7 +155,7 @@ class Experiment:
             found = counts(run)
             if trial_of(found).counted:
                 by_task = by_cell.setdefault(self.column(run), {})
-                by_task.setdefault(run.info.task, []).append((found.last_success, found.best_success))
+                by_task.setdefault(run.info.spec.task, []).append((found.last_success, found.best_success))
         rows = []
         for column, tasks in by_cell.items():
             every = all(best is not None for pairs in tasks.values() for _, best in pairs)

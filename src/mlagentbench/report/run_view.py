@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -88,10 +89,10 @@ def run_view(run: Run, slug: str, room: Room) -> RunView:
     return RunView(
         name=run.name,
         slug=slug,
-        task=info.task,
-        variant=info.variant,
-        agent=info.agent,
-        models=", ".join(dict.fromkeys(info.models.values())),
+        task=info.spec.task,
+        variant=info.spec.variant,
+        agent=info.spec.agent,
+        models=", ".join(dict.fromkeys(info.spec.model_names.values())),
         started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)) if info.started else "",
         started_at=info.started,
         kind=result.outcome.verdict if result else "unfinished",
@@ -159,7 +160,7 @@ def _figures(run: Run) -> tuple[Figure, ...]:
     figures.append(Figure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
     if run.usage.tokens:
         known = run.usage.cost is not None
-        note = words.price_words(info.prices.values()) if known else "no price is known for this model; --prices gives one"
+        note = words.price_words(info.spec.prices.values()) if known else "no price is known for this model; --prices gives one"
         figures.append(Figure("Cost", text.cost(run.usage.cost, run.usage.tokens), note))
     figures.append(Figure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)
@@ -189,11 +190,11 @@ def _facts(run: Run) -> tuple[Figure, ...]:
     info = run.info
     facts = [
         Figure("Run", info.run),
-        Figure("Task", f"{info.task}, {info.variant} data"),
-        Figure("Agent", _options(info.agent, info.agent_options)),
+        Figure("Task", f"{info.spec.task}, {info.spec.variant} data"),
+        Figure("Agent", _options(info.spec.agent, info.spec.agent_options)),
     ]
-    facts += [Figure(f"Model ({role})", model) for role, model in info.models.items()]
-    facts.append(Figure("Limits", _pairs(info.limits)))
+    facts += [Figure(f"Model ({role})", model) for role, model in info.spec.model_names.items()]
+    facts.append(Figure("Limits", _pairs({name: value for name, value in asdict(info.spec.limits).items() if value is not None})))
     facts.append(Figure("Versions", _pairs(info.versions)))
     facts.append(Figure("Hardware", _pairs(info.hardware) or "not known"))
     if info.parent:

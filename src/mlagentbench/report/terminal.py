@@ -19,8 +19,8 @@ from mlagentbench.records import Step, StepStatus
 from mlagentbench.report.run_view import run_view
 from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, Room, StepView, shown_path, step_view
 from mlagentbench.report.text import MINUS, number, plural, size, visible
-from mlagentbench.report.words import NO_MODEL
 from mlagentbench.results.load import Run
+from mlagentbench.run_spec import NO_MODEL
 
 BRIEF = Room(words=400, output=4_000)
 WHOLE = Room(words=10**9, output=10**9)

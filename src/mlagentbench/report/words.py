@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Price, Result, RunInfo, StepStatus, Verdict
+from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Price, Result, StepStatus, Verdict
 from mlagentbench.report.text import number, percent, plural, quantity
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.tasks.success import THRESHOLD
 
 MANY_TIMES = 1.995

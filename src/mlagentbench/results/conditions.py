@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.records import Role, RunInfo
 from mlagentbench.results.load import Run
+from mlagentbench.run_spec import RunInfo
 
 Mixable = Literal["isolation", "hardware"]
 ANY: Mapping[Mixable, str] = {"isolation": "any isolation", "hardware": "any hardware"}
@@ -33,9 +34,9 @@ def agent_words(info: RunInfo) -> str:
 
     A run that was forked is no independent try: it shares its first steps with another.
     """
-    others: tuple[Role, ...] = ("fast", "editor")
-    apart = [f"{role} {info.models[role]}" for role in others if info.models.get(role, info.models["agent"]) != info.models["agent"]]
-    for options in (info.agent_options, info.model_options):
+    others, main = ("fast", "editor"), info.spec.model("agent")
+    apart = [f"{role} {name}" for role, name in info.spec.model_names.items() if role in others and name != main.name]
+    for options in (info.spec.agent_options, main.options):
         apart += [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(options.items())]
     if info.experience is not None:
         apart.append(f"with experience {info.experience.digest[:8]}")
@@ -43,7 +44,7 @@ def agent_words(info: RunInfo) -> str:
         apart.append("imported")
     if info.parent is not None:
         apart.append("forked")
-    return f"{info.agent} ({', '.join(apart)})" if apart else info.agent
+    return f"{info.spec.agent} ({', '.join(apart)})" if apart else info.spec.agent
 
 
 def hardware_words(info: RunInfo) -> str:
@@ -54,7 +55,9 @@ def hardware_words(info: RunInfo) -> str:
 
 def conditions(info: RunInfo) -> Conditions:
     """What a run must share with others to be compared with them."""
-    return Conditions(info.task, info.variant, agent_words(info), info.models["agent"], info.isolation, hardware_words(info))
+    return Conditions(
+        info.spec.task, info.spec.variant, agent_words(info), info.spec.model_names["agent"], info.isolation, hardware_words(info)
+    )
 
 
 def differences(runs: Iterable[Run]) -> tuple[str, ...]:
@@ -63,8 +66,8 @@ def differences(runs: Iterable[Run]) -> tuple[str, ...]:
     for run in runs:
         info, baseline = run.info, run.result.baseline if run.result else None
         facts: dict[str, JsonValue] = {
-            **{f"limit {name}": value for name, value in info.limits.items()},
-            **{f"script limit {name}": value for name, value in info.script_limits.items()},
+            **{f"limit {name}": value for name, value in asdict(info.spec.limits).items()},
+            **{f"script limit {name}": value for name, value in asdict(info.spec.script_limits).items()},
             **{f"version of {name}": value for name, value in info.versions.items()},
             "isolation": info.isolation,
             "hardware": hardware_words(info) or None,

@@ -125,15 +125,15 @@ def run_row(run: Run) -> dict[str, Any]:
     info, found = run.info, counts(run)
     return {
         "run": info.run,
-        "task": info.task,
+        "task": info.spec.task,
         "category": info.category or None,
         "published": info.published,
-        "variant": info.variant,
-        "agent": info.agent,
+        "variant": info.spec.variant,
+        "agent": info.spec.agent,
         "agent_with_options": agent_words(info),
-        "model": info.models.get("agent"),
-        "fast_model": info.models.get("fast"),
-        "editor_model": info.models.get("editor"),
+        "model": info.spec.model_names.get("agent"),
+        "fast_model": info.spec.model_names.get("fast"),
+        "editor_model": info.spec.model_names.get("editor"),
         "isolation": info.isolation,
         "hardware": hardware_words(info),
         "parent": info.parent,
@@ -172,7 +172,7 @@ def _step_rows(run: Run) -> Iterable[dict[str, Any]]:
         score = scores.get(step.number)
         yield {
             "run": run.name,
-            "task": run.info.task,
+            "task": run.info.spec.task,
             "step": step.number,
             "action": step.action.name,
             "arguments": json.dumps(dict(step.action.arguments), ensure_ascii=False),

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import RunNotFound, StorageFailed
-from mlagentbench.records import ModelCall, Result, Role, RunInfo, Step, StepScore, Usage
+from mlagentbench.records import ModelCall, Result, Role, Step, StepScore, Usage
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.workspace.snapshots import Entry, FileChange, Manifest, SnapshotStore
 

@@ -28,15 +28,15 @@ from mlagentbench.data.prepare import Prepared, place_of, prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.lock import holding
-from mlagentbench.records import Baseline, Record, Score
+from mlagentbench.records import Baseline, Record, Score, Variant
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.run.gradings import task_digest
+from mlagentbench.run_spec import SandboxChoice, ScriptLimits
 from mlagentbench.sandbox import isolation, process
-from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, BoxLimits, Execution, Mount
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Execution, Mount
 from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import TaskSpec, Variant
+from mlagentbench.tasks.spec import TaskSpec
 from mlagentbench.workspace.paths import Workspace, lay
 from mlagentbench.workspace.snapshots import SnapshotStore
 
@@ -52,10 +52,10 @@ SEED = "SEED"
 class Place(NamedTuple):
     """Where and how scripts run."""
 
-    sandbox: Choice = "auto"
+    sandbox: SandboxChoice = "auto"
     python: Path = Path(sys.executable)
     gpus: tuple[str, ...] = ()
-    limits: BoxLimits | None = None
+    limits: ScriptLimits | None = None
     """None for the task's own."""
     environment: Mapping[str, str] = MappingProxyType({})
     """Variables that the starter sees beside its seed."""
@@ -117,10 +117,10 @@ def public_data(data: Prepared) -> Mapping[str, Path]:
     return {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
 
 
-def script_limits(spec: TaskSpec) -> BoxLimits:
+def script_limits(spec: TaskSpec) -> ScriptLimits:
     """The task's own limits of a script."""
     own = spec.limits
-    return BoxLimits(
+    return ScriptLimits(
         seconds=own.script_time,
         memory_mb=own.memory_mb,
         processes=own.processes,
@@ -161,7 +161,7 @@ async def run_starter(
         return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox))
 
 
-async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: Choice = "auto") -> Graded | None:
+async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
     """Grade a submission that is at hand; None where it lacks what the task requires.
 
     Raises:
@@ -172,7 +172,7 @@ async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files
         return await grade_folder(task, variant, data, folder, sandbox)
 
 
-async def grade_folder(task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: Choice) -> Graded | None:
+async def grade_folder(task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice) -> Graded | None:
     """The same for a folder that holds the submission and nothing else."""
     if missing(task.spec, folder):
         return None
@@ -271,7 +271,7 @@ async def _measured(
     return Baseline(value=statistics.fmean(values), values=tuple(values), source="measured"), tuple(seconds), tuple(failures)
 
 
-async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Choice) -> Baseline:
+async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: SandboxChoice) -> Baseline:
     name, proof = task.spec.starter.predictor, await asyncio.to_thread(task.module, "proof")
     if name is None or proof is None:
         raise TaskError(f"the starter of {task.id} does not run, and its task.toml names no starter.predictor to compare with")

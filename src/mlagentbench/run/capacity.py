@@ -16,7 +16,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlagentbench.run.conduct import RunPlan
+from mlagentbench.run.preflight import CheckedRun
 
 HARNESS_MB = 1024
 """Left for this process and the system."""
@@ -24,9 +24,9 @@ HARNESS_MB = 1024
 _GROUP = Path("/sys/fs/cgroup")
 
 
-def carried(plans: Sequence[RunPlan]) -> int:
-    """How many runs of any of the plans may go on at once; at least 1."""
-    most = max(max(plan.script_limits.memory_mb, plan.task.spec.limits.grading_memory_mb) for plan in plans)
+def runs_at_once(runs: Sequence[CheckedRun]) -> int:
+    """Return how many of any of the runs may go on at once; at least 1."""
+    most = max(max(run.spec.script_limits.memory_mb, run.task.spec.limits.grading_memory_mb) for run in runs)
     return max(1, min(cores(), (free_memory_mb() - HARNESS_MB) // most))
 
 

@@ -8,37 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from mlagentbench.actions import ACTIONS
-from mlagentbench.agents.base import Agent, line_in, make_agent
-from mlagentbench.data.extras import require_extras
-from mlagentbench.data.prepare import Prepared, prepare
-from mlagentbench.environment import Environment, Listener, RunLimits, Silent, Through, directly
-from mlagentbench.environment.limits import WORKSPACE_SHARE
+from mlagentbench.agents.base import Agent, line_in
+from mlagentbench.environment import ActionMiddleware, Environment, Listener, Silent, directly
 from mlagentbench.environment.reading import Reads
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.model import Models
-from mlagentbench.records import Baseline, BaselineChoice, Price, Result, Role, RunInfo
-from mlagentbench.run.baseline import Place, data_box, kept, measure, public_data, script_limits
+from mlagentbench.records import Result, Role
+from mlagentbench.run.baseline import data_box, public_data
 from mlagentbench.run.experience import EXPERIENCE, bring, look, told
-from mlagentbench.run.facts import hardware, versions
-from mlagentbench.run.score import Ending, Scoring, paper_baseline, score_run
-from mlagentbench.sandbox import isolation
-from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, BoxLimits, Mount, Sandbox
-from mlagentbench.sandbox.isolation import Choice
-from mlagentbench.store.run_directory import RunDirectory, new_name, prepare_log_directory
-from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import UNGRADED, Variant
+from mlagentbench.run.facts import free_disk_mb, hardware, versions
+from mlagentbench.run.preflight import CheckedRun, ReadyRun
+from mlagentbench.run.score import Ending, Scoring, score_run
+from mlagentbench.run.slots import Slots
+from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount
+from mlagentbench.store.run_directory import RunDirectory, new_name
 from mlagentbench.workspace.paths import Workspace, lay, lay_data
-from mlagentbench.workspace.snapshots import KeepLast, Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
@@ -46,156 +38,73 @@ MOST_SAID = 500
 """Characters of an error of an agent's own that stand in the result."""
 
 
-Person = Callable[[str], Awaitable[str]]
+AskPerson = Callable[[str], Awaitable[str]]
 """Puts a question to the person who watches a run."""
 WATCHED = {**ACTIONS, "Request Help": replace(ACTIONS["Request Help"], hidden=False)}
 """The actions of a run that a person watches: prompts mention that there is help."""
 
 
 @dataclass(frozen=True)
-class RunPlan:
-    """What a run is to do."""
+class RunHooks:
+    """What a caller is told of runs while they go on, and how it steers them."""
 
-    task: Task
-    agent: str
-    log_directory: Path
-    variant: Variant = "full"
-    agent_options: Mapping[str, JsonValue] = field(default_factory=dict)
-    model_options: Mapping[str, JsonValue] = field(default_factory=dict)
-    """What the agent's model is made with."""
-    prices: Mapping[str, Price] = field(default_factory=dict)
-    """What models cost, by their names, where that is known better than the engine knows it."""
-    limits: RunLimits | None = None
-    """None for the task's own."""
-    box_limits: BoxLimits | None = None
-    """What each script may use; None for the task's own limits."""
-    sandbox: Choice = "auto"
-    python: Path = Path(sys.executable)
-    gpus: tuple[str, ...] = ()
-    score_steps: bool = True
-    """Whether every step's submission is scored too, once each distinct one."""
-    baseline: BaselineChoice = "auto"
-    """What the score is compared with; see `compared_with`."""
-    keep: KeepLast | None = None
-    """How many versions of large files the snapshots keep; None for all."""
-    experience: Path | None = None
-    """A folder with what is known from earlier work, which the agent is given read-only; see run/experience.py."""
-    continues: RunDirectory | None = None
-    """A run to go on with, from its last step; None for a new one."""
-    parallel: int = 1
-    """How many runs share the disk."""
-    sample: str | None = None
-    """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
-
-    @property
-    def run_limits(self) -> RunLimits:
-        """The limits that hold."""
-        own = self.task.spec.limits
-        return self.limits or RunLimits(steps=own.steps, time=own.time)
-
-    @property
-    def script_limits(self) -> BoxLimits:
-        """The limits that hold for each script."""
-        return self.box_limits or script_limits(self.task.spec)
-
-    @property
-    def place(self) -> Place:
-        """Where and how scripts run."""
-        return Place(self.sandbox, self.python, self.gpus, self.script_limits)
-
-    @property
-    def starter_place(self) -> Place:
-        """The same for the starter, with its task's own limits: what a user allows an agent changes nothing about it."""
-        return self.place._replace(limits=None)
+    listener: Callable[[ReadyRun, int], Listener] = lambda ready, number: Silent()
+    """Makes the listener of a run, by its number from 1."""
+    finished: Callable[[ReadyRun, int, Result], None] = lambda ready, number, result: None
+    """Is told each run's result."""
+    failed: Callable[[Exception], None] = lambda error: None
+    """Is told why a run could not be carried out, and has no result."""
+    stopping: Callable[[], None] = lambda: None
+    """Is told that the first interrupt has come: runs end, and are graded as they stand."""
+    ask_person: AskPerson | None = None
+    """Puts an agent's question to the person who watches; None where nobody does."""
+    middleware: ActionMiddleware = directly
+    """What every action passes through."""
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set it to end all runs early; each is graded as it stands, and its result says `cancelled`."""
+    slots: Slots = field(default_factory=Slots)
+    """Which runs go on at once, and how many gradings."""
 
 
-async def compared_with(plan: RunPlan) -> Baseline | None:
-    """What a run's score is compared with; None for nothing, and where the grader measures the starter beside the submission.
-
-    With `auto` that is what was measured on a machine like this one; else, on the real data, the paper's number, and the run is flagged;
-    else, on the mini variant and where the paper has none, it is measured now. A task graded as code has its starter measured beside every
-    submission.
-
-    Raises:
-        TaskError: the starter left no score.
-    """
-    if _is_measured(plan):
-        return (await measure(plan.task, plan.variant, place=plan.starter_place)).baseline
-    spec = plan.task.spec
-    if plan.baseline == "none" or spec.metric.name == UNGRADED or (plan.baseline == "auto" and spec.submission.mode == "code"):
-        return None
-    found = await asyncio.to_thread(kept, plan.task, plan.variant, plan.starter_place) if plan.baseline == "auto" else None
-    return found.baseline if found else paper_baseline(spec)
-
-
-def measures_first(plan: RunPlan) -> bool:
-    """Whether `compared_with` will run the starter, which takes as long as it takes, since nothing is known of it yet."""
-    return _is_measured(plan) and kept(plan.task, plan.variant, plan.starter_place) is None
-
-
-def _is_measured(plan: RunPlan) -> bool:
-    spec = plan.task.spec
-    if plan.baseline != "auto" or spec.metric.name == UNGRADED or spec.submission.mode == "code":
-        return False
-    return plan.variant == "mini" or paper_baseline(spec) is None
-
-
-async def conduct(
-    plan: RunPlan,
-    models: Models,
-    *,
-    listener: Listener | None = None,
-    stop: asyncio.Event | None = None,
-    through: Through = directly,
-    gradings: AbstractAsyncContextManager[object] = nullcontext(),
-    person: Person | None = None,
-) -> Result:
+async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = None, *, number: int = 1) -> Result:
     """Do one run.
 
     What waits for the disk or for other processes is done in threads, so that the runs beside it go on.
 
     Args:
-        plan: what to do.
+        ready: what to do, checked.
         models: the models by role.
-        listener: who watches.
-        stop: set it to end the run early; it is then graded as it stands, and its result says `cancelled`.
-        through: what every action passes through.
-        gradings: is held during each grading, by which a caller bounds how many go on at once.
-        person: asks the person who watches; None where nobody does.
+        hooks: what the caller is told, and how it steers the run.
+        number: the run's, from 1, for its listener.
 
     Raises:
-        UsageError: the plan cannot be carried out as it stands; nothing was run.
+        UsageError: the run cannot be carried out as it stands; nothing was run.
         StorageFailed: not even the run's directory could be written.
     """
-    agent = make_agent(plan.agent, plan.agent_options)
-    sandbox = await asyncio.to_thread(isolation.choose, plan.sandbox)
-    await asyncio.to_thread(require_extras, plan.task, plan.python)
-    begun_on = plan.continues.info.data if plan.continues else None
-    data, _, record, _ = await asyncio.to_thread(prepare, plan.task, plan.variant, key=begun_on)
-    baseline = await compared_with(plan)
-    log_directory = prepare_log_directory(plan.log_directory)
-    if plan.continues is None:
-        info = await asyncio.to_thread(run_info, plan, models.names(), sandbox.isolation, record.key if record else None)
-        directory = await asyncio.to_thread(RunDirectory.create, log_directory, info)
+    hooks = hooks or RunHooks()
+    agent = ready.make_agent()
+    if ready.continues is None:
+        info = await asyncio.to_thread(run_info, ready, models.names())
+        directory = await asyncio.to_thread(RunDirectory.create, ready.log_directory, info)
     else:
-        directory = plan.continues
-    listener = listener or Silent()
+        directory = ready.continues
+    listener = hooks.listener(ready, number)
     with directory.lock():
         directory.reopen()
-        environment = await asyncio.to_thread(_environment, plan, models, directory, sandbox, data, listener, through, person)
+        environment = await asyncio.to_thread(_environment, ready, models, directory, listener, hooks)
         try:
-            ending = await _settled(environment, await _act(agent, environment, stop))
+            ending = await _settled(environment, await _act(agent, environment, hooks.stop))
         finally:
             environment.close()
         listener.activity("grading")
-        scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, baseline, gradings)
-        return await score_run(directory, scoring, ending, environment.usage, steps_too=plan.score_steps)
+        scoring = Scoring(ready.task, ready.spec.variant, ready.data.private, ready.spec.sandbox, ready.baseline, hooks.slots.gradings)
+        return await score_run(directory, scoring, ending, environment.usage, steps_too=ready.spec.score_steps)
 
 
-async def _act(agent: Agent, environment: Environment, stop: asyncio.Event | None) -> Ending:
+async def _act(agent: Agent, environment: Environment, stop: asyncio.Event) -> Ending:
     """Let the agent act until it ends, in one way or another."""
     acting = asyncio.create_task(_start(agent, environment))
-    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
+    stopping = asyncio.create_task(stop.wait())
     limited = asyncio.create_task(environment.budget.over.wait())
     try:
         time_left = max(0.0, environment.seconds_left) + GRACE
@@ -268,31 +177,22 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
 
 
 async def _failed(environment: Environment, failure: InfrastructureError) -> Ending:
-    """How a run ended that could not go on: by a limit where it has itself filled the disk."""
+    """Return how a run ended that could not go on: by a limit where it has itself filled the disk."""
     limit = await environment.at_fault(failure)
     return Ending(limit.ended, str(limit)) if limit else Ending("infrastructure", str(failure))
 
 
-def _environment(
-    plan: RunPlan,
-    models: Models,
-    directory: RunDirectory,
-    sandbox: Sandbox,
-    data: Prepared,
-    listener: Listener,
-    through: Through,
-    person: Person | None,
-) -> Environment:
+def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, listener: Listener, hooks: RunHooks) -> Environment:
     info = directory.info
-    public = public_data(data)
+    public = public_data(ready.data)
     given: dict[str, Path] = {}
     if info.experience is not None:
         if EXPERIENCE in public:
-            raise UsageError(f"{plan.task.id} has data of the name {EXPERIENCE}, so that no experience can be given")
+            raise UsageError(f"{ready.task.id} has data of the name {EXPERIENCE}, so that no experience can be given")
         bring(directory, info.experience)
         given = {EXPERIENCE: directory.experience}
-    workspace = _workspace(plan, directory, {**public, **given}, links=sandbox.isolation not in OWN_FILES)
-    box = data_box(plan.task, data, workspace.root, network=plan.task.spec.network, place=plan.place)
+    workspace = _workspace(ready, directory, {**public, **given}, links=ready.sandbox.isolation not in OWN_FILES)
+    box = data_box(ready.task, ready.data, workspace.root, network=ready.task.spec.network, place=ready.place)
     if info.disk_share_mb is not None:
         workspace_mb = min(box.limits.workspace_mb, max(1, info.disk_share_mb // WORKSPACE_SHARE))
         box = replace(box, limits=replace(box.limits, workspace_mb=workspace_mb))
@@ -301,81 +201,60 @@ def _environment(
         description=info.description,
         workspace=workspace,
         directory=directory,
-        sandbox=sandbox,
+        sandbox=ready.sandbox,
         box=replace(box, read_only=(*box.read_only, *mounts)),
         models=models,
-        actions=ACTIONS if person is None else WATCHED,
-        limits=plan.run_limits.within(info.disk_share_mb),
+        actions=ACTIONS if hooks.ask_person is None else WATCHED,
+        limits=ready.spec.limits.within(info.disk_share_mb),
         listener=listener,
-        through=through,
-        person=person,
-        keep=plan.keep,
+        through=hooks.middleware,
+        person=hooks.ask_person,
+        keep=ready.spec.retention,
         reads=Reads(given.get(EXPERIENCE), EXPERIENCE),
     )
 
 
-def _workspace(plan: RunPlan, directory: RunDirectory, public: Mapping[str, Path], links: bool) -> Workspace:
-    """The starter for a new run; for one that goes on, what its last step left."""
+def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Path], links: bool) -> Workspace:
+    """Lay the starter for a new run; for one that goes on, what its last step left."""
     steps = directory.steps()
     start = directory.manifest(len(steps))
     if not steps and not start.exists():
         shutil.rmtree(directory.workspace, ignore_errors=True)
-        return lay(directory.workspace, plan.task.starter, public, links=links)
+        return lay(directory.workspace, ready.task.starter, public, links=links)
     directory.workspace.mkdir(exist_ok=True)
     SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
     lay_data(directory.workspace, public, links=links)
     return Workspace(directory.workspace, public, links=links)
 
 
-def disk_share_mb(plan: RunPlan) -> int:
-    """A run's share of what is free on the disk of its log directory, in megabytes (2^20)."""
-    return (shutil.disk_usage(plan.log_directory).free >> 20) // plan.parallel
-
-
-def run_info(plan: RunPlan, models: Mapping[Role, str], isolation: str, data: str | None) -> RunInfo:
-    """What is known of a run before its first step.
+def run_info(checked: CheckedRun, models: Mapping[Role, str]) -> RunInfo:
+    """Return what is known of a run before its first step.
 
     Args:
-        plan: what it is to do.
-        models: the models' names by role.
-        isolation: what its scripts run in.
-        data: the key of its prepared data; None for a task without.
+        checked: what it is to do.
+        models: the names by role of the models that are asked.
 
     Raises:
-        UsageError: the plan's experience cannot be given.
+        UsageError: its experience cannot be given.
     """
-    spec = plan.task.spec
-    experience = look(plan.experience, plan.task, plan.log_directory) if plan.experience else None
+    spec, facts = checked.spec, checked.task.spec
+    experience = look(spec.experience, checked.task, checked.log_directory) if spec.experience else None
+    asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
     return RunInfo(
-        run=new_name(spec.id, plan.agent, plan.sample),
-        task=spec.id,
-        category=spec.category,
-        published=spec.published,
-        variant=plan.variant,
-        agent=plan.agent,
-        agent_options=plan.agent_options,
-        models=models,
-        model_options=plan.model_options,
-        prices=plan.prices,
-        description=told(plan.task.problem, experience),
-        metric=spec.metric.name,
-        unit=spec.metric.unit,
-        direction=spec.metric.direction,
-        isolation=isolation,
-        limits=asdict(plan.run_limits),
-        script_limits=asdict(plan.script_limits),
-        disk_share_mb=disk_share_mb(plan),
+        run=new_name(facts.id, spec.agent, checked.sample),
+        spec=spec.replace(models=asked, python=checked.place.python, experience=spec.experience and spec.experience.resolve()),
+        category=facts.category,
+        published=facts.published,
+        description=told(checked.task.problem, experience),
+        metric=facts.metric.name,
+        unit=facts.metric.unit,
+        direction=facts.metric.direction,
+        isolation=checked.sandbox.isolation,
+        disk_share_mb=free_disk_mb(checked.log_directory) // checked.parallel,
         started=time.time(),
         versions=versions(),
         hardware=hardware(),
-        sandbox=plan.sandbox,
-        python=str(plan.python),
-        gpus=plan.gpus,
-        task_folder=str(plan.task.folder),
-        data=data,
-        sample=plan.sample,
-        score_steps=plan.score_steps,
-        baseline=plan.baseline,
-        keep=plan.keep._asdict() if plan.keep else None,
+        data=checked.data_key,
+        sample=checked.sample,
         experience=experience,
     )

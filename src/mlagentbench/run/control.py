@@ -16,11 +16,11 @@ from pathlib import Path
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError, MLAgentBenchError, SandboxUnavailable
 from mlagentbench.grading.grade import Grader
+from mlagentbench.records import Variant
 from mlagentbench.run.baseline import Place, run_starter, script_limits, write_files
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import Variant
 
 FAILURES = (GradingError, SandboxUnavailable, OSError)
 """What grading raises where it fails, a disk without room included."""
@@ -44,11 +44,11 @@ class Control:
         grader: the one that failed; it starts a new process.
     """
 
-    def __init__(self, task: Task, variant: Variant, private: Path | None, sandbox: Choice, grader: Grader) -> None:
+    def __init__(self, task: Task, variant: Variant, private: Path | None, sandbox: SandboxChoice, grader: Grader) -> None:
         self._task = task
         self._variant: Variant = variant
         self._data = Prepared(private.parent / "public", private) if private else Prepared(None, None)
-        self._sandbox: Choice = sandbox
+        self._sandbox: SandboxChoice = sandbox
         self._grader = grader
         self._works = False
         self._asked = -FRESH

@@ -27,6 +27,11 @@ def versions() -> Mapping[str, str]:
     return found
 
 
+def free_disk_mb(folder: Path) -> int:
+    """Return what is free on the disk of a folder, in megabytes (2^20)."""
+    return shutil.disk_usage(folder).free >> 20
+
+
 @cache
 def hardware() -> Mapping[str, JsonValue]:
     """A fingerprint of the machine: timings are comparable only where it is equal."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.data.prepare import prepare
@@ -12,8 +11,7 @@ from mlagentbench.errors import MLAgentBenchError, UsageError
 from mlagentbench.grading.fork_server import ForkServer, fork_server
 from mlagentbench.records import Result
 from mlagentbench.run.capacity import cores
-from mlagentbench.run.conduct import compared_with
-from mlagentbench.run.resume import plan_again
+from mlagentbench.run.preflight import compared_with, task_of
 from mlagentbench.run.score import Ending, Scoring, score_run
 from mlagentbench.store.run_directory import RunDirectory
 
@@ -83,14 +81,15 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     info = directory.info
     if info.imported and info.imported.not_graded:
         return before
-    if not Path(info.task_folder).is_dir():
-        raise UsageError(f"its task {info.task} is gone: there is no {info.task_folder}; put its folder back there")
-    plan = plan_again(info, directory.path.parent)
-    data = (await asyncio.to_thread(prepare, plan.task, plan.variant, key=info.data)).data
+    spec = info.spec
+    if spec.task_folder is not None and not spec.task_folder.is_dir():
+        raise UsageError(f"its task {spec.task} is gone: there is no {spec.task_folder}; put its folder back there")
+    task = task_of(spec)
+    data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data)).data
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
-        baseline = await compared_with(plan)
-    scoring = Scoring(plan.task, plan.variant, data.private, plan.sandbox, baseline, forks=forks)
+        baseline = await compared_with(spec, task)
+    scoring = Scoring(task, spec.variant, data.private, spec.sandbox, baseline, forks=forks)
     # A reason that is not the ending's own is the grading's, which is done again.
     ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
     with directory.lock():

@@ -16,15 +16,15 @@ from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.grading.worker import one_line
-from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Verdict
+from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Variant, Verdict
 from mlagentbench.run.control import FAILURES, Control
 from mlagentbench.run.gradings import Gradings
 from mlagentbench.run.submissions import unusable
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import UNGRADED, TaskSpec, Variant
+from mlagentbench.tasks.spec import UNGRADED, TaskSpec
 from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
@@ -38,7 +38,7 @@ class Scoring(NamedTuple):
     task: Task
     variant: Variant
     private: Path | None
-    sandbox: Choice
+    sandbox: SandboxChoice
     baseline: Baseline | None = None
     """What scores are compared with; None for what the grader measures beside the submission, if anything."""
     gradings: AbstractAsyncContextManager[object] = nullcontext()
@@ -234,7 +234,7 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
     found: dict[Flag, bool] = {
         "unsandboxed": info.isolation == "none",
         "weak_isolation": info.isolation == "landlock",
-        "scripted_model": any(name.startswith("scripted/") for name in info.models.values()),
+        "scripted_model": any(name.startswith("scripted/") for name in info.spec.model_names.values()),
         "experience": info.experience is not None,
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),
         "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),

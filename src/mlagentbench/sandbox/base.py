@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from mlagentbench.run_spec import ScriptLimits
+
 WORKSPACE = "/workspace"
 """Where a box's workspace is mounted, in sandboxes that have a file system of their own."""
 
@@ -29,22 +31,6 @@ class Mount(NamedTuple):
     host: Path
     inside: str
     """An absolute path; below `/workspace` for read-only data."""
-
-
-@dataclass(frozen=True)
-class BoxLimits:
-    """What one command may use."""
-
-    seconds: float = 3600
-    memory_mb: int = 8192
-    processes: int = 4096
-    """Processes and threads at once, the few that start a command among them."""
-    file_mb: int = 4096
-    workspace_mb: int = 16384
-    workspace_files: int = 100_000
-    """Files, folders and links in it."""
-    output_kb: int = 256
-    """How much of the output is kept: its head and its tail, half each."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +51,7 @@ class Box:
     gpus: tuple[str, ...] = ()
     """Indices as in CUDA_VISIBLE_DEVICES."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    limits: BoxLimits = BoxLimits()
+    limits: ScriptLimits = field(default_factory=ScriptLimits)
 
 
 class Launch(NamedTuple):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple, get_args
 
 from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import bubblewrap, docker, landlock
 from mlagentbench.sandbox.base import Isolation, Sandbox
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
@@ -16,8 +17,7 @@ from mlagentbench.sandbox.landlock import LandlockSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.sandbox.standalone import confine
 
-Choice = Literal["auto", "bubblewrap", "docker", "landlock", "none"]
-CHOICES: tuple[Choice, ...] = ("auto", "bubblewrap", "docker", "landlock", "none")
+CHOICES: tuple[SandboxChoice, ...] = get_args(SandboxChoice)
 
 TRIAL_SECONDS = 10.0
 """A machine that takes longer to start a sandbox has none."""
@@ -39,7 +39,7 @@ def probe() -> tuple[Capability, ...]:
     return tuple(trial() for trial in _TRIALS.values())
 
 
-def choose(name: Choice = "auto") -> Sandbox:
+def choose(name: SandboxChoice = "auto") -> Sandbox:
     """The sandbox of a name; for `auto` the best that works here, which is never `none`.
 
     Raises:

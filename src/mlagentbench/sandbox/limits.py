@@ -19,8 +19,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox.access import Measured, measure
-from mlagentbench.sandbox.base import BoxLimits, EndReason
+from mlagentbench.sandbox.base import EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send
 
 RESERVED_MB = 2048
@@ -67,7 +68,7 @@ class Group(NamedTuple):
         return not any(folder.exists() for folder in self.folders)
 
 
-def make_group(limits: BoxLimits) -> Group | None:
+def make_group(limits: ScriptLimits) -> Group | None:
     """A control group with a command's limits; None where this machine lets us make none."""
     group = None
     parents = _parents()
@@ -78,7 +79,7 @@ def make_group(limits: BoxLimits) -> Group | None:
     return group
 
 
-def prelude(limits: BoxLimits, group: Group | None, namespace: bool) -> tuple[str, ...]:
+def prelude(limits: ScriptLimits, group: Group | None, namespace: bool) -> tuple[str, ...]:
     """The start of an argument list: it sets the limits on itself, then becomes the command that follows.
 
     A shell rather than code between fork and exec, which deadlocks in a process with threads.
@@ -112,7 +113,7 @@ class Watch:
         group: the control group it is in.
     """
 
-    def __init__(self, limits: BoxLimits, pid: int, workspace: Path, group: Group | None) -> None:
+    def __init__(self, limits: ScriptLimits, pid: int, workspace: Path, group: Group | None) -> None:
         self._limits = limits
         self._pid = pid
         self._group = group
@@ -196,10 +197,10 @@ def _parents() -> tuple[Path, ...]:
     """Folders of the control group file system in which groups can be made and entered, as a trial shows."""
     for candidate in _candidates():
         try:
-            group = _make(candidate, BoxLimits())
+            group = _make(candidate, ScriptLimits())
         except OSError:
             continue
-        command = (*prelude(BoxLimits(), group, True), "/bin/sh", "-c", ":")
+        command = (*prelude(ScriptLimits(), group, True), "/bin/sh", "-c", ":")
         entered = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
         group.end()
         _tidy(candidate)
@@ -232,7 +233,7 @@ def _candidates() -> list[tuple[Path, ...]]:
     return found
 
 
-def _make(parents: tuple[Path, ...], limits: BoxLimits) -> Group:
+def _make(parents: tuple[Path, ...], limits: ScriptLimits) -> Group:
     name = f"mlagentbench-{os.getpid()}-{secrets.token_hex(4)}"
     group = Group(tuple(parent / name for parent in parents))
     memory, tasks = limits.memory_mb << 20, limits.processes

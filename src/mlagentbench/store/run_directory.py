@@ -35,7 +35,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
-from mlagentbench.records import Ended, ModelCall, Result, Role, RunInfo, Step, Usage
+from mlagentbench.records import Ended, ModelCall, Result, Role, Step, Usage
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.store import lock
 from mlagentbench.store.durable import flush, publish, replace, sweep
 from mlagentbench.store.files import read, read_calls, text_of

@@ -16,7 +16,6 @@ from pydantic import Field, StringConstraints, ValidationError
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction, Record
 
-Variant = Literal["mini", "full"]
 UNGRADED = "not graded"
 """The name of a metric that is none: what is left is not graded, as in a session with a person."""
 Glob = Annotated[str, StringConstraints(min_length=1)]

@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from mlagentbench.errors import StorageFailed, UsageError
+from mlagentbench.run_spec import SnapshotRetention
 from mlagentbench.sandbox.access import open_folder
 from mlagentbench.workspace.diff import FileChange, diff
 from mlagentbench.workspace.manifest import Entry, Manifest
@@ -20,9 +21,9 @@ from mlagentbench.workspace.objects import IN_MEMORY, Objects
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
 from mlagentbench.workspace.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.scan import Scan
-from mlagentbench.workspace.versions import SMALLEST_MB, KeepLast, publishing
+from mlagentbench.workspace.versions import publishing
 
-__all__ = ["SMALLEST_MB", "Entry", "FileChange", "KeepLast", "Manifest", "NotRestored", "SnapshotStore"]
+__all__ = ["Entry", "FileChange", "Manifest", "NotRestored", "SnapshotRetention", "SnapshotStore"]
 
 
 class SnapshotStore:
@@ -33,7 +34,7 @@ class SnapshotStore:
         keep: let old versions of large files go as new ones are saved; by default all are kept.
     """
 
-    def __init__(self, root: Path, *, keep: KeepLast | None = None) -> None:
+    def __init__(self, root: Path, *, keep: SnapshotRetention | None = None) -> None:
         self._objects = Objects(root)
         self._publishing = functools.partial(publishing, self._objects, keep)
 
@@ -111,6 +112,6 @@ class SnapshotStore:
         return diff(self._objects, before, after)
 
     def lost(self, manifest: Manifest) -> list[str]:
-        """The files of a snapshot whose contents were let go (see `KeepLast`), sorted."""
+        """The files of a snapshot whose contents were let go (see `SnapshotRetention`), sorted."""
         large = (path for path, entry in manifest.entries.items() if entry.size > IN_MEMORY and entry.digest is not None)
         return sorted(path for path in large if self._objects.is_dropped(manifest.entries[path].digest or ""))

@@ -2,9 +2,9 @@
 
     <snapshots>/versions/<path's digest>/00000003-<content's digest>
 
-Each run has a name of its own (a hard link) for every large content that its snapshots list, by file and in order. With `KeepLast` it gives
-up the names of all but the last versions. A content that no run has a name for leaves the store, with a sign in its place so that the
-snapshots which list it can say so. Small files are never let go: they cost little.
+Each run has a name of its own (a hard link) for every large content that its snapshots list, by file and in order. With a
+`SnapshotRetention` it gives up the names of all but the last versions. A content that no run has a name for leaves the store, with a sign
+in its place so that the snapshots which list it can say so. Small files are never let go: they cost little.
 """
 
 from __future__ import annotations
@@ -16,22 +16,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from mlagentbench.run_spec import SnapshotRetention
 from mlagentbench.workspace.manifest import Entry
 from mlagentbench.workspace.objects import IN_MEMORY, Objects
 
-SMALLEST_MB = IN_MEMORY >> 20
-
-
-class KeepLast(NamedTuple):
-    """How many versions of a large file are kept."""
-
-    versions: int
-    over_mb: float = 100
-    """Megabytes (2^20) above which a file is large; at least `SMALLEST_MB`."""
-
 
 @contextlib.contextmanager
-def publishing(objects: Objects, keep: KeepLast | None, entries: Mapping[str, Entry], path: Path) -> Iterator[None]:
+def publishing(objects: Objects, keep: SnapshotRetention | None, entries: Mapping[str, Entry], path: Path) -> Iterator[None]:
     """Make entries' contents durable and hold the large ones before a manifest is published at a path; let old versions go after it.
 
     Raises:
@@ -60,7 +51,7 @@ def _hold(objects: Objects, folder: Path, digest: str) -> None:
         objects.link(digest, folder / f"{number:08d}-{digest}")
 
 
-def _let_go(objects: Objects, folder: Path, keep: KeepLast) -> None:
+def _let_go(objects: Objects, folder: Path, keep: SnapshotRetention) -> None:
     for version in _held(folder)[: -max(1, keep.versions)]:
         path = folder / f"{version.number:08d}-{version.digest}"
         if path.stat().st_size > keep.over_mb * (1 << 20):

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import altair as alt
 
-from mlagentbench.records import RunInfo
 from mlagentbench.report.charts.style import LIGHT, Look, Palette, across, config, data, looks, name, short
 from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.experiment import Course
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import threshold_value
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.tasks.success import THRESHOLD
 
 WIDTH, HEIGHT = 320, 170

@@ -8,11 +8,12 @@ from typing import Any
 
 import altair as alt
 
-from mlagentbench.records import Baseline, RunInfo, StepScore
+from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.charts.style import LIGHT, Palette, across, config, data, down
 from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import change, threshold_value
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.tasks.success import THRESHOLD
 
 CROSS = "M-1,-1L1,1M-1,1L1,-1"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from mlagentbench.records import RunInfo
 from mlagentbench.report.charts.style import above, quoted
 from mlagentbench.report.text import SECOND_UNITS
 from mlagentbench.report.words import direction_words, is_time
+from mlagentbench.run_spec import RunInfo
 
 LOG_FROM = 30
 """Ratio of the largest to the smallest value from which a logarithmic scale is used."""

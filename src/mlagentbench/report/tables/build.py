@@ -213,7 +213,7 @@ def not_counted(experiment: Experiment) -> Table:
         apart = trial(run).apart
         if apart is not None:
             reason = run.result.outcome.reason if run.result else None
-            rows.append({"run": run.name, "task": run.info.task, "column": experiment.column(run), "apart": apart, "reason": reason})
+            rows.append({"run": run.name, "task": run.info.spec.task, "column": experiment.column(run), "apart": apart, "reason": reason})
     return Table(
         name="not-counted",
         title="Runs that are not counted in any rate or mean",
@@ -316,7 +316,7 @@ def _price(row: Row) -> str:
 
 def _priced(experiment: Experiment) -> list[str]:
     part = [standing for standing in experiment.standings if 0 < standing.priced < standing.runs]
-    sources = price_words(price for run in experiment.runs for price in run.info.prices.values())
+    sources = price_words(price for run in experiment.runs for price in run.info.spec.prices.values())
     return [
         *(f"{standing.column}: the cost of {standing.priced} of {standing.runs} runs is known." for standing in part),
         *([f"Costs are counted {sources}."] if sources else []),

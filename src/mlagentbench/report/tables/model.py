@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from mlagentbench.report.text import NONE
-from mlagentbench.report.words import NO_MODEL
+from mlagentbench.run_spec import NO_MODEL
 
 Kind = Literal["text", "count", "number"]
 """What a column holds: words, whole numbers, or numbers. Rates and improvements are fractions, times seconds, costs US dollars."""

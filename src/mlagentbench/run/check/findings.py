@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mlagentbench.records import Record
-from mlagentbench.tasks.spec import Variant
+from mlagentbench.records import Record, Variant
 
 Status = Literal["ok", "failed", "skipped"]
 

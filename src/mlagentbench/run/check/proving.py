@@ -22,16 +22,16 @@ from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.fork_server import ONE_THREAD
 from mlagentbench.grading.grade import Graded, Grader, grade_all
+from mlagentbench.records import Variant
 from mlagentbench.run.baseline import Place, StarterRun, run_starter
 from mlagentbench.run.check.findings import Check, Finding, Numbers, failed, ok, skipped
 from mlagentbench.run.check.judge import Evidence, judge
 from mlagentbench.run.check.worker import PROOFS, Proofs
-from mlagentbench.sandbox.isolation import Choice
+from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.temporary import temporary_folder
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.proofs import Files
 from mlagentbench.tasks.seeds import SEED
-from mlagentbench.tasks.spec import Variant
 
 RUNS = 2
 """How often a starter that runs is run, with the seeds 0, 1, ..."""
@@ -46,7 +46,7 @@ class Work:
     """Where and how a check is done."""
 
     variant: Variant = "mini"
-    sandbox: Choice = "auto"
+    sandbox: SandboxChoice = "auto"
     slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
     """Is held by each piece of work; a semaphore bounds how many go on at once."""
     timed: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)

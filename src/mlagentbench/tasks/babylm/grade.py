@@ -25,7 +25,7 @@ from mlagentbench.grading.frames import Array
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.talk import Talk
 from mlagentbench.records import Score
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.tasks.babylm.serve import ENCODE, LOAD, LOGITS, SCORE
 from mlagentbench.tasks.babylm.windows import Tokens, Window, batches, padded, windows
 
@@ -55,7 +55,7 @@ SECONDS = 3000.0
 """Of the whole talk, which leaves room in the task's limit."""
 LOAD_SECONDS = 300.0
 BATCH_SECONDS = 600.0
-LIMITS = BoxLimits(seconds=SECONDS, memory_mb=12288, processes=512, file_mb=16, workspace_mb=2048)
+LIMITS = ScriptLimits(seconds=SECONDS, memory_mb=12288, processes=512, file_mb=16, workspace_mb=2048)
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 LOOKS = 24

@@ -27,13 +27,13 @@ from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.talk import Talk
 from mlagentbench.grading.timed import ONE_THREAD
 from mlagentbench.records import Score
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.tasks.clrs import serve_model, serve_processor
 
 CHECKPOINT, MODEL = "checkpoint.npz", "model.py"
 MAX_CHECKPOINT = 256 * 2**20
 LOAD_SECONDS, STEP_SECONDS = 120.0, 60.0
-LIMITS = BoxLimits(seconds=1700, memory_mb=8192, processes=512, file_mb=16, workspace_mb=1024)
+LIMITS = ScriptLimits(seconds=1700, memory_mb=8192, processes=512, file_mb=16, workspace_mb=1024)
 DRAWS, DRAW_GRAPHS = 3, 4
 """How often noise is added to the processor's weights, and how many graphs are then predicted."""
 KEPT = 0.75

@@ -21,14 +21,13 @@ from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.frames import Array
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
-from mlagentbench.records import Score
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.records import Score, Variant
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, Generator
-from mlagentbench.tasks.spec import Variant
 
 SERVE = Path(__file__).with_name("serve.py")
-LIMITS = BoxLimits(seconds=1200, memory_mb=4096, processes=256, file_mb=16, workspace_mb=1024)
+LIMITS = ScriptLimits(seconds=1200, memory_mb=4096, processes=256, file_mb=16, workspace_mb=1024)
 """Of one sandbox; its seconds, those frozen not counted, leave room in what the whole grading may take."""
 ENVIRONMENT = {**ONE_THREAD, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 

@@ -17,7 +17,7 @@ from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.frames import Array
 from mlagentbench.grading.talk import Talk
 from mlagentbench.records import Score
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, END, SYMBOLS, streams
 from mlagentbench.tasks.pydoc_lm.serve import LOAD, START, STEP
 
@@ -25,7 +25,7 @@ SERVE = Path(__file__).with_name("serve.py")
 STREAMS = 32
 LOAD_SECONDS = 120.0
 STEP_SECONDS = 60.0
-LIMITS = BoxLimits(seconds=900, memory_mb=6144, processes=512, file_mb=16, workspace_mb=2048)
+LIMITS = ScriptLimits(seconds=900, memory_mb=6144, processes=512, file_mb=16, workspace_mb=2048)
 """Of the model's sandbox; its seconds are those of the whole reading."""
 MAX_BYTES = 512 * 2**20
 ROUNDING = 1e-4

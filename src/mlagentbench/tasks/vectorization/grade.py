@@ -25,14 +25,13 @@ from mlagentbench.errors import GradingError, InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
-from mlagentbench.records import Score
-from mlagentbench.sandbox.base import BoxLimits
+from mlagentbench.records import Score, Variant
+from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox.process import SandboxProcess
-from mlagentbench.tasks.spec import Variant
 from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
 
 SERVE = Path(__file__).with_name("serve.py")
-LIMITS = BoxLimits(seconds=300, memory_mb=1024, processes=256, file_mb=16, workspace_mb=256)
+LIMITS = ScriptLimits(seconds=300, memory_mb=1024, processes=256, file_mb=16, workspace_mb=256)
 """Of one layer's sandbox; its seconds, those frozen not counted, leave room in the 600 that the whole grading may take."""
 SMALL_SECONDS = 20.0
 """For a forward pass on one of the small cases."""
