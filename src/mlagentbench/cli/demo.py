@@ -24,8 +24,9 @@ OPENING = (
 
 CLOSING = (
     "make install EXTRAS=openai",
+    "source .venv/bin/activate",
     "export OPENAI_API_KEY=...",
-    f".venv/bin/mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8",
+    f"mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8",
 )
 
 
