@@ -84,6 +84,16 @@ def test_a_folder_with_too_many_files_is_over_its_limit(tmp_path: Path) -> None:
     assert DiskWatch(tmp_path, Measured(1 << 20, 9)).broken()
 
 
+def test_a_folder_that_must_be_over_its_limit_is_looked_at_at_once(tmp_path: Path) -> None:
+    watch = DiskWatch(tmp_path, Measured(8 << 20, 1000))
+    watch.broken()
+    watch._next = time.monotonic() + 60  # the last look took long
+    with (tmp_path / "big").open("wb") as file:
+        file.write(b"x" * (40 << 20))
+        os.fsync(file.fileno())
+    assert watch.due()
+
+
 def test_nothing_is_hidden_from_the_watch_in_closed_or_deep_folders(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "file").write_bytes(b"x" * (2 << 20))

@@ -176,11 +176,13 @@ class DiskWatch:
     def due(self) -> bool:
         """Whether it is time to look. Takes microseconds."""
         now = time.monotonic()
+        grown = [before - free for before, free in zip(self._free, _free(self._folder), strict=True)]
+        room = [most - held for most, held in zip(self._most, self._held, strict=True)]
+        if any(more > some for more, some in zip(grown, room, strict=True)):
+            return True
         if now < self._next:
             return False
-        grown = (before - free for before, free in zip(self._free, _free(self._folder), strict=True))
-        room = ((most - held) / 2 for most, held in zip(self._most, self._held, strict=True))
-        return any(more > some for more, some in zip(grown, room, strict=True)) or now - self._looked > self.LONGEST
+        return any(more > some / 2 for more, some in zip(grown, room, strict=True)) or now - self._looked > self.LONGEST
 
     def broken(self) -> bool:
         """Look. True when the folder holds more than it may."""
