@@ -9,14 +9,30 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from mlagentbench.errors import LimitName
 
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION = 1
 """Of `result.json`."""
+
+
+def _known(version: int) -> int:
+    if version != SCHEMA_VERSION:
+        raise ValueError(f"version {version} is of another mlagentbench than this one, which reads version {SCHEMA_VERSION}")
+    return version
+
+
+Version = Annotated[int, AfterValidator(_known)]
+Seconds = Annotated[float, Field(ge=-1e11, le=1e11, allow_inf_nan=False)]
+"""A time that can be told: a damaged file may hold any number."""
+Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
+"""A time on the clock, in seconds from the epoch."""
+Dollars = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+"""A number that a table can hold."""
 
 Role = Literal["agent", "fast", "editor"]
 """Whom a model speaks as: the agent, the cheap reader of long texts, or the editor of scripts."""
@@ -96,12 +112,12 @@ class Usage(Record):
     `cost` is in US dollars, and None where any part of it is unknown.
     """
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    calls: int = 0
-    cost: float | None = None
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cache_read_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    calls: Count = 0
+    cost: Dollars | None = None
 
     @property
     def tokens(self) -> int:
@@ -154,7 +170,7 @@ class ModelCall(Record):
     prompt: str
     reply: str
     usage: Usage
-    seconds: float
+    seconds: Seconds
     rejected: str | None = None
     """For a reply of the agent that held no action: what its model was told to mend."""
 
@@ -165,13 +181,13 @@ class Inner(Record):
     did: Literal["list", "read", "write", "remove", "ask", "run"]
     what: str
     """The path, the role of the model, or the command."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
 
 
 class Step(Record):
     """One action, and what came of it."""
 
-    number: int
+    number: Count
     """From 1."""
     entries: Mapping[str, str] = Field(default_factory=dict)
     """What the agent thought before it acted, by the names of its entries."""
@@ -180,15 +196,15 @@ class Step(Record):
     status: StepStatus = "ok"
     counted: bool = True
     """False for an agent's own bookkeeping, which no step limit counts."""
-    started: float
-    seconds: float
+    started: Moment
+    seconds: Seconds
     """The whole step: from the end of the step before to this observation."""
-    model_seconds: float = 0.0
-    waited_seconds: float = 0.0
+    model_seconds: Seconds = 0.0
+    waited_seconds: Seconds = 0.0
     """The part of `model_seconds` spent waiting for rate limits and before retries."""
-    script_seconds: float = 0.0
+    script_seconds: Seconds = 0.0
     usage: Usage = Usage()
-    malformed: int = 0
+    malformed: Count = 0
     """Replies before this one that held no action."""
     memory: Mapping[str, JsonValue] = Field(default_factory=dict)
     """What the agent wants handed back when the run is continued from here."""
@@ -223,7 +239,7 @@ class Score(Record):
 class StepScore(Record):
     """The submission as it stood after a step: its score, or why it has none."""
 
-    step: int
+    step: Count
     """0 is the starter, untouched."""
     value: float | None = None
     improvement: float | None = None
@@ -269,7 +285,7 @@ class Imported(Record):
 class Result(Record):
     """How a run came out: `result.json` of its directory, written last."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Version = SCHEMA_VERSION
     run: str
     outcome: Outcome
     final_answer: str | None = None
@@ -279,14 +295,14 @@ class Result(Record):
     """Relative to the baseline, positive for better: 0.5 is half as good again, or half the time."""
     success: bool = False
     step_scores: tuple[StepScore, ...] = ()
-    steps: int
-    seconds: float
+    steps: Count
+    seconds: Seconds
     """From the first question to the last observation; grading is not in it."""
-    model_seconds: float = 0.0
-    waited_seconds: float = 0.0
+    model_seconds: Seconds = 0.0
+    waited_seconds: Seconds = 0.0
     """The part of `model_seconds` spent waiting for rate limits and before retries."""
-    script_seconds: float = 0.0
-    grading_seconds: float = 0.0
+    script_seconds: Seconds = 0.0
+    grading_seconds: Seconds = 0.0
     usage: Mapping[Role, Usage] = Field(default_factory=dict)
 
     @property

@@ -17,7 +17,7 @@ import tomli_w
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from mlagentbench.errors import LimitReached, UsageError
-from mlagentbench.records import BaselineChoice, Direction, Experience, Imported, Price, Record, Role, Usage, Variant
+from mlagentbench.records import BaselineChoice, Direction, Experience, Imported, Moment, Price, Record, Role, Usage, Variant
 
 SCHEMA_VERSION: Literal[2] = 2
 """Of `run.json`. Version 1 spelled the spec's fields out beside the others; it is still read."""
@@ -244,7 +244,7 @@ class RunInfo(Record):
     direction: Direction
     isolation: str
     """What the agent's scripts run in; `spec.sandbox` is what was asked for."""
-    started: float
+    started: Moment
     """Seconds since the epoch; 0 where an imported log does not tell."""
     versions: Mapping[str, str]
     hardware: Mapping[str, JsonValue]

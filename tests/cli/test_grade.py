@@ -145,7 +145,7 @@ def test_what_cannot_be_graded_keeps_its_result_and_the_others_are_graded(place:
     assert lines[kept.name]["graded"] and lines[kept.name]["score"] == lines[kept.name]["score_before"] == 36
     assert [score["value"] for score in lines[kept.name]["step_scores"]] == [36, 36]
     assert not lines[lost.name]["graded"] and "its task guess is gone" in lines[lost.name]["not_graded"]
-    assert "result.json cannot be read" in lines[torn.name]["not_graded"]
+    assert "result.json is damaged" in lines[torn.name]["not_graded"]
 
 
 def test_a_cache_that_is_gone_or_torn_costs_time_and_nothing_else(place: Place) -> None:

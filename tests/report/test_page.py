@@ -147,7 +147,7 @@ def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:
 
     told = story(render_report(scan(logs)))
 
-    assert "unreadable" in told and "0002.json cannot be read" in told
+    assert "unreadable" in told and "0002.json is damaged" in told
     assert "no snapshot of this step" in told
     assert "is damaged" in told
 

@@ -82,7 +82,7 @@ def test_a_torn_result_leaves_the_steps(logs: Path) -> None:
 
     assert run.result is None
     assert len(run.steps) == 8
-    assert len(run.problems) == 1 and "result.json cannot be read" in run.problems[0]
+    assert len(run.problems) == 1 and "result.json is damaged" in run.problems[0]
 
 
 def test_a_torn_step_leaves_the_other_steps(logs: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_torn_step_leaves_the_other_steps(logs: Path) -> None:
     [run] = load(logs)
 
     assert [step.number for step in run.steps] == [1, 2, 4, 5, 6, 7, 8]
-    assert len(run.problems) == 1 and "0003.json cannot be read" in run.problems[0]
+    assert len(run.problems) == 1 and "0003.json is damaged" in run.problems[0]
 
 
 def test_a_run_that_cannot_be_read_at_all_is_left_out_and_named(logs: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_damaged_file_of_calls_is_an_error_that_says_so(logs: Path) -> None:
 
     [run] = load(logs)
 
-    with pytest.raises(RunNotFound, match="the model calls of step 6"):
+    with pytest.raises(RunNotFound, match=r"0006\.calls\.jsonl is damaged"):
         run.calls(6)
 
 

@@ -99,7 +99,7 @@ def test_runs_are_found_in_a_log_directory_and_by_their_own(directory: RunDirect
 
 def test_a_damaged_record_is_named(directory: RunDirectory) -> None:
     (directory.path / "run.json").write_text("{")
-    with pytest.raises(RunNotFound, match=r"run\.json cannot be read"):
+    with pytest.raises(RunNotFound, match=r"run\.json is damaged"):
         _ = directory.info
 
 

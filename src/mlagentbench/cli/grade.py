@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -14,9 +15,11 @@ from rich.text import Text
 from mlagentbench import interrupts
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.summary import as_json
+from mlagentbench.errors import RunNotFound
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import VERDICTS
+from mlagentbench.results.load import scan
 from mlagentbench.run.regrade import Regraded, regrade_all
 from mlagentbench.store.run_directory import find_runs
 
@@ -60,6 +63,10 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
     for each in regraded:
         if each.after is None:
             console.print(Text(f"{each.directory.name} was not graded: {visible(each.reason)}", style="red"))
+    reasons = {each.reason for each in regraded}
+    for line in scan(logs, only=found).damage:
+        if line not in reasons:
+            console.print(Text(visible(line), style="red"))
     if len(found) > len(finished):
         console.print(
             Text(f"{plural(len(found) - len(finished), 'run')} without a result left out: mlab resume goes on with one", style="yellow")
@@ -70,7 +77,10 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
 def _facts(regraded: Regraded, every_step: bool) -> dict[str, JsonValue]:
     """What `mlab run --json` says of a run, and what became of its grading."""
     before = regraded.before
-    told: dict[str, JsonValue] = {"run": regraded.directory.name} if before is None else json.loads(as_json(regraded.directory))
+    told: dict[str, JsonValue] = {"run": regraded.directory.name}
+    if before is not None:
+        with suppress(RunNotFound):  # which is why it was not graded
+            told = json.loads(as_json(regraded.directory))
     told["graded"] = regraded.after is not None
     told["not_graded"] = regraded.reason or None
     told["score_before"] = before.score.value if before and before.score else None

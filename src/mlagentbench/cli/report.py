@@ -97,7 +97,10 @@ def report(
     if page is not None and not as_json:
         click.echo(f"page    {page}")
     if as_json:
-        told = {"page": None if page is None else str(page), **report_object(experiment, found, loaded.unreadable)}
+        told = {
+            "page": None if page is None else str(page),
+            **report_object(experiment, found, loaded.damage),
+        }
         click.echo(json.dumps(told, indent=1))
     for fault in faults:
         raise fault
@@ -135,7 +138,9 @@ def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> No
         # Rates of so few say nothing.
         for run in experiment.runs:
             unbroken(console, ("", run.name))
-            console.print(Padding(Text(visible(headline(run.info, run.result))), (0, 0, 0, INDENT), expand=False))
+            console.print(
+                Padding(Text(visible(headline(run.info, run.result, damaged=run.result_is_damaged))), (0, 0, 0, INDENT), expand=False)
+            )
     else:
         for table in found:
             console.print()
@@ -144,7 +149,7 @@ def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> No
     console.print()
     for told in notices(experiment):
         console.print(Text.assemble((f"{visible(told.title)}: ", "bold yellow"), (visible(told.text), "yellow")))
-    for line in loaded.unreadable:
+    for line in loaded.damage:
         console.print(Text(visible(line), style="red"))
 
 

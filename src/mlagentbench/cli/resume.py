@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration, Size, run_argument
@@ -13,7 +14,10 @@ from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.prices import price_of
 from mlagentbench.engine.providers import check_model
 from mlagentbench.report.layout import command_console
+from mlagentbench.report.text import visible
+from mlagentbench.results.load import load_run
 from mlagentbench.run.resume import resume as resumed
+from mlagentbench.store.run_directory import RunDirectory
 
 
 @click.command()
@@ -45,6 +49,8 @@ def resume(
     known = price_of(model, {}) if model is not None else None
     prices = {model: known} if model is not None and known is not None else {}
     console = command_console(stderr=as_line)
+    for line in load_run(RunDirectory(run)).damage:
+        console.print(Text(visible(line), style="red"), soft_wrap=True)
     with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds, storage_mb=storage) as (spec, directory):
         ready = check_runs([spec], directory.path.parent, console, directory)
         evaluation, directories = carry_out(ready, console, ask=ask_person if interactive else None)

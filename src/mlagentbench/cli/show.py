@@ -21,7 +21,7 @@ from mlagentbench.report.run_json import run_object, step_object
 from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.text import duration, plural, visible
 from mlagentbench.results.follow import follow
-from mlagentbench.results.load import Run, load
+from mlagentbench.results.load import Run, load_run
 from mlagentbench.store.run_directory import find_runs
 
 
@@ -89,8 +89,7 @@ def _the_run(path: Path, in_progress: bool) -> Run:
         newest = shown_path((going_on or found)[-1].path)
         many = f"{len(going_on)} runs in progress" if going_on else plural(len(found), "run")
         raise UsageError(f"{path} holds {many}; name one, such as the newest: mlab show {newest}{' --follow' if in_progress else ''}")
-    (run,) = load(found[0].path)
-    return run
+    return load_run(found[0])
 
 
 def _print_headings(console: Console) -> None:
@@ -130,7 +129,7 @@ def _follow(run: Run, more: More, as_json: bool) -> int:
             console.print(terminal.identity(run))
             _print_headings(console)
             _follow_steps(console, run, more)
-        (run,) = load(run.directory.path)
+        run = load_run(run.directory)
         if as_json:
             click.echo(json.dumps(run_object(run, calls=more.calls)))
         else:

@@ -9,7 +9,8 @@ from mlagentbench.errors import InfrastructureError, LimitReached
 from mlagentbench.records import Step
 from mlagentbench.run_spec import RunLimits, SnapshotRetention
 from mlagentbench.sandbox.access import Measured, measure, open_folder
-from mlagentbench.store.run_directory import RunDirectory, storage
+from mlagentbench.store.files import storage
+from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.files import clear
 from mlagentbench.workspace.objects import IN_MEMORY
 from mlagentbench.workspace.paths import Workspace

@@ -32,6 +32,7 @@ APART: Mapping[str, str] = {
     "infrastructure": "ended by a failure that was not the agent's",
     "cancelled": "cancelled",
     "unfinished": "without a result yet",
+    "damaged_result": "with a result that cannot be read",
     "ungraded": "not graded",
     "no_baseline": "compared with no baseline",
 }

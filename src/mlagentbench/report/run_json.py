@@ -7,7 +7,7 @@ import json
 from pydantic import JsonValue
 
 from mlagentbench.records import Record, Step
-from mlagentbench.results.load import Run
+from mlagentbench.results.load import Run, unless_damaged
 
 
 def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
@@ -18,9 +18,6 @@ def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
     Args:
         run: the run.
         calls: whether the prompts and raw replies after the last step are given, which led to no step (`calls_after_last`).
-
-    Raises:
-        RunNotFound: the file of calls is damaged.
     """
     told: dict[str, JsonValue] = {
         "run": run.name,
@@ -38,12 +35,12 @@ def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
         "problems": list(run.problems),
     }
     if calls:
-        told["calls_after_last"] = [_plain(call) for call in run.calls(run.after_last)]
+        told["calls_after_last"] = [_plain(call) for call in unless_damaged(lambda: run.calls(run.after_last)) or ()]
     return told
 
 
 def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False, calls: bool = False) -> dict[str, JsonValue]:
-    """A step: its record, its `score` (null where it was not graded), and its `changes` of files (null where a snapshot is missing).
+    """A step: its record, its `score` (null where it was not graded), and its `changes` of files (null without whole snapshots).
 
     Args:
         run: the run.
@@ -51,12 +48,9 @@ def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False
         diff: whether changes have their unified differences.
         files: whether all files after the step are listed.
         calls: whether the prompts and raw replies are given.
-
-    Raises:
-        RunNotFound: a snapshot or the file of calls is damaged.
     """
     score = next((score for score in run.scores if score.step == step.number), None)
-    changes = run.changes(step.number)
+    changes = unless_damaged(lambda: run.changes(step.number))
     told: dict[str, JsonValue] = {
         **_plain(step),
         "score": _plain(score) if score else None,
@@ -64,10 +58,10 @@ def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False
         "let_go": list(run.lost(step.number)),
     }
     if files:
-        entries = run.files(step.number)
+        entries = unless_damaged(lambda: run.files(step.number))
         told["files"] = None if entries is None else {path: {"kind": entry.kind, "size": entry.size} for path, entry in entries.items()}
     if calls:
-        told["calls"] = [_plain(call) for call in run.calls(step.number)]
+        told["calls"] = [_plain(call) for call in unless_damaged(lambda: run.calls(step.number)) or ()]
     return told
 
 

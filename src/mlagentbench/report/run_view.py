@@ -50,7 +50,7 @@ class RunView(NamedTuple):
     started: str
     started_at: float
     kind: str
-    """The verdict, or `unfinished`."""
+    """The verdict, `unfinished`, or `damaged` where the result cannot be read."""
     verdict: str
     ended: str
     """How it ended, in two or three words."""
@@ -95,8 +95,8 @@ def run_view(run: Run, slug: str, room: Room) -> RunView:
         models=", ".join(dict.fromkeys(info.spec.model_names.values())),
         started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)) if info.started else "",
         started_at=info.started,
-        kind=result.outcome.verdict if result else "unfinished",
-        verdict=words.VERDICTS[result.outcome.verdict] if result else "unfinished",
+        kind=result.outcome.verdict if result else _without_result(run),
+        verdict=words.VERDICTS[result.outcome.verdict] if result else _without_result(run),
         ended=re.sub(r"^limit (\w+?)s?$", r"\1 limit", result.outcome.ended.replace("_", " ")) if result else "",
         isolation=info.isolation,
         title=title,
@@ -126,9 +126,15 @@ def run_view(run: Run, slug: str, room: Room) -> RunView:
     )
 
 
+def _without_result(run: Run) -> str:
+    return "damaged" if run.result_is_damaged else "unfinished"
+
+
 def _title(run: Run) -> tuple[str, str]:
     """A run's verdict as a title, and the sentences under it."""
     info, result = run.info, run.result
+    if run.result_is_damaged:
+        return "Damaged result", f"There is a result, and it cannot be read; the run has {text.plural(len(run.steps), 'step')}."
     if result is None:
         return "No result yet", f"The run is in progress, or was stopped before it ended: {text.plural(len(run.steps), 'step')} so far."
     verdict = _capital(words.VERDICTS[result.outcome.verdict])

@@ -19,7 +19,7 @@ from mlagentbench.records import Step, StepStatus
 from mlagentbench.report.run_view import run_view
 from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, Room, StepView, shown_path, step_view
 from mlagentbench.report.text import MINUS, number, plural, size, visible
-from mlagentbench.results.load import Run
+from mlagentbench.results.load import Run, unless_damaged
 from mlagentbench.run_spec import NO_MODEL
 
 BRIEF = Room(words=400, output=4_000)
@@ -33,7 +33,7 @@ INDENT = 7
 MARKS: Mapping[StepStatus, str] = {"ok": "✓", "error": "✗"}
 MARK_STYLES: Mapping[StepStatus, str] = {"ok": "green", "error": "red"}
 SCORE_STYLES: Mapping[str, str] = {"better": "green", "worse": "red", "invalid": "red", "same": "dim"}
-VERDICT_STYLES: Mapping[str, str] = {"success": "green", "unfinished": "cyan"}
+VERDICT_STYLES: Mapping[str, str] = {"success": "green", "unfinished": "cyan", "damaged": "red"}
 DIFF_STYLES: Mapping[str, str] = {"add": "green", "del": "red", "hunk": "cyan"}
 
 
@@ -64,7 +64,7 @@ def outcome(run: Run) -> RenderableType:
     style = VERDICT_STYLES.get(view.kind, "yellow")
     parts: list[RenderableType] = [
         Text(visible(view.title), style=f"bold {style}"),
-        Text(visible(view.lede if run.result else _state(run))),
+        Text(visible(view.lede if run.result or run.result_is_damaged else _state(run))),
     ]
     if view.reason:
         parts.append(Text(f"Reason: {visible(view.reason)}", style=style))
@@ -184,7 +184,7 @@ def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
         step: the step's number.
         most: how many are listed; None for all.
     """
-    entries = run.files(step)
+    entries = unless_damaged(lambda: run.files(step))
     if entries is None:
         return
     lost = run.lost(step)
@@ -198,12 +198,8 @@ def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
 
 
 def calls(run: Run, step: int) -> Iterator[Text]:
-    """The prompts and raw replies of a step.
-
-    Raises:
-        RunNotFound: the file of calls is damaged.
-    """
-    for call in run.calls(step):
+    """The prompts and raw replies of a step; those of a damaged file are left out, which the run's damage tells."""
+    for call in unless_damaged(lambda: run.calls(step)) or ():
         yield Text(f"--- {visible(call.model)} as {call.role}, for {visible(call.purpose)}: the prompt", style="bold magenta")
         yield Text(visible(call.prompt))
         yield Text("--- its reply" + (f", sent back: {visible(call.rejected)}" if call.rejected else ""), style="bold magenta")
@@ -216,11 +212,8 @@ def calls_after_last(run: Run, *, whole: bool) -> Iterator[Text]:
     Args:
         run: the run.
         whole: whether the prompts and raw replies are shown, rather than counted.
-
-    Raises:
-        RunNotFound: the file of calls is damaged.
     """
-    count = len(run.calls(run.after_last))
+    count = len(unless_damaged(lambda: run.calls(run.after_last)) or ())
     if count:
         hint = "" if whole else "; --calls shows them"
         yield Text(f"{plural(count, 'model call')} after the last step, which led to no step{hint}", style="yellow")

@@ -140,8 +140,16 @@ def scores(info: RunInfo, value: float, baseline: float | None) -> str:
     return f"{name}{quantity(value, info.unit)}{against}"
 
 
-def headline(info: RunInfo, result: Result | None) -> str:
-    """A run's verdict in one line, for example `success: 3.03 ms against 1.10 s: 363 times faster`."""
+def headline(info: RunInfo, result: Result | None, *, damaged: bool = False) -> str:
+    """Return a run's verdict in one line, for example `success: 3.03 ms against 1.10 s: 363 times faster`.
+
+    Args:
+        info: what was asked.
+        result: how it came out; None where there is no result, or one that cannot be read.
+        damaged: whether there is one.
+    """
+    if damaged:
+        return "its result cannot be read"
     if result is None:
         return "no result yet: the run is in progress, or was stopped before it ended"
     verdict = VERDICTS[result.outcome.verdict]

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from mlagentbench.records import Flag
 from mlagentbench.results import statistics
 from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences
-from mlagentbench.results.counts import UNFINISHED, Counts, counts
+from mlagentbench.results.counts import DAMAGED, UNFINISHED, Counts, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
 from mlagentbench.tasks.success import THRESHOLD
 
-NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED)
+NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
 """Endings that say nothing of the agent."""
 
 NO_BASELINE = "no_baseline"
@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     """What counts of one run in its cell."""
 
     ended: str
-    """As in `Outcome.ended`; `unfinished` for a run without a result."""
+    """As in `Counts.ended`."""
     verdict: str
     success: bool
     improvement: float | None
@@ -86,7 +86,7 @@ class Cell:
 
     @property
     def apart(self) -> Mapping[str, int]:
-        """The others, by what keeps them apart: `infrastructure`, `cancelled`, `unfinished`, `ungraded`, `no_baseline`."""
+        """The others, by what keeps them apart (`Trial.apart`)."""
         return Counter(trial.apart for trial in self.trials if trial.apart is not None)
 
     @property

@@ -23,7 +23,9 @@ EDITS = ("Edit Script (AI)", "Edit Script Segment (AI)", "Write File", "Append F
 """The actions that write what a file holds. A copy and an undo write nothing new."""
 
 UNFINISHED = "unfinished"
-"""How a run without a result has ended: it is in progress, was killed, or its result cannot be read."""
+"""How a run without a result has ended: it is in progress, or was killed."""
+DAMAGED = "damaged_result"
+"""How a run has ended whose result cannot be read."""
 
 
 class Best(NamedTuple):
@@ -40,7 +42,7 @@ class Counts(NamedTuple):
     """What is counted of one run: scores in the metric's unit, improvements as fractions, times in seconds, cost in US dollars."""
 
     ended: str
-    """As `Outcome.ended`; `unfinished` for a run without a result."""
+    """As `Outcome.ended`; `unfinished` for a run without a result, `damaged_result` for one whose result cannot be read."""
     verdict: str
     """As `Outcome.verdict`; `ungraded` for a run without a result."""
     flags: tuple[Flag, ...]
@@ -119,7 +121,7 @@ def counts(run: Run) -> Counts:
     last = _worth(run, run.score, result.improvement if result else None)
     at_best = _worth(run, best.score if best else None, best.improvement if best else None) if every_step else None
     return Counts(
-        ended=outcome.ended if outcome else UNFINISHED,
+        ended=outcome.ended if outcome else DAMAGED if run.result_is_damaged else UNFINISHED,
         verdict=outcome.verdict if outcome else "ungraded",
         flags=outcome.flags if outcome else (),
         reason=outcome.reason if outcome else None,

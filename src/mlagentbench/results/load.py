@@ -6,16 +6,21 @@ covered: what is counted of runs (`counts.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from mlagentbench.errors import RunNotFound, StorageFailed
 from mlagentbench.records import ModelCall, Result, Role, Step, StepScore, Usage
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.store.files import PUT_BACK
+from mlagentbench.store.run_directory import OUTPUT, RunDirectory, find_runs
+from mlagentbench.workspace.files import bytes_of
 from mlagentbench.workspace.snapshots import Entry, FileChange, Manifest, SnapshotStore
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +33,15 @@ class Run:
     """The published steps that can be read, in order."""
     result: Result | None
     """How it came out; None for a run in progress, one that was killed, and one whose result cannot be read."""
-    problems: tuple[str, ...] = ()
-    """What could not be read, a line each."""
+    damage: tuple[str, ...] = ()
+    """The files of its directory that are missing or cannot be read, a line each: which, what is wrong, and what to do."""
+    result_is_damaged: bool = False
+    """Whether there is a result that cannot be read."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Its damage, and for an imported run what was missing or torn of its logs, a line each."""
+        return (*self.damage, *(self.info.imported.problems if self.info.imported else ()))
 
     @property
     def name(self) -> str:
@@ -105,15 +117,12 @@ class Run:
         return (self.steps[-1].number if self.steps else 0) + 1
 
     def calls(self, step: int) -> list[ModelCall]:
-        """What models were asked for a step, in order. Those of the step `after_last` led to none.
+        """Return what models were asked for a step, in order. Those of the step `after_last` led to none.
 
         Raises:
             RunNotFound: the file of calls is damaged.
         """
-        try:
-            return self.directory.calls(step)
-        except (ValueError, OSError) as error:
-            raise RunNotFound(f"{self.directory.path}: the model calls of step {step} cannot be read: {_line(error)}") from None
+        return self.directory.calls(step)
 
     def files(self, step: int) -> Mapping[str, Entry] | None:
         """The workspace after a step (0 is the start), by path; None where its snapshot is missing.
@@ -125,9 +134,11 @@ class Run:
         return Manifest.load(manifest).entries if manifest.exists() else None
 
     def lost(self, step: int) -> list[str]:
-        """The large files of a step whose contents were let go, sorted; empty where its snapshot is missing."""
-        manifest = self.directory.manifest(step)
-        return SnapshotStore(self.directory.objects).lost(Manifest.load(manifest)) if manifest.exists() else []
+        """The large files of a step whose contents were let go, sorted; empty where its snapshot is missing or damaged."""
+        try:
+            return SnapshotStore(self.directory.objects).lost(Manifest.load(self.directory.manifest(step)))
+        except RunNotFound:
+            return []
 
     def changes(self, step: int) -> tuple[FileChange, ...] | None:
         """What a step changed in the workspace; None where the snapshot before or after it is missing.
@@ -140,12 +151,12 @@ class Run:
             return None
         try:
             # Most steps change nothing, and then leave the same manifest.
-            if before.read_bytes() == after.read_bytes():
+            if bytes_of(before) == bytes_of(after):
                 return ()
             store = SnapshotStore(self.directory.objects)
             return tuple(store.diff(Manifest.load(before), Manifest.load(after)))
-        except (ValueError, OSError, StorageFailed) as error:
-            raise RunNotFound(f"{self.directory.path}: the snapshot of step {step} cannot be read: {_line(error)}") from None
+        except (OSError, StorageFailed) as error:
+            raise RunNotFound(f"{self.directory.path}: the changes of step {step} cannot be told: {_line(error)}") from None
 
 
 class Loaded(NamedTuple):
@@ -156,6 +167,11 @@ class Loaded(NamedTuple):
     """A line for each directory whose `run.json` cannot be read."""
     path: Path
     """Where they lie: a log directory, or one run's directory."""
+
+    @property
+    def damage(self) -> list[str]:
+        """All that is missing or cannot be read, a line each."""
+        return [*self.unreadable, *(line for run in self.runs for line in run.damage)]
 
 
 def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
@@ -172,7 +188,7 @@ def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
     unreadable: list[str] = []
     for directory in find_runs(path) if only is None else only:
         try:
-            runs.append(_load(directory))
+            runs.append(load_run(directory))
         except RunNotFound as error:
             unreadable.append(str(error))
     runs.sort(key=lambda run: (run.info.started, run.name))
@@ -188,32 +204,67 @@ def load(logs: Path) -> list[Run]:
     return scan(logs).runs
 
 
-def _load(directory: RunDirectory) -> Run:
+def load_run(directory: RunDirectory) -> Run:
+    """Read one run, all that can be read of it.
+
+    Raises:
+        RunNotFound: its `run.json` is missing or damaged.
+    """
     info = directory.info
-    problems: list[str] = []
+    result, damage = None, dict[str, None]()
+    result_is_damaged = False
     try:
         result = directory.result
     except RunNotFound as error:
-        result = None
-        problems.append(str(error))
-    steps, torn = _steps(directory)
-    told = info.imported.problems if info.imported else ()
-    return Run(directory, info, steps, result, (*problems, *torn, *told))
+        result_is_damaged = True
+        damage[str(error)] = None
+    steps = []
+    for number in directory.step_numbers():
+        try:
+            step = directory.step(number)
+        except RunNotFound as error:
+            damage[str(error)] = None
+        else:
+            if step is None:
+                damage[f"{directory.path} is damaged: it has no step {number}, and has later ones; {PUT_BACK}"] = None
+            else:
+                steps.append(step)
+    damage |= dict.fromkeys(_damage_beside(directory, steps[-1].number if steps else 0))
+    return Run(directory, info, tuple(steps), result, tuple(damage), result_is_damaged)
 
 
-def _steps(directory: RunDirectory) -> tuple[tuple[Step, ...], list[str]]:
+def unless_damaged(read: Callable[[], T]) -> T | None:
+    """Return what is read of a run; None where it is damaged, which `Run.damage` tells."""
     try:
-        return tuple(directory.steps()), []
+        return read()
     except RunNotFound:
-        # One file is damaged: keep the others.
-        steps: list[Step] = []
-        torn: list[str] = []
-        for path in sorted(directory.steps_folder.glob("[0-9]*.json")):
-            try:
-                steps.append(Step.model_validate_json(path.read_bytes()))
-            except ValueError as error:
-                torn.append(f"{path} cannot be read: {_line(error)}")
-        return tuple(steps), torn
+        return None
+
+
+def _damage_beside(directory: RunDirectory, last: int) -> Iterator[str]:
+    """Tell the damage to what lies beside the steps up to the last: snapshots, calls, output and the workspace."""
+    for folder in (directory.workspace, directory.steps_folder, directory.path / "snapshots"):
+        if not folder.is_dir():
+            yield f"{folder} is damaged: it is no folder; {PUT_BACK}"
+    seen: set[bytes] = set()
+    for number in range(last + 2):
+        manifest = directory.manifest(number)
+        try:
+            # Most steps change nothing, and then leave the same manifest.
+            if os.path.lexists(manifest) and (content := bytes_of(manifest)) not in seen:
+                Manifest.load(manifest)
+                seen.add(content)
+        except OSError as error:
+            yield f"{manifest} is damaged: {error.strerror or error}; {PUT_BACK}"
+        except RunNotFound as error:
+            yield str(error)
+        try:
+            directory.calls(number)
+        except RunNotFound as error:
+            yield str(error)
+        output = directory.steps_folder / f"{number:04d}.{OUTPUT}"
+        if os.path.lexists(output) and not output.is_file():
+            yield f"{output} is damaged: it is no regular file; {PUT_BACK}"
 
 
 def _line(error: Exception) -> str:

@@ -17,7 +17,8 @@ import mlagentbench
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Experience
-from mlagentbench.store.run_directory import RunDirectory, storage
+from mlagentbench.store.files import storage
+from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
 
 EXPERIENCE = "experience"

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from mlagentbench.errors import SandboxUnavailable
+from mlagentbench.errors import RunNotFound, SandboxUnavailable
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.grading.worker import one_line
@@ -158,7 +158,10 @@ class _Grader:
 
     async def step_score(self, step: int) -> StepScore:
         """The same, as a point of the run's curve."""
-        submission = await asyncio.to_thread(self._submission, step)
+        try:
+            submission = await asyncio.to_thread(self._submission, step)
+        except RunNotFound as error:
+            return StepScore(step=step, reason=str(error))
         if submission is not None and self._store.lost(submission):
             return StepScore(step=step, reason="its files were let go, as --keep-versions asked")
         graded = None if submission is None else await self._grade(submission)

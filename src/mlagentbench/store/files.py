@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from mlagentbench.errors import RunNotFound
+from mlagentbench.errors import RunNotFound, StorageFailed
 from mlagentbench.records import ModelCall, Record, whole
+from mlagentbench.workspace.files import bytes_of
 
 R = TypeVar("R", bound=Record)
+
+PUT_BACK = "put it back from a copy"
 
 
 def text_of(record: Record, indent: int | None = 1) -> str:
@@ -27,23 +33,67 @@ def text_of(record: Record, indent: int | None = 1) -> str:
         return type(record).model_validate(whole(record.model_dump())).model_dump_json(indent=indent) + "\n"
 
 
-def read(path: Path, kind: type[R]) -> R:
-    """A record from its file.
+def read(path: Path, kind: type[R], *, remedy: str = PUT_BACK) -> R:
+    """Read a record from its file.
+
+    Args:
+        path: the file.
+        kind: the record.
+        remedy: what to do about a damaged file.
 
     Raises:
         RunNotFound: the file is missing or damaged.
     """
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(bytes_of(path))
     except FileNotFoundError:
         raise RunNotFound(f"{path.parent} holds no run: it has no {path.name}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"{part}: " for part in first["loc"])
-        raise RunNotFound(f"{path} cannot be read: {where}{first['msg']}") from None
+    except (ValidationError, OSError) as error:
+        raise damaged(path, error, remedy) from None
+    except (TypeError, AttributeError, KeyError, IndexError) as error:
+        # An older version's values, which are turned into this one's before they are checked.
+        raise RunNotFound(f"{path} is damaged: {error}; {remedy}") from None
 
 
 def read_calls(path: Path) -> list[ModelCall]:
-    """The calls of a file, a line each; a torn last line, of a process that was killed, is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return [ModelCall.model_validate_json(line) for line in lines[:-1]]
+    """Read the calls of a file, a line each; a torn last line, of a process that was killed, is left out.
+
+    Raises:
+        RunNotFound: the file is damaged.
+    """
+    try:
+        lines = bytes_of(path).split(b"\n")
+        return [ModelCall.model_validate_json(line) for line in lines[:-1]]
+    except (ValidationError, OSError) as error:
+        raise damaged(path, error, PUT_BACK) from None
+
+
+def damaged(path: Path, error: ValidationError | OSError, remedy: str) -> RunNotFound:
+    """Return the error that names a damaged file: which, what is wrong with it, and what to do."""
+    if isinstance(error, OSError):
+        return RunNotFound(f"{path} is damaged: {error.strerror or error}; {remedy}")
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    # Of another version most else is wrong too.
+    first = next((each for each in found if each["loc"] == ("schema_version",)), found[0])
+    where = "".join(f"{part}: " for part in first["loc"])
+    return RunNotFound(f"{path} is damaged: {where}{first['msg'].removeprefix('Value error, ')}; {remedy}")
+
+
+@contextmanager
+def storage(path: Path) -> Iterator[None]:
+    """Turn the errors of a disk that cannot take more, and of a run's directory that is not as it should be, into one line.
+
+    Raises:
+        RunNotFound: there is something else in the place of a file or folder.
+        StorageFailed: the disk is full, read-only or broken.
+    """
+    try:
+        yield
+    except OSError as error:
+        what = error.strerror or str(error)
+        if error.errno in (errno.EISDIR, errno.ENOTDIR, errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            raise RunNotFound(f"{error.filename or path} is damaged: {what}; {PUT_BACK}") from error
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EEXIST, errno.EFBIG):
+            raise
+        mend = "give its owner the right to write there" if error.errno in (errno.EACCES, errno.EPERM) else "make room"
+        raise StorageFailed(f"cannot write to {path}: {what}; {mend}, then continue the run with: mlab resume {path}") from error

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 TRIES = 5
 """How often a lock is tried: who only asks whether it is held holds it for a moment."""
@@ -13,7 +14,7 @@ BETWEEN = 0.02
 """Seconds between two tries."""
 
 
-def take(file: IO[str]) -> bool:
+def take(file: IO[Any]) -> bool:
     """Take the lock of a file, for as long as it is open; False where another process has it."""
     for _ in range(TRIES):
         try:
@@ -28,10 +29,11 @@ def take(file: IO[str]) -> bool:
 def held(path: Path) -> bool:
     """Whether a process holds the lock of a file; False where there is no such file, or none that may be read."""
     try:
-        file = path.open("rb")
+        # Without waiting for whoever may write into a pipe.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
-    with file:
+    with open(descriptor, "rb") as file:
         try:
             # Shared, so that any number may ask at once.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

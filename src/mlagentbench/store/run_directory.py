@@ -21,7 +21,6 @@ was published before is not: each file is flushed to disk before it gets its nam
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -31,15 +30,16 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
+from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.records import Ended, ModelCall, Result, Role, Step, Usage
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.store import lock
 from mlagentbench.store.durable import flush, publish, replace, sweep
-from mlagentbench.store.files import read, read_calls, text_of
+from mlagentbench.store.files import PUT_BACK, read, read_calls, storage, text_of
+from mlagentbench.workspace.files import bytes_of
 
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
@@ -82,12 +82,17 @@ def find_runs(path: Path) -> list[RunDirectory]:
     Raises:
         RunNotFound: there are none.
     """
-    if (path / "run.json").is_file():
+    if _is_run(path):
         return [RunDirectory(path)]
-    runs = [RunDirectory(file.parent) for file in sorted(path.glob("*/run.json"))]
+    runs = [RunDirectory(folder) for folder in sorted(path.iterdir()) if _is_run(folder)] if path.is_dir() else []
     if not runs:
         raise RunNotFound(f"there are no runs in {path}; name a log directory or a run's directory")
     return runs
+
+
+def _is_run(folder: Path) -> bool:
+    """Return whether a folder holds a run, be it one that has lost its `run.json`; not one that is being made."""
+    return os.path.lexists(folder / "run.json") or any(folder.glob("steps/[0-9]*.json"))
 
 
 def find_sample(path: Path, sample: str) -> RunDirectory | None:
@@ -138,8 +143,8 @@ class RunDirectory:
         files = [self.manifest(number) for number in range(step + 1)]
         files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
         for file in files:
-            if not file.exists():
-                raise RunNotFound(f"{self.path} is damaged: it has no {file.relative_to(self.path)}; fork it from an earlier step")
+            if not file.is_file():
+                raise RunNotFound(f"{self.path} is damaged: it has no file {file.relative_to(self.path)}; fork it from an earlier step")
         new = RunDirectory(self.path.parent / info.run)
         with storage(new.path):
             new._make_folders()
@@ -220,12 +225,13 @@ class RunDirectory:
     def result(self) -> Result | None:
         """How it came out; None while it has not."""
         path = self.path / "result.json"
-        return read(path, Result) if path.exists() else None
+        remedy = f"remove it, and have the run graded again: mlab resume {self.path}"
+        return read(path, Result, remedy=remedy) if os.path.lexists(path) else None
 
     @property
     def has_result(self) -> bool:
         """Whether there is one, be it damaged."""
-        return (self.path / "result.json").exists()
+        return os.path.lexists(self.path / "result.json")
 
     def write_result(self, result: Result) -> None:
         """Write the result; a later one replaces it whole.
@@ -247,11 +253,17 @@ class RunDirectory:
         Raises:
             RunNotFound: one of them is missing or damaged.
         """
-        paths = {int(path.stem): path for path in self.steps_folder.glob("[0-9]*.json") if path.stem.isdecimal()}
-        for number in range(1, len(paths) + 1):
-            if number not in paths:
-                raise RunNotFound(f"{self.path} is damaged: it has no step {number}, and has later ones")
-        return [read(paths[number], Step) for number in sorted(paths)]
+        steps = []
+        for number in self.step_numbers():
+            if (step := self.step(number)) is None:
+                raise RunNotFound(f"{self.path} is damaged: it has no step {number}, and has later ones; {PUT_BACK}")
+            steps.append(step)
+        return steps
+
+    def step_numbers(self) -> list[int]:
+        """Return the numbers of the published steps, and those that are missing between them."""
+        found = [int(path.stem) for path in self.steps_folder.glob("[0-9]*.json") if path.stem.isdecimal()]
+        return sorted({*found, *range(1, len(found) + 1)})
 
     def step(self, number: int) -> Step | None:
         """A published step; None where it is not yet.
@@ -260,7 +272,12 @@ class RunDirectory:
             RunNotFound: it is damaged.
         """
         path = self.steps_folder / f"{number:04d}.json"
-        return read(path, Step) if path.exists() else None
+        if not os.path.lexists(path):
+            return None
+        step = read(path, Step)
+        if step.number != number:
+            raise RunNotFound(f"{path} is damaged: it holds step {step.number}; {PUT_BACK}")
+        return step
 
     def publish_step(self, step: Step) -> None:
         """Publish a step, whole, with what was asked and printed for it.
@@ -317,13 +334,18 @@ class RunDirectory:
 
     def output_end(self, step: int, size: int = 1000) -> str:
         """The end of what scripts of a step have printed so far, at most so many bytes of it."""
-        path = self.steps_folder / f"{step:04d}.{OUTPUT}"
-        return path.read_bytes()[-size:].decode(errors="replace") if path.exists() else ""
+        with suppress(OSError):
+            return bytes_of(self.steps_folder / f"{step:04d}.{OUTPUT}")[-size:].decode(errors="replace")
+        return ""
 
     def calls(self, step: int) -> list[ModelCall]:
-        """What models were asked for a step. A torn last line, of a process that was killed, is left out."""
+        """Return what models were asked for a step. A torn last line, of a process that was killed, is left out.
+
+        Raises:
+            RunNotFound: the file of calls is damaged.
+        """
         path = self.steps_folder / f"{step:04d}.{CALLS}"
-        return read_calls(path) if path.exists() else []
+        return read_calls(path) if os.path.lexists(path) else []
 
     def records_bytes(self) -> int:
         """What the steps and the snapshots' lists of names take, the contents of snapshots not counted."""
@@ -331,7 +353,11 @@ class RunDirectory:
         return sum(entry.stat().st_size for folder in folders for entry in os.scandir(folder) if entry.is_file())
 
     def usage(self) -> dict[Role, Usage]:
-        """What models have used so far, by role, for steps that were never published too."""
+        """Return what models have used so far, by role, for steps that were never published too.
+
+        Raises:
+            RunNotFound: a file of calls is damaged.
+        """
         usage: dict[Role, Usage] = {}
         for path in sorted(self.steps_folder.glob(f"*.{CALLS}")):
             for call in read_calls(path):
@@ -362,8 +388,9 @@ class RunDirectory:
             yield
             return
         with storage(self.path):
-            file = (self.path / "lock").open("w")
-        with file:
+            # Without waiting for whoever may read a pipe.
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        with open(descriptor, "rb") as file:
             if not lock.take(file):
                 raise UsageError(f"another process is working on {self.path}; wait for it, or stop it")
             self._held = True
@@ -371,20 +398,3 @@ class RunDirectory:
                 yield
             finally:
                 self._held = False
-
-
-@contextmanager
-def storage(path: Path) -> Iterator[None]:
-    """Turn the errors of a disk that cannot take more into one line.
-
-    Raises:
-        StorageFailed: the disk is full, read-only or broken.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.EEXIST, errno.EFBIG):
-            raise
-        what = error.strerror or str(error)
-        mend = "give its owner the right to write there" if error.errno in (errno.EACCES, errno.EPERM) else "make room"
-        raise StorageFailed(f"cannot write to {path}: {what}; {mend}, then continue the run with: mlab resume {path}") from error

@@ -8,6 +8,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 from mlagentbench.sandbox.access import open_folder
 
@@ -120,3 +121,17 @@ def _names(folder: int) -> dict[str, bool]:
     """The names in an open folder, and whether each is a folder."""
     with os.scandir(folder) as entries:
         return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+
+
+def bytes_of(path: Path) -> bytes:
+    """Read a regular file, or one that a link leads to.
+
+    Raises:
+        OSError: it cannot be read, or is something else, such as a folder or a pipe.
+    """
+    # Without waiting for whoever may write into a pipe.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read()

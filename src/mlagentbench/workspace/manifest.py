@@ -16,14 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import zstandard
 
 from mlagentbench.errors import RunNotFound, UsageError
+from mlagentbench.workspace.files import bytes_of
 
 EntryKind = Literal["file", "folder", "link", "fifo", "socket", "device"]
 _FORMAT = 1
+_LARGEST = 1 << 30
+"""Bytes that no manifest has; a damaged one may claim any number."""
 _MOST_DELTA = 0.25
 """The part of all entries from which a difference is no longer worth the second file it needs."""
 
@@ -158,7 +161,7 @@ class Manifest:
         except (KeyError, TypeError, AttributeError):
             raise _damaged(path) from None
         # A scan finds no such names, but whoever can write here could name files of the machine.
-        if any(not _is_plain(name) for name in entries):
+        if any(not _is_plain(name) or not _is_entry(entry) for name, entry in entries.items()):
             raise _damaged(path)
         return cls(entries, _base=base)
 
@@ -199,11 +202,13 @@ def _publish(path: Path, content: Mapping[str, object]) -> str:
 def _read(path: Path) -> tuple[dict[str, Any], str]:
     """A file's content, and the SHA-256 of its bytes."""
     try:
-        raw = path.read_bytes()
+        raw = bytes_of(path)
+        if zstandard.frame_content_size(raw) > _LARGEST:
+            raise _damaged(path)
         content = json.loads(zstandard.ZstdDecompressor().decompress(raw))
     except FileNotFoundError:
         raise RunNotFound(f"there is no snapshot {path}") from None
-    except (zstandard.ZstdError, ValueError):
+    except (zstandard.ZstdError, ValueError, OSError, RecursionError):
         raise _damaged(path) from None
     if not isinstance(content, dict):
         raise _damaged(path)
@@ -214,6 +219,19 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
 
 def _damaged(path: Path) -> RunNotFound:
     return RunNotFound(f"the snapshot {path} is damaged; restore it from a backup, or use another step")
+
+
+def _is_entry(entry: Entry) -> bool:
+    """Return whether the fields of an entry are what they should be."""
+    numbers, texts = (entry.mode, entry.size, entry.mtime_ns), (entry.digest, entry.target, entry.note)
+    return (
+        entry.kind in get_args(EntryKind)
+        and all(type(number) is int for number in numbers)
+        and 0 <= entry.mode <= 0o7777
+        and 0 <= entry.size < 2**63
+        and all(text is None or isinstance(text, str) for text in texts)
+        and (entry.digest is None or re.fullmatch("[0-9a-f]{64}", entry.digest) is not None)
+    )
 
 
 def _is_plain(name: str) -> bool:

@@ -282,6 +282,7 @@ def _outcomes(views: Sequence[RunView]) -> str:
         f"{counts['no_submission']} without a submission",
         f"{counts['ungraded']} not graded",
         f"{counts['unfinished']} without a result yet",
+        f"{counts['damaged']} with a result that cannot be read",
     ]
     blameless = sum(view.ended in ("infrastructure", "cancelled") for view in views)
     return ", ".join(words for words in told if not words.startswith("0 ")) + (

@@ -19,7 +19,7 @@ from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Shown, Table, V
 from mlagentbench.report.words import ENDED, VERDICTS, price_words
 from mlagentbench.results.cells import Cell, trial
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, Group, by_cutoff, comparisons
-from mlagentbench.results.counts import UNFINISHED
+from mlagentbench.results.counts import DAMAGED, UNFINISHED
 from mlagentbench.results.statistics import Interval
 from mlagentbench.results.tables import improvement_table, success_table
 
@@ -146,7 +146,7 @@ def verdicts(experiment: Experiment) -> Table:
 
 def endings(experiment: Experiment) -> Table:
     """How runs ended, of all runs: those too that do not count."""
-    names = {ended: re.sub(r"^limit (\w+?)s?$", r"\1 limit", ended.replace("_", " ")) for ended in (*ENDED, UNFINISHED)}
+    names = {ended: re.sub(r"^limit (\w+?)s?$", r"\1 limit", ended.replace("_", " ")) for ended in (*ENDED, UNFINISHED, DAMAGED)}
     return _tally(experiment, "endings", "How runs ended, in runs", "ended", names)
 
 

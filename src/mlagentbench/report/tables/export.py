@@ -97,13 +97,13 @@ def as_object(table: Table) -> dict[str, Any]:
     return {"title": table.title, "notes": list(table.notes), "rows": rows(frame(table))}
 
 
-def report_object(experiment: Experiment, tables: Iterable[Table], unreadable: Iterable[str]) -> dict[str, Any]:
+def report_object(experiment: Experiment, tables: Iterable[Table], damage: Iterable[str]) -> dict[str, Any]:
     """A whole report for JSON: its notices, its tables by name, and a row a run."""
     from mlagentbench.results.frames import runs_frame
 
     return {
         "notices": [told._asdict() for told in notices(experiment)],
-        "unreadable": list(unreadable),
+        "unreadable": list(damage),
         "tables": {table.name: as_object(table) for table in tables},
         "runs": rows(runs_frame(experiment.runs)),
     }
