@@ -243,7 +243,7 @@ def test_a_run_with_torn_files_is_counted_as_far_as_they_can_be_read(tmp_path: P
 
     found = counts(run)
 
-    assert found.ended == "unfinished" and found.final_answer is False
+    assert found.ended == "damaged_result" and found.final_answer is False
     assert (found.steps, found.executions, found.failed_executions) == (7, 2, 0)
 
 

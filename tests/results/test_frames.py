@@ -81,7 +81,7 @@ def test_runs_in_progress_killed_and_torn_are_rows_too(logs: Path) -> None:
     frame = runs_frame(load(logs))
 
     assert frame.schema == pl.Schema(RUNS)
-    assert frame["ended"].to_list() == ["final_answer", "unfinished", "unfinished", "unfinished"]
+    assert frame["ended"].to_list() == ["final_answer", "unfinished", "unfinished", "damaged_result"]
     assert frame["counted"].to_list() == [True, False, False, False]
     assert frame["steps"].to_list() == [8, 3, 0, 7]
     assert frame["problems"].to_list() == [0, 0, 0, 2]

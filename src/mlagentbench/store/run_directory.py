@@ -144,7 +144,7 @@ class RunDirectory:
         files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
         for file in files:
             if not file.is_file():
-                raise RunNotFound(f"{self.path} is damaged: it has no file {file.relative_to(self.path)}; fork it from an earlier step")
+                raise RunNotFound(f"{self.path} is damaged: it has no {file.relative_to(self.path)}; fork it from an earlier step")
         new = RunDirectory(self.path.parent / info.run)
         with storage(new.path):
             new._make_folders()
