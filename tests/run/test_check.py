@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +12,9 @@ import pytest
 
 from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import TaskError
-from mlagentbench.run.check import proving
+from mlagentbench.run.check import proving, worker
 from mlagentbench.run.check.findings import Check, Name
-from mlagentbench.run.check.proving import Work, check
+from mlagentbench.run.check.proving import SEEDS, Work, check
 from mlagentbench.tasks.catalogue import Task, load_task
 from mlagentbench.tasks.new import new_task
 
@@ -47,6 +49,17 @@ def failures(found: Check) -> dict[Name, str]:
     return {finding.name: finding.detail for finding in found.failed}
 
 
+def leaks(task: Task) -> dict[Name, str]:
+    """What the worker of a check finds in a task's data, in this process: nothing is run and nothing graded."""
+    with tempfile.TemporaryDirectory() as folder:
+        public, private, out = (os.path.join(folder, name) for name in ("public", "private", "proofs"))
+        worker.main(["prepare", str(task.folder), str(SEEDS[0]), public, private])
+        os.mkdir(out)
+        worker.main(["prove", str(task.folder), public, private, out])
+        found = worker.Proofs.model_validate_json(Path(out, worker.PROOFS).read_bytes()).leaks
+    return {finding.name: finding.detail for finding in found if finding.status == "failed"}
+
+
 def test_a_new_task_proves_itself(task: Task) -> None:
     found = checked(task)
     assert failures(found) == {}
@@ -73,12 +86,12 @@ def test_a_label_column_left_in_is_caught(task: Task, plant: Plant) -> None:
 def test_a_label_column_left_in_for_a_part_of_the_rows_is_caught(task: Task, plant: Plant) -> None:
     some = "test.with_columns(pl.when(pl.int_range(pl.len()) < 30).then(TARGET).otherwise(None).alias(TARGET)).write_csv"
     plant("prepare.py", "test.drop(TARGET).write_csv", some)
-    assert "(100% of 30)" in failures(checked(task))["label column"]
+    assert "(100% of 30)" in leaks(task)["label column"]
 
 
 def test_a_column_from_which_the_answers_can_be_read_is_caught(task: Task, plant: Plant) -> None:
     plant("prepare.py", "test.drop(TARGET).write_csv", "test.with_columns(hardness=pl.col(TARGET).log().round(2)).drop(TARGET).write_csv")
-    found = failures(checked(task))
+    found = leaks(task)
     assert found.keys() == {"oracle"}
     assert "the column 'hardness' of test.csv tells strength" in found["oracle"]
 
@@ -91,14 +104,14 @@ def test_ids_in_the_order_of_the_answers_are_caught(task: Task, plant: Plant) ->
         "def _sorted(test: pl.DataFrame) -> pl.DataFrame:\n"
         "    return test.sort(TARGET).with_columns(id=test['id'].sort()).sample(fraction=1, shuffle=True, seed=1)\n\n\ndef write(",
     )
-    found = failures(checked(task))
+    found = leaks(task)
     assert found.keys() == {"order"}
     assert "the id" in found["order"]
 
 
 def test_rows_in_the_order_of_the_answers_are_caught(task: Task, plant: Plant) -> None:
     plant("prepare.py", "test.drop(TARGET).write_csv", "test.sort(TARGET).drop(TARGET).write_csv")
-    found = failures(checked(task))
+    found = leaks(task)
     assert found.keys() == {"order"}
     assert "the order of rows of test.csv" in found["order"]
 
@@ -114,7 +127,7 @@ def test_rows_in_the_order_of_the_answers_are_caught(task: Task, plant: Plant) -
 )
 def test_answers_copied_into_public_are_caught_however_they_are_written(task: Task, plant: Plant, copy: str, where: str) -> None:
     plant("prepare.py", '    test.select("id", TARGET).write_csv(private', f'    {copy}\n    test.select("id", TARGET).write_csv(private')
-    found = failures(checked(task))
+    found = leaks(task)
     assert where in found["copies"]
 
 
@@ -122,11 +135,11 @@ def test_answers_in_the_starter_and_a_history_of_its_own_are_caught(task: Task) 
     private = prepared(task, "mini", task.folder.parent / "cache").private
     assert private is not None
     (task.starter / "notes.txt").write_text("what I know:\n" + (private / "answers.csv").read_text())
-    assert "starter/notes.txt" in failures(checked(task))["copies"]
+    assert "starter/notes.txt" in leaks(task)["copies"]
     (task.starter / "notes.txt").unlink()
     (task.starter / ".git").mkdir()
     (task.starter / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    assert ".git" in failures(checked(task))["copies"]
+    assert ".git" in leaks(task)["copies"]
 
 
 FILES = """
@@ -151,7 +164,7 @@ def test_files_that_tell_by_their_times_or_sizes_are_caught(
     task: Task, plant: Plant, order: str, content: str, more: str, expected: str
 ) -> None:
     plant("prepare.py", "    frame.tail(", FILES.format(order=order, content=content, more=more) + "    frame.tail(")
-    found = failures(checked(task))
+    found = leaks(task)
     assert found.keys() == {"metadata"}
     assert f"{expected} of batches tells strength" in found["metadata"]
 
@@ -208,7 +221,7 @@ def test_a_grader_that_takes_junk_is_caught(task: Task, plant: Plant) -> None:
     plant("grade.py", "    columns = {", '    submission = lenient.replace(b"inf", b"0").replace(b"NaN", b"0")\n    columns = {')
     found = failures(checked(task))
     assert found.keys() == {"junk"}
-    assert "'NaN' is taken, with a score of" in found["junk"] and "'infinite' is taken" in found["junk"]
+    assert "each of 'NaN', 'infinite' is taken, with a score of" in found["junk"]
 
 
 def test_a_grader_that_crashes_on_junk_is_caught(task: Task, plant: Plant) -> None:

@@ -66,6 +66,7 @@ async def grade(
     sandbox: SandboxChoice = "auto",
     limits: Limits | None = None,
     seed: int | None = None,
+    forks: ForkServer | None = None,
 ) -> Graded:
     """Grade one submission.
 
@@ -77,12 +78,13 @@ async def grade(
         sandbox: how the agent's code is isolated where it must run, as in `isolation.choose`.
         limits: None for the task's own.
         seed: for a grading that can be repeated; None for fresh randomness.
+        forks: forks the grader's process; None starts a Python for it.
 
     Raises:
         GradingError: the grader failed, or hit a limit.
         SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
     """
-    async with Grader(task, variant=variant, private=private, sandbox=sandbox, limits=limits, seed=seed) as grader:
+    async with Grader(task, variant=variant, private=private, sandbox=sandbox, limits=limits, seed=seed, forks=forks) as grader:
         return await grader.grade(submission)
 
 

@@ -26,6 +26,7 @@ from pydantic import JsonValue, ValidationError
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import Prepared, place_of, prepared
 from mlagentbench.errors import TaskError
+from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.lock import holding
 from mlagentbench.records import Baseline, Record, Score, Variant
@@ -59,6 +60,8 @@ class Place(NamedTuple):
     """None for the task's own."""
     environment: Mapping[str, str] = MappingProxyType({})
     """Variables that the starter sees beside its seed."""
+    forks: ForkServer | None = None
+    """Forks graders; None starts a Python for each."""
 
 
 class StarterRun(NamedTuple):
@@ -158,7 +161,7 @@ async def run_starter(
         box = replace(box, environment={**place.environment, **told})
         execution = await process.run(sandbox, ("python", task.spec.starter.script), box)
         submission = await finish(_submission, task, workspace, folder)
-        return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox))
+        return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox, place.forks))
 
 
 async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
@@ -172,11 +175,13 @@ async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files
         return await grade_folder(task, variant, data, folder, sandbox)
 
 
-async def grade_folder(task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice) -> Graded | None:
+async def grade_folder(
+    task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice, forks: ForkServer | None = None
+) -> Graded | None:
     """The same for a folder that holds the submission and nothing else."""
     if missing(task.spec, folder):
         return None
-    return await grade(task, folder, variant=variant, private=data.private, sandbox=sandbox)
+    return await grade(task, folder, variant=variant, private=data.private, sandbox=sandbox, forks=forks)
 
 
 def write_files(folder: Path, files: Files) -> None:

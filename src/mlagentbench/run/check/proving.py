@@ -13,14 +13,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.fork_server import ONE_THREAD
+from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer, fork_server
 from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.records import Variant
 from mlagentbench.run.baseline import Place, StarterRun, run_starter
@@ -56,11 +56,14 @@ class Work:
     tell: Callable[[str], None] = lambda doing: None
     """Is told what is being done."""
 
+    forks: ForkServer | None = None
+    """Forks graders. `check` starts one for its task."""
+
     @property
     def place(self) -> Place:
         """Where and how scripts run."""
         threads = {} if self.threads is None else dict.fromkeys(ONE_THREAD, str(self.threads))
-        return Place(sandbox=self.sandbox, environment=threads)
+        return Place(sandbox=self.sandbox, environment=threads, forks=self.forks)
 
 
 async def check(task: Task, work: Work = Work()) -> Check:
@@ -70,9 +73,9 @@ async def check(task: Task, work: Work = Work()) -> Check:
         SandboxUnavailable: this machine cannot give the sandbox that scripts and graders need.
     """
     started = time.monotonic()
-    async with temporary_folder("mlab-check-") as folder:
+    async with temporary_folder("mlab-check-") as folder, fork_server() as forks:
         folder.chmod(0o755)  # a sandbox may run as another user
-        findings, numbers = await _check(task, work, folder)
+        findings, numbers = await _check(task, replace(work, forks=forks), folder)
     return Check(task=task.id, variant=work.variant, findings=findings, numbers=numbers, seconds=time.monotonic() - started)
 
 
@@ -249,7 +252,10 @@ async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | No
 
 
 async def _grade(task: Task, work: Work, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
-    async with _place(task, work), Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0) as grader:
+    async with (
+        _place(task, work),
+        Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0, forks=work.forks) as grader,
+    ):
         return await grade_all(grader, submissions)
 
 
