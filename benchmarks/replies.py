@@ -31,8 +31,7 @@ REASONS = {
     "and there is none": "no arguments",
     "cannot be read": "broken or ambiguous arguments",
     "does not fit": "wrong arguments",
-    "several actions": "several actions",
-    "in its thinking": "in thinking only",
+    "only shown as an example": "example only",
     "The reply lacks": "missing entries",
 }
 
@@ -44,6 +43,7 @@ class PaperParameter(NamedTuple):
 
 class PaperAction(NamedTuple):
     parameters: Mapping[str, PaperParameter]
+    hidden: bool = False
 
     @property
     def usage(self) -> str:

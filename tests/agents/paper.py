@@ -5,31 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
+from mlagentbench.actions.base import ActionContext, ActionDefinition, Parameter
 from mlagentbench.agents.response import Response, parse_response
 
 DATA = Path(__file__).parent / "data"
 ENTRIES = ("Reflection", "Research Plan and Status", "Fact Check", "Thought")
 
 
-class PaperParameter(NamedTuple):
-    type: type
-    required: bool = True
-
-
-class PaperAction(NamedTuple):
-    parameters: Mapping[str, PaperParameter]
-    hidden: bool = False
-
-    @property
-    def usage(self) -> str:
-        return json.dumps({name: f"[{name}]" for name in self.parameters})
-
-
 PAPER: Mapping[str, Mapping[str, str]] = json.loads((DATA / "paper_actions.json").read_text())
+
+
+def action(name: str, parameters: Mapping[str, Parameter], *, hidden: bool = False) -> ActionDefinition:
+    """An action that is only read, never done."""
+
+    async def perform(context: ActionContext, **arguments: object) -> str:
+        raise NotImplementedError
+
+    return ActionDefinition(name, "", "", parameters, perform, hidden)
+
+
 ACTIONS = {
-    name: PaperAction({key: PaperParameter({"str": str, "int": int}[kind]) for key, kind in keys.items()}) for name, keys in PAPER.items()
+    name: action(name, {key: Parameter(key, {"str": str, "int": int}[kind]) for key, kind in keys.items()}) for name, keys in PAPER.items()
 }
 
 

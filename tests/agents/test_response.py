@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.actions import ACTIONS as BUILT
+from mlagentbench.actions.base import Parameter
 from mlagentbench.agents.response import parse_response
 from mlagentbench.errors import ResponseFormatError
-from tests.agents.paper import ACTIONS, DATA, ENTRIES, PAPER, PaperAction, PaperParameter, read
+from tests.agents.paper import ACTIONS, DATA, ENTRIES, PAPER, action, read
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 TRAIN = '{"script_name": "train.py"}'
@@ -37,7 +38,6 @@ def refusal(text: str, *, strict: bool = False) -> str:
         f"- Action: Execute Script\n- Action Input: {TRAIN}",
         f"> Action: Execute Script\n> Action Input: {TRAIN}",
         f"[Action] Execute Script\n[Action Input] {TRAIN}",
-        f"<Action>Execute Script</Action>\n<Action_Input>{TRAIN}</Action_Input>",
         f"ACTION: EXECUTE SCRIPT\nACTION INPUT: {TRAIN}",
         f"Action：Execute Script\nAction Input：{TRAIN}",  # noqa: RUF001
         f"Action 1: Execute Script\nAction Input 1: {TRAIN}\nObservation 1: done",
@@ -62,13 +62,9 @@ def test_labels_may_come_in_any_dress(reply: str) -> None:
         "`Execute Script`",
         '"Execute Script".',
         "[Execute Script]",
-        "Execute Script (to get the baseline)",
-        "Execute Script - train.py",
-        "Execute Script to get the baseline",
-        "I will use the Execute Script action",
     ],
 )
-def test_a_name_counts_whatever_its_case_punctuation_and_comment(name: str) -> None:
+def test_a_name_counts_whatever_its_case_and_punctuation(name: str) -> None:
     assert read(f"Action: {name}\nAction Input: {TRAIN}")[1:] == EXECUTE
 
 
@@ -79,7 +75,16 @@ def test_the_mark_of_an_ai_action_may_be_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Run Script", "Execute Script Remotely", "Undo Execute Script", "Execute Script, then List Files", "Inspect Line 106", "None"]
+    "name",
+    [
+        "Run Script",
+        "Execute Script Remotely",
+        "Execute Script (to get the baseline)",
+        "Undo Execute Script",
+        "Execute Script, then List Files",
+        "Inspect Line 106",
+        "None",
+    ],
 )
 def test_a_name_that_is_not_an_action_is_refused_with_the_names_that_are(name: str) -> None:
     message = refusal(f"Action: {name}\nAction Input: {TRAIN}")
@@ -88,7 +93,7 @@ def test_a_name_that_is_not_an_action_is_refused_with_the_names_that_are(name: s
 
 
 def test_a_refusal_does_not_tell_of_hidden_actions() -> None:
-    actions = {"List Files": ACTIONS["List Files"], "Secret": PaperAction({}, hidden=True)}
+    actions = {"List Files": ACTIONS["List Files"], "Secret": action("Secret", {}, hidden=True)}
     with pytest.raises(ResponseFormatError) as caught:
         parse_response("Action: Dance\nAction Input: {}", (), actions)
     assert "List Files" in str(caught.value) and "Secret" not in str(caught.value)
@@ -105,8 +110,6 @@ def test_a_refusal_does_not_tell_of_hidden_actions() -> None:
         f"Action: Execute Script\nAction Input: Here it is, with {{script_name}} filled in:\n```json\n{TRAIN}\n```\nI wait.",
         f"Action: Execute Script\nAction Input (JSON): {TRAIN}",
         f"Action: Execute Script\nAction Input: [{TRAIN}]",
-        f'Action: Execute Script\nAction Input: {{"arguments": {TRAIN}}}',
-        f"Action: Execute Script\nAction Input: {json.dumps(TRAIN)}",
         f"Action: Execute Script\nAction Input: {TRAIN}}}",
         f"Action: Execute Script\nAction Input: {TRAIN}\n\nNote: {{the output}} should show the accuracy.",
     ],
@@ -118,17 +121,42 @@ def test_arguments_are_found_where_models_put_them(reply: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        '{"Thought": "go", "Action": "Execute Script", "Action Input": {"script_name": "train.py"}}',
-        '```json\n{\n  "Thought": "go",\n  "Action": "Execute Script",\n  "Action Input": {"script_name": "train.py"}\n}\n```',
-        '{"Action": "Execute Script", "Action Input": "{\\"script_name\\": \\"train.py\\"}"}',
-        'Thought: go\nAction:\n```json\n{"action": "Execute Script", "action_input": {"script_name": "train.py"}}\n```',
-        'Thought: go\nAction: {"name": "execute_script", "arguments": {"script_name": "train.py"}}',
-        '<tool_call>\n{"name": "Execute Script", "arguments": {"script_name": "train.py"}}\n</tool_call>',
-        '{"thoughts": {"text": "go"}, "command": {"name": "execute_script", "args": {"script_name": "train.py"}}}',
+        f'{{"Thought": "go", "Action": "Execute Script", "Action Input": {TRAIN}}}',
+        f'<tool_call>\n{{"name": "Execute Script", "arguments": {TRAIN}}}\n</tool_call>',
+        f"<execute_script><script_name>train.py</script_name></execute_script>\nExecute Script {TRAIN}",
+        f"I think I see. Action: Execute Script Action Input: {TRAIN} and then we wait.",
+        f"<think>\nAction: Execute Script\nAction Input: {TRAIN}\n</think>\n",
+        f"Well. <think>\nAction: Execute Script\nAction Input: {TRAIN}\n</think>\n",
+        f"Well.\n<think>\nAction: Execute Script\nAction Input: {TRAIN}\nOr",
+        f"{TRAIN}\nObservation: done\n\nAction: Execute Script\nAction Input: {TRAIN}",
     ],
 )
-def test_a_reply_may_be_json_itself(reply: str) -> None:
-    assert read(reply)[1:] == EXECUTE
+def test_an_action_without_a_label_of_its_own_is_none(reply: str) -> None:
+    assert refusal(reply).startswith("The reply holds no action.")
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "Here's an example of how you could use the `Execute Script` tool:\n\n```\n",
+        "For example:\n```json\n",
+        "**You should not do this:**\n",
+        "Don't write:\n\n",
+    ],
+)
+def test_an_action_that_is_only_shown_is_not_done(introduction: str) -> None:
+    shown = f"It is done like so.\n\n{introduction}Action: Execute Script\nAction Input: {TRAIN}\n```\n"
+    assert refusal(shown).startswith(
+        "The action Execute Script is only shown as an example, or as what not to do. Write:\n\nAction: Execute"
+    )
+    assert read(f"{shown}\nThat is it.\n\nAction: List Files\nAction Input: {LIST}").action == "List Files"
+
+
+@pytest.mark.parametrize(
+    "thought", ["The example script fails, so I must not wait.", "That did not work: I try again.", "As in this example."]
+)
+def test_a_thought_that_speaks_of_examples_introduces_none(thought: str) -> None:
+    assert read(f"Thought: {thought}\nAction: Execute Script\nAction Input: {TRAIN}")[1:] == EXECUTE
 
 
 def test_of_several_actions_the_first_complete_one_counts() -> None:
@@ -159,12 +187,6 @@ def test_an_action_within_a_broken_text_is_not_taken_for_the_replys_own() -> Non
     assert "Write File cannot be read" in refusal(f'Action: Write File\nAction Input: {{"file_name": "log.md", "content": {content}"}}')
 
 
-def test_actions_within_a_line_count_where_no_line_begins_with_one() -> None:
-    assert read(f"I think I see. Action: Execute Script Action Input: {TRAIN} and then we wait.")[1:] == EXECUTE
-    two = f"First Action: Execute Script Action Input: {TRAIN}, then Action: List Files Action Input: {LIST}."
-    assert "several actions" in refusal(two)
-
-
 def test_thinking_blocks_are_not_the_reply() -> None:
     draft = f"Shall I?\nAction: List Files\nAction Input: {LIST}\nNo."
     real = f"Thought: go\nAction: Execute Script\nAction Input: {TRAIN}"
@@ -172,13 +194,6 @@ def test_thinking_blocks_are_not_the_reply() -> None:
         response = read(block + real)
         assert response[1:] == EXECUTE
         assert response.entries == {"Thought": "go"}
-
-
-def test_an_action_in_thinking_counts_where_it_is_the_only_one() -> None:
-    one = f"It is time.\nAction: Execute Script\nAction Input: {TRAIN}\n"
-    assert read(f"<think>\n{one}</think>\n")[1:] == EXECUTE
-    assert read(f"<think>\n{one}")[1:] == EXECUTE
-    assert "several actions" in refusal(f"<think>\n{one}Or\nAction: List Files\nAction Input: {LIST}\n</think>\n")
 
 
 def test_entries_are_found_in_any_order_and_dress_around_the_action() -> None:
@@ -213,7 +228,7 @@ def test_action_labels_among_the_entries_are_passed_over() -> None:
         ("{}", '"script_name", "edit_instruction", "save_name" are missing'),
         ('{"script_name": "a", "edit_instruction": "b"}', '"save_name" is missing'),
         ('{"script_name": "a", "edit_instruction": "b", "save_name": "c", "why": "d"}', '"why" is not one of its arguments'),
-        ('{"script_name": ["a"], "edit_instruction": "b", "save_name": "c"}', '"script_name" must be text in quotes, not a list'),
+        ('{"script_name": ["a", "b"], "edit_instruction": "b", "save_name": "c"}', '"script_name" must be text in quotes, not a list'),
         ('{"script_name": "a", "Script Name": "x", "edit_instruction": "b", "save_name": "c"}', '"script_name" is given twice'),
         ("a.py", "must be a JSON object in braces, and there is none"),
         ('{"script_name": "a", "edit_instruction": "b', "the reply was cut off"),
@@ -248,8 +263,15 @@ def test_types_are_converted_only_where_nothing_is_lost() -> None:
     assert '"final_answer" must be text' in refusal(answer % "true")
 
 
+def test_a_list_of_one_text_is_that_text() -> None:
+    assert read('Action: Reflection\nAction Input: {"things_to_reflect_on": ["why?"]}').arguments == {"things_to_reflect_on": "why?"}
+    for wrong in ("[]", "[1]", '[["why?"]]', '["why?", "how?"]'):
+        message = refusal(f'Action: Reflection\nAction Input: {{"things_to_reflect_on": {wrong}}}')
+        assert '"things_to_reflect_on" must be text in quotes, not a list' in message
+
+
 def test_an_optional_argument_may_be_null_or_left_out() -> None:
-    actions = {"Wait": PaperAction({"seconds": PaperParameter(float, required=False), "quietly": PaperParameter(bool, required=False)})}
+    actions = {"Wait": action("Wait", {"seconds": Parameter("", float, None, False), "quietly": Parameter("", bool, None, False)})}
     for given, expected in [
         ("{}", {}),
         ('{"seconds": null}', {}),
@@ -262,7 +284,7 @@ def test_an_optional_argument_may_be_null_or_left_out() -> None:
     "written", ["", "\nAction Input: {}", "\nAction Input: None", "\nAction Input: N/A\nObservation: done", "\nAction Input:\n"]
 )
 def test_an_action_without_required_arguments_needs_no_input(written: str) -> None:
-    actions = {"Wait": PaperAction({"seconds": PaperParameter(float, required=False)}), "List Files": ACTIONS["List Files"]}
+    actions = {"Wait": action("Wait", {"seconds": Parameter("", float, None, False)}), "List Files": ACTIONS["List Files"]}
     assert parse_response(f"Thought: go\nAction: Wait{written}", (), actions)[1:] == ("Wait", {})
     with pytest.raises(ResponseFormatError):
         parse_response(f"Thought: go\nAction: List Files{written}", (), actions)

@@ -15,11 +15,10 @@ from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.actions.fences import fenced
-from mlagentbench.agents._replies import labels
-from mlagentbench.agents._replies.arguments import Misfit, Names, as_call, fit
-from mlagentbench.agents._replies.escapes import Unreadable
+from mlagentbench.agents._replies.arguments import ArgumentError, action_names, fit_arguments, squeezed
+from mlagentbench.agents._replies.labels import end_of_thinking
 from mlagentbench.agents._replies.loose_json import read_object
-from mlagentbench.agents._replies.values import LooseObject, Value
+from mlagentbench.agents._replies.values import ParsedObject, Unreadable, Value
 from mlagentbench.agents.base import render
 from mlagentbench.agents.response import Response
 from mlagentbench.agents.summaries import shortened
@@ -149,22 +148,23 @@ def parse_command(text: str, actions: Mapping[str, ActionDefinition]) -> Respons
     Raises:
         ResponseFormatError: it holds no such object, or its command is none. The message says what to mend.
     """
-    found = _reply(text[labels.end_of_thinking(text).end :])
-    call = as_call({"command": found.pairs["command"]})
-    if call is None:
+    found = _reply(text[end_of_thinking(text) :])
+    command = found.pairs["command"]
+    words, given = (command.get("name"), command.get("args")) if isinstance(command, dict) else (None, None)
+    if not isinstance(words, str) or not isinstance(given, dict):
         raise ResponseFormatError('"command" must be an object with "name", which is text, and "args", which is an object.')
-    name = Names(actions).exactly(call.phrase)
+    name = action_names(actions).get(squeezed(words))
     if name is None:
         offered = ", ".join(known for known, definition in actions.items() if not definition.hidden)
-        raise ResponseFormatError(f"There is no command {json.dumps(call.phrase[:80], ensure_ascii=False)}. The commands are: {offered}.")
+        raise ResponseFormatError(f"There is no command {json.dumps(words[:80], ensure_ascii=False)}. The commands are: {offered}.")
     try:
-        arguments = fit(name, actions[name], call.pairs)
-    except Misfit as fault:
+        arguments = fit_arguments(actions[name], given)
+    except ArgumentError as fault:
         raise ResponseFormatError(f"The args of {name} do not fit: {fault}. They are: {actions[name].usage}") from None
     return Response(_entries(found.pairs.get("thoughts")), name, arguments)
 
 
-def _reply(text: str) -> LooseObject:
+def _reply(text: str) -> ParsedObject:
     """The first object of a text that has a command."""
     start = _BRACE.search(text)
     while start:

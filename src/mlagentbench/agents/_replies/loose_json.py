@@ -3,9 +3,8 @@ r"""Objects as models write them: JSON, and what can only be meant as JSON.
 Three readings are tried, each in linear time, and the first that fits is taken:
 
 1. JSON as the standard library reads it. What is valid JSON is never read otherwise.
-2. JSON with raw line breaks and tabs in its strings, comments, a trailing comma, a line break in place of a comma, bare keys, `=` for
-   the colon, Python's constants, single, smart or triple quotes, and backslashes that JSON does not know (`\d` stays `\d`). Markdown's
-   `\_` is `_` where the keys are written so too.
+2. JSON with raw line breaks and tabs in its strings, comments, a trailing comma, Python's constants, single, smart or triple quotes, and
+   backslashes that JSON does not know (`\d` stays `\d`).
 3. A flat object whose strings hold quotes that nobody escaped, where the action's own argument names leave one way to cut it.
 
 Nothing is guessed about a value: where two readings of a backslash or a quote would give different text, `Unreadable` is raised.
@@ -15,18 +14,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from mlagentbench.agents._replies.escapes import SURROGATE, Ambiguous, Unreadable, decode
+from mlagentbench.agents._replies.escapes import decode
 from mlagentbench.agents._replies.unescaped import cut_at_keys
-from mlagentbench.agents._replies.values import CONSTANTS, NUMBER, UNNAMED, LooseObject, NumberText, Value
+from mlagentbench.agents._replies.values import CONSTANTS, NUMBER, Ambiguous, NumberText, ParsedObject, Unreadable, Value
 
-MAX_DEPTH = 16
-"""No action takes nested arguments; deeper nesting is noise."""
+MAX_TOKENS = 1000
+"""Texts, numbers and signs of an object; no action's arguments have so many."""
 
 
-def read_object(text: str, start: int, keys: Collection[str], limit: int) -> LooseObject:
+def read_object(text: str, start: int, keys: Collection[str], limit: int) -> ParsedObject:
     """Read the object that begins with the brace at `start`.
 
     Args:
@@ -42,7 +41,7 @@ def read_object(text: str, start: int, keys: Collection[str], limit: int) -> Loo
         pairs, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
         try:
-            pairs, end = _Reader(text, start).read()
+            pairs, end = _read_loosely(text, start)
         except Ambiguous:
             raise
         except Unreadable as fault:
@@ -51,18 +50,9 @@ def read_object(text: str, start: int, keys: Collection[str], limit: int) -> Loo
                 raise fault
             return found
     _refuse_torn(text, end, limit)
-    return LooseObject(_whole(pairs), end)
-
-
-def read_call(text: str, start: int, limit: int) -> LooseObject:
-    """Read the arguments of a call as Python has it, from the parenthesis at `start`; one without a name is `UNNAMED`.
-
-    Raises:
-        Unreadable: they are broken, unfinished, or can be read in two ways.
-    """
-    pairs, end = _Reader(text, start).read()
-    _refuse_torn(text, end, limit)
-    return LooseObject(_whole(pairs), end)
+    if any(isinstance(value, str) and _SURROGATE.search(value) for value in pairs.values()):
+        raise Ambiguous("a \\u escape in it is half a character")
+    return ParsedObject(pairs, end)
 
 
 def _no_constant(name: str) -> Value:
@@ -71,8 +61,9 @@ def _no_constant(name: str) -> Value:
 
 _DECODER = json.JSONDecoder(parse_int=NumberText, parse_float=NumberText, parse_constant=_no_constant)
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _SAME_LINE = re.compile(r"[ \t]*+(?:$|[\r\n`<}\]*])")
-_QUOTE_THEN_CLOSER = {closer: re.compile(rf"[\"'\u201d]\s*+,?\s*+\{closer}") for closer in "})"}
+_QUOTE_THEN_BRACE = re.compile(r"[\"'\u201d]\s*+,?\s*+\}")
 
 
 def _refuse_torn(text: str, end: int, limit: int) -> None:
@@ -81,191 +72,85 @@ def _refuse_torn(text: str, end: int, limit: int) -> None:
     Then another end follows, and the line goes on, or a quote or a brace is left over.
     """
     limit = max(end, limit)
-    closer = text[end - 1]
-    if not _QUOTE_THEN_CLOSER[closer].search(text, end, limit):
+    if not _QUOTE_THEN_BRACE.search(text, end, limit):
         return
-    opener = "{" if closer == "}" else "("
-    left_over = text.count('"', end, limit) % 2 or text.count(closer, end, limit) > text.count(opener, end, limit)
+    left_over = text.count('"', end, limit) % 2 or text.count("}", end, limit) > text.count("{", end, limit)
     if left_over or not _SAME_LINE.match(text, end, limit):
         raise Ambiguous('it seems to end twice; write one object with nothing behind it, and a quote inside text as \\"')
 
 
-def _whole(pairs: Mapping[str, Value]) -> Mapping[str, Value]:
-    for value in pairs.values():
-        if isinstance(value, str) and SURROGATE.search(value):
-            raise Ambiguous("a \\u escape in it is half a character")
-    return pairs
-
-
 # The second reading
 
-_SPACE = re.compile(r"\s*+")
-_COMMENT = re.compile(r"(?:#|//)[^\n\"\u201c\u201d]*+(?=\n)|/\*[^*\n\"\u201c\u201d]*+\*/")
-_COLON = re.compile(r"=>?(?!=)|[:\uff1a]")
-_COMMA = re.compile(r"[,\uff0c]")
-_NAME = re.compile(r"[A-Za-z_][\w\\]*+")
 _CLOSERS = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u2018": "\u2019"}
 """The quotes that open a string, and those that close it; the last three are smart quotes."""
+_STRINGS = {opener: re.compile(rf"([^{closer}\\]*+(?:\\.[^{closer}\\]*+)*+){closer}", re.DOTALL) for opener, closer in _CLOSERS.items()}
+_TOKEN = re.compile(
+    r"\s*+(?:(?P<comment>(?<=[\s,{[])(?:#|//)[^\n\"\u201c\u201d]*+(?=\n))|(?P<quote>\"\"\"(?!\")|'''(?!')|[\"'\u201c\u201d\u2018])"
+    rf"|(?P<number>{NUMBER.pattern})|(?P<word>[A-Za-z]\w*+)|(?P<sign>[{{}}\[\]:,]))"
+)
+_KEY = re.compile(r"\s*+:")
+_HINT = '(inside text, write a quote as \\" and a line break as \\n)'
 
-STRINGS = {opener: re.compile(rf"([^{closer}\\]*+(?:\\.[^{closer}\\]*+)*+){closer}", re.DOTALL) for opener, closer in _CLOSERS.items()}
 
-
-class _Raw(NamedTuple):
+class _Text(NamedTuple):
     """A string between its quotes, its escapes not yet read."""
 
-    text: str
+    raw: str
     quote: str
 
 
-class _Reader:
-    """One pass over an object; strings are kept raw until all keys are known."""
+def _read_loosely(text: str, start: int) -> tuple[dict[str, Value], int]:
+    """Read an object as JSON in which each text is replaced by its number, and put the texts in afterwards, when all keys are known."""
+    parts, texts = list[str](), list[_Text]()
+    depth, at, python = 0, start, False
+    while depth or not parts:
+        token = _TOKEN.match(text, at)
+        if token is None or len(parts) > MAX_TOKENS:
+            near = " ".join(text[at : at + 30].split())
+            raise Unreadable(f"it cannot go on with {near!r} {_HINT}" if near else "it is not finished")
+        at = token.end()
+        written = token.group(token.lastgroup or 0)
+        if token.lastgroup == "quote":
+            found, at = _text(text, at, written)
+            # Python reads both its quotes alike, and in ways that JSON does not.
+            python = python or (written == "'" and _KEY.match(text, at) is not None)
+            parts.append(f'"{len(texts)}"')
+            texts.append(found)
+        elif token.lastgroup != "comment":
+            if written in "}]" and parts[-1] == ",":
+                parts.pop()
+            parts.append(json.dumps(CONSTANTS[written]) if written in CONSTANTS else written)
+            depth += (written in "{[") - (written in "}]")
+    try:
+        numbered = _DECODER.decode("".join(parts))
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(f"{str(error).partition(':')[0]} {_HINT}") from None
+    value = _filled(numbered, texts, python)
+    assert isinstance(value, dict), "it begins with a brace"
+    return value, at
 
-    def __init__(self, text: str, start: int) -> None:
-        self.text = text
-        self.pos = start
-        self.markdown = False
-        self.call = text[start] == "("
-        self.python = self.call
-        """Whether it must be Python, which reads both its quotes alike, and in ways that JSON does not."""
 
-    def read(self) -> tuple[dict[str, Value], int]:
-        value = self._finish(self._object(0, ")" if self.call else "}"))
-        assert isinstance(value, dict)
-        return value, self.pos
-
-    def _finish(self, value: object) -> Value:
-        match value:
-            case _Raw():
-                quote = "'" if self.python and value.quote == '"' else value.quote
-                return decode(value.text, quote, markdown=self.markdown)
-            case dict():
-                return {key: self._finish(item) for key, item in value.items()}
-            case list():
-                return [self._finish(item) for item in value]
-            case str() | bool() | None:
-                return value
-        raise AssertionError(value)
-
-    def _skip(self) -> None:
-        while True:
-            self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
-            if not self.text.startswith(("#", "//", "/*"), self.pos):
-                return
-            comment = _COMMENT.match(self.text, self.pos)
-            if comment is None or self.text[self.pos - 1] not in " \t\r\n,{[":
-                raise self._fault("what looks like a comment")
-            self.pos = comment.end()
-
-    def _object(self, depth: int, closer: str = "}") -> dict[str, object]:
-        if depth > MAX_DEPTH:
-            raise Unreadable("it is nested too deeply")
-        self.pos += 1
-        pairs: dict[str, object] = {}
-        self._skip()
-        while not self._closes(closer):
-            key = self._key(closer)
-            if closer == ")" and key in pairs:
-                raise Unreadable("an argument of it is given twice")
-            pairs[key] = self._value(depth)
-            self._separate(closer)
-        return pairs
-
-    def _array(self, depth: int) -> list[object]:
-        if depth > MAX_DEPTH:
-            raise Unreadable("it is nested too deeply")
-        self.pos += 1
-        items: list[object] = []
-        self._skip()
-        while not self._closes("]"):
-            items.append(self._value(depth))
-            self._separate("]")
-        return items
-
-    def _separate(self, closer: str) -> None:
-        """Go past the comma, or the line break that stands for it, up to the next item or the closer."""
-        before = self.pos
-        self._skip()
-        if self._take(_COMMA):
-            self._skip()
-            return
-        next_line = closer == "}" and "\n" in self.text[before : self.pos] and self.text[self.pos : self.pos + 1] in _CLOSERS
-        if not next_line and not self.text.startswith(closer, self.pos):
-            raise self._fault(f"a comma or {closer}")
-
-    def _key(self, closer: str) -> str:
-        """The name of the next argument, and the colon behind it; a call's argument may have none."""
-        quote = self.text[self.pos : self.pos + 1]
-        if quote in _CLOSERS and closer == ")":
-            return UNNAMED
-        if quote in _CLOSERS:
-            self.python = self.python or quote == "'"
-            key = self._string(quote).text
-        elif name := _NAME.match(self.text, self.pos):
-            self.pos = name.end()
-            key = name.group()
-        else:
-            raise self._fault("a name in quotes")
-        self._skip()
-        if not self._take(_COLON):
-            raise self._fault(f"after {key!r} a colon")
-        self._skip()
-        if "\\_" in key:
-            self.markdown = True
-        return key.replace("\\_", "_")
-
-    def _value(self, depth: int) -> object:
-        quote = self.text[self.pos : self.pos + 1]
-        if quote in _CLOSERS:
-            return self._string(quote)
-        if quote == "`":
-            return self._verbatim("`")
-        if quote == "{":
-            return self._object(depth + 1)
-        if quote == "[":
-            return self._array(depth + 1)
-        if number := NUMBER.match(self.text, self.pos):
-            self.pos = number.end()
-            return NumberText(number.group())
-        if (name := _NAME.match(self.text, self.pos)) and name.group() in CONSTANTS:
-            self.pos = name.end()
-            return CONSTANTS[name.group()]
-        raise self._fault("a value in quotes")
-
-    def _string(self, quote: str) -> _Raw:
-        if self.text.startswith(('"""', "'''"), self.pos):
-            return self._verbatim(quote * 3)
-        found = STRINGS[quote].match(self.text, self.pos + 1)
+def _text(text: str, start: int, quote: str) -> tuple[_Text, int]:
+    """Read a string up to the quotes that close it; triple quotes hold no other."""
+    if len(quote) == 1:
+        found = _STRINGS[quote].match(text, start)
         if found is None:
             raise Unreadable("its last text has no closing quote, or the reply was cut off")
-        self.pos = found.end()
-        return _Raw(found.group(1), quote)
+        return _Text(found.group(1), quote), found.end()
+    end = text.find(quote, start)
+    if end < 0 or text.startswith(quote[0], end + 3):
+        raise Unreadable(f"text between {quote} is not JSON")
+    return _Text(text[start:end], quote), end + 3
 
-    def _verbatim(self, quote: str) -> _Raw:
-        """Text between triple quotes or backticks, where no escape may have two meanings."""
-        start = self.pos + len(quote)
-        end = self.text.find(quote, start)
-        self.pos = end + len(quote)
-        if (
-            end < 0
-            or (len(quote) == 3 and self.text.startswith(quote[0], start))
-            or self.text.startswith(quote[0], self.pos)
-            or (quote == "`" and end == start)
-        ):
-            raise Unreadable(f"text between {quote} is not JSON")
-        return _Raw(self.text[start:end], quote)
 
-    def _closes(self, closer: str) -> bool:
-        found = self.text.startswith(closer, self.pos)
-        self.pos += found
-        return found
-
-    def _take(self, mark: re.Pattern[str]) -> bool:
-        found = mark.match(self.text, self.pos)
-        self.pos = found.end() if found else self.pos
-        return found is not None
-
-    def _fault(self, expected: str) -> Unreadable:
-        if self.pos >= len(self.text):
-            return Unreadable("it is not finished")
-        near = " ".join(self.text[self.pos : self.pos + 30].split())
-        return Unreadable(f'{expected} was expected before {near!r} (inside text, write a quote as \\" and a line break as \\n)')
+def _filled(value: Value, texts: Sequence[_Text], python: bool) -> Value:
+    if isinstance(value, dict):
+        return {texts[int(key)].raw: _filled(item, texts, python) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, texts, python) for item in value]
+    if type(value) is not str:
+        return value
+    raw, quote = texts[int(value)]
+    return decode(raw, "'" if python and quote == '"' else quote)

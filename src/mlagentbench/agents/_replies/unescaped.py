@@ -1,4 +1,4 @@
-"""Objects whose texts hold quotes that nobody escaped, such as a whole script: cut at the names of their arguments alone.
+"""Objects whose texts hold quotes that nobody escaped: cut at the names of their arguments alone.
 
 Where that leaves not exactly one way, or where a quote or a backslash in a text could mean something else, there is no reading.
 """
@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from mlagentbench.agents._replies.escapes import APOSTROPHE, DRIVE, ESCAPE, JSON_ESCAPES, Ambiguous, decode, in_quotes, only_in_quotes
-from mlagentbench.agents._replies.values import CONSTANTS, NUMBER, LooseObject, NumberText, Value
+from mlagentbench.agents._replies.escapes import APOSTROPHE, DRIVE, ESCAPE, JSON_ESCAPES, decode, in_quotes
+from mlagentbench.agents._replies.values import CONSTANTS, NUMBER, Ambiguous, NumberText, ParsedObject, Value
 
-_ENDS_HERE = r"(?=[ \t]*+(?:[\r\n`<]|$|\Z))"
 _DOCSTRING = re.compile(r'(?<!["\\])"""(?!")[^"]*+(?:"{1,2}(?!")[^"]*+)*+"""(?!")')
-_EMPTY = re.compile(r'(?<=[=(,\[{:])""(?=[\s),\]}:.;])|(?<=[=(,\[{:] )""(?=[\s),\]}:.;])')
-_ANY_KEY = r"{q}\s*+,\s*+{q}[\w .-]{{1,40}}{q}\s*+:"
+_ENDS_HERE = r"(?=[ \t]*+(?:[\r\n`<]|$|\Z))"
 
 
-def cut_at_keys(text: str, start: int, keys: Collection[str], limit: int) -> LooseObject | None:
-    """Read a flat object by the names of its arguments alone; None where that does not leave exactly one way."""
+def cut_at_keys(text: str, start: int, keys: Collection[str], limit: int) -> ParsedObject | None:
+    """Read a flat object by the names of its arguments alone; return None where that does not leave exactly one way."""
     head = re.compile(r"\{\s*+([\"'])").match(text, start, limit)
     if head is None or not keys:
         return None
@@ -41,20 +39,19 @@ def cut_at_keys(text: str, start: int, keys: Collection[str], limit: int) -> Loo
         if value is None:
             return None
         pairs[cut.group(1)] = value
-    return LooseObject(pairs, ends[0].end())
+    return ParsedObject(pairs, ends[0].end())
 
 
 def _after_value(text: str, pos: int, quote: str) -> bool:
-    """Whether the comma before `pos` can end a value: it follows a quote, a digit or a constant."""
+    """Return whether the comma before `pos` can end a value: it follows a quote, a digit or a constant."""
     before = text[max(0, pos - 200) : pos - 1].rstrip()
     return text[pos - 1] == "," and (before.endswith((quote, "true", "false", "True", "False")) or before[-1:].isdigit())
 
 
 def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
-    """The value of a span; None where its quotes or escapes could mean something else."""
+    """Return the value of a span; None where its quotes or escapes could mean something else."""
     if not span.startswith(quote):
-        constant = CONSTANTS.get(span)
-        return NumberText(span) if NUMBER.fullmatch(span) else constant
+        return NumberText(span) if NUMBER.fullmatch(span) else CONSTANTS.get(span)
     inner = span[1:-1]
     if len(span) < 2 or not span.endswith(quote) or span.endswith("\\" + quote):
         return None
@@ -66,14 +63,10 @@ def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
     if inner.startswith(quote) and inner.endswith(quote):
         return None  # quotes of its own, or doubled by mistake
     counted = APOSTROPHE.sub("", inner) if quote == "'" else _DOCSTRING.sub(" ", inner)
-    if quote == '"' and "\n" in inner:
-        counted = _EMPTY.sub("", counted)
-        if _is_bare_code(counted, inner):
-            return None if _has_key(inner, quote) or counted.count(quote) % 2 or _joins(counted, quote) else inner
     if counted.count(quote) % 2 or _joins(counted, quote) or _has_key(inner, quote):
         return None
     lines = inner.split("\\n")
-    escapes = {match.group(1) for match in ESCAPE.finditer(inner)} - {"n"}
+    escapes = set(ESCAPE.findall(inner)) - {"n"}
     if escapes & {*JSON_ESCAPES, "'", "_"} or any(len(escape) > 1 for escape in escapes):
         return None
     if len(lines) > 1 and ("\n" in inner or escapes or DRIVE.search(inner) or in_quotes(inner)):
@@ -82,25 +75,15 @@ def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
 
 
 def _joins(counted: str, quote: str) -> bool:
-    """Whether a text could be several, joined as Python joins them, or end before a comment."""
+    """Return whether a text could be several, joined as Python joins them, or end before a comment."""
     ends = re.search(rf"{quote}[ \t]*+,?[ \t]*+(?:#|//)[^\n]*+\Z", counted)
     return bool(ends or re.search(rf"{quote}[\s+\\]*+{quote}", counted))
 
 
-def _is_bare_code(counted: str, inner: str) -> bool:
-    r"""Whether each line break is written as it is, and each escape is a `\n` or the like within a text of the code's own.
-
-    Then no other reading is left: a line break there would break the code.
-    """
-    escapes = {match.group(1) for match in ESCAPE.finditer(inner)}
-    ours = bool(escapes) and escapes <= {"n", "t", "r"} and '"' in counted
-    return ours and not DRIVE.search(inner) and only_in_quotes(inner.replace('"""', ""))
-
-
 def _has_key(inner: str, quote: str) -> bool:
-    """Whether something like `", "key":` stands in a text outside all braces: then it may be an argument, not text."""
+    """Return whether something like `", "key":` stands in a text outside all braces: then it may be an argument, not text."""
     depth, before = 0, 0
-    for match in re.finditer(_ANY_KEY.format(q=quote), inner):
+    for match in re.finditer(rf"{quote}\s*+,\s*+{quote}[\w .-]{{1,40}}{quote}\s*+:", inner):
         passed = inner[before : match.start()]
         depth, before = depth + passed.count("{") - passed.count("}"), match.start()
         if depth <= 0:
