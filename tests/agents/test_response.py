@@ -142,6 +142,7 @@ def test_an_action_without_a_label_of_its_own_is_none(reply: str) -> None:
         "For example:\n```json\n",
         "**You should not do this:**\n",
         "Don't write:\n\n",
+        "Examples:\n\n",
     ],
 )
 def test_an_action_that_is_only_shown_is_not_done(introduction: str) -> None:
@@ -153,7 +154,7 @@ def test_an_action_that_is_only_shown_is_not_done(introduction: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "thought", ["The example script fails, so I must not wait.", "That did not work: I try again.", "As in this example."]
+    "thought", ["The example script must not fail:", "That did not work, so I try again:", "I follow the examples:", "As in this example."]
 )
 def test_a_thought_that_speaks_of_examples_introduces_none(thought: str) -> None:
     assert read(f"Thought: {thought}\nAction: Execute Script\nAction Input: {TRAIN}")[1:] == EXECUTE

@@ -116,6 +116,20 @@ def test_an_import_that_fails_keeps_what_was_imported_before(tmp_path: Path, mon
     assert before.items() <= after.items()
 
 
+def test_what_a_killed_import_had_put_aside_is_put_back(tmp_path: Path) -> None:
+    (found,) = import_logs(log_at(tmp_path / "log").root, tmp_path / "runs")
+    assert found.run is not None
+    aside = tmp_path / "runs" / ".replaced-1"
+    aside.mkdir()
+    found.run.directory.path.rename(aside / found.run.name)
+    (found.run.directory.path / "steps").mkdir(parents=True)  # the new one, half written
+    shutil.copy(aside / found.run.name / "run.json", found.run.directory.path)
+
+    import_logs(log_at(tmp_path / "another log", 1).root, tmp_path / "runs")
+    assert not aside.exists()
+    assert [len(run.steps) for run in load(tmp_path / "runs")] == [3, 3]
+
+
 def test_two_imports_into_one_log_directory_do_not_meet(tmp_path: Path) -> None:
     log = log_at(tmp_path / "log").root
 

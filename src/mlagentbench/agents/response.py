@@ -83,7 +83,8 @@ _BRACE = re.compile(r"\{(?!\s*\w[\w -]{0,80}\})")
 """The beginning of an object, and not of a placeholder such as `{script_name}`."""
 _NAME_LINE = re.compile(r"(?:[ \t]*+```\w*+[ \t\r]*+\n|[^\w\n{]*+\n)*+([^\n]*+)")
 _EXAMPLE = re.compile(
-    r"(?:\b(?:examples?|for instance|how you (?:could|can|might|would)|(?:should|must)(?: not|n't))\b|^\W*(?:do not|don't|never|avoid)\b)"
+    r"(?:\b(?:an example|for (?:example|instance)|how you (?:could|can|might|would)|you (?:should|must)(?: not|n't))\b"
+    r"|^\W*(?:examples?|do not|don't|never|avoid)\b)"
     r"[^\n]*:\W*(?:```\w*\W*)?\Z",
     re.IGNORECASE | re.MULTILINE,
 )

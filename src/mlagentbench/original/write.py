@@ -84,6 +84,7 @@ def import_logs(
     with (place / "import.lock").open("a") as file:
         if not lock.take(file):
             raise UsageError(f"another process imports into {place}; wait for it, or choose another log directory with --log-dir")
+        _put_back(place)
         known = KnownImports(place)
         for number, logs in enumerate(found.logs, 1):
             imported = _import_or_fail(logs, place, known, grade=grade)
@@ -137,6 +138,21 @@ def _write_run(log_directory: Path, converted: Converted, grade: bool) -> None:
         _grade(directory, converted)
 
 
+ASIDE = ".replaced-"
+"""What the folders are called that hold earlier imports while new ones are written."""
+
+
+def _put_back(log_directory: Path) -> None:
+    """Put back what an import that was killed had put aside, where its own work is not finished."""
+    for aside in log_directory.glob(f"{ASIDE}*"):
+        for path in aside.iterdir():
+            place = log_directory / path.name
+            if not (place / "result.json").exists():
+                shutil.rmtree(place, ignore_errors=True)
+                path.rename(place)
+        shutil.rmtree(aside)
+
+
 @contextmanager
 def _replacing(earlier: Sequence[Path], new: Path) -> Iterator[bool]:
     """Put earlier imports of a log aside, remove them when the new one stands, and put them back if it fails.
@@ -153,7 +169,7 @@ def _replacing(earlier: Sequence[Path], new: Path) -> Iterator[bool]:
                 raise UsageError(f"{path} is a run that was made here; import into another log directory")
             stack.enter_context(RunDirectory(path).lock())
         eval_logs = [log_path(run) for path in earlier if (path / "run.json").exists() for run in load(path)]
-        aside = Path(stack.enter_context(TemporaryDirectory(prefix=".replaced-", dir=new.parent, ignore_cleanup_errors=True)))
+        aside = Path(stack.enter_context(TemporaryDirectory(prefix=ASIDE, dir=new.parent, ignore_cleanup_errors=True)))
         for path in earlier:
             path.rename(aside / path.name)
         try:
