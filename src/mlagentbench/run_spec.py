@@ -264,9 +264,10 @@ class RunInfo(Record):
     @model_validator(mode="before")
     @classmethod
     def _from_version_1(cls, value: Any) -> Any:
-        if isinstance(value, Mapping) and value.get("schema_version") == 1:
-            return _version_2(value)
-        return value
+        version = value.get("schema_version", SCHEMA_VERSION) if isinstance(value, Mapping) else SCHEMA_VERSION
+        if version not in (1, SCHEMA_VERSION):
+            raise ValueError(f"schema version {version} is not known here, only 1 and {SCHEMA_VERSION}; read it with a newer mlagentbench")
+        return _version_2(value) if version == 1 else value
 
 
 def _version_2(old: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_experience_is_given_to_any_agent_and_shown(tmp_path: Path, known: Path)
         (("--actions-add", "fly"), "there is no action 'fly'"),
         (("--context-steps", "few"), "context_steps: Input should be a valid integer"),
         (("--context-steps", "5", "-A", "context-steps=6"), "option context_steps is given twice"),
-        (("--experience", "nowhere"), "there is no folder nowhere to take experience from"),
+        (("--experience", "nowhere"), "nowhere to take experience from"),
     ],
 )
 def test_what_an_agent_lacks_is_one_line_and_status_2(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_what_cannot_be_graded_keeps_its_result_and_the_others_are_graded(place:
     kept = place.run("12")
     lost, unfinished, torn = (RunDirectory(shutil.copytree(kept.path, place.logs / name)) for name in ("lost", "unfinished", "torn"))
     info = lost.info
-    lost.write_info(info.model_copy(update={"run": "lost", "task_folder": str(place.folder / "gone")}))
+    lost.write_info(info.model_copy(update={"run": "lost", "spec": info.spec.replace(task_folder=place.folder / "gone")}))
     (unfinished.path / "result.json").unlink()
     (torn.path / "result.json").write_text("{")
     place.grade(3)

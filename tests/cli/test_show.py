@@ -88,7 +88,7 @@ def test_a_step_is_shown_whole(run: RunDirectory) -> None:
 
 def test_a_run_is_one_json_object(run: RunDirectory) -> None:
     told = json.loads(mlab("show", run.path, "--json").stdout)
-    assert (told["run"], told["working"], told["info"]["task"]) == (run.name, False, "vectorization")
+    assert (told["run"], told["working"], told["info"]["spec"]["task"]) == (run.name, False, "vectorization")
     assert told["result"]["success"] is True
     assert [step["number"] for step in told["steps"]] == list(range(1, 9))
     assert told["steps"][5]["score"]["value"] == 0.00303
@@ -142,8 +142,7 @@ def test_a_run_is_named_by_its_id(
         main.run([*command.split(), *arguments])
         return "".join(capsys.readouterr())
 
-    # What cannot be resumed or graded here is told of the run that was meant: of its task.
-    meant = run.name if command != "resume" else "is no task: it has no task.toml"
+    meant = run.name
     assert meant in told(run.name[:-4]), "the beginning of an id, looked up in runs"
     assert f"name one: {run.name}, 20260131-111500" in told("2026")
     assert "there is no directory '1999', and no run in runs" in told("1999")

@@ -119,8 +119,9 @@ def _sample(run: Run, result: Result) -> EvalSample:
 
 
 def _metadata(info: RunInfo) -> dict[str, object]:
-    told = info.model_dump(mode="json", include={"agent", "agent_options", "variant", "models", "isolation", "limits", "imported"})
-    return {key: value for key, value in told.items() if value is not None}
+    spec = info.spec.model_dump(mode="json", include={"agent", "agent_options", "variant", "limits"})
+    found = {**spec, "models": info.spec.model_names, **info.model_dump(mode="json", include={"isolation", "imported"})}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _events(run: Run, result: Result, calls: Mapping[int, Sequence[ModelCall]], score: Score | None) -> list[Event]:

@@ -190,7 +190,7 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
             task=found.task,
             agent=agent,
             agent_options=options,
-            models={role: ModelSpec(name=name) for role, name in models.items() if name != NO_MODEL},
+            models={} if models["agent"] == NO_MODEL else {role: ModelSpec(name=name) for role, name in models.items()},
             limits=RunLimits(steps=int(found.limit("max_steps", facts_of.LIMIT_STEPS)), time=found.limit("max_time", facts_of.LIMIT_TIME)),
             sandbox="none",
             # What the paper's runs were compared with; but a time that is measured here only compares with one that is measured beside it.
