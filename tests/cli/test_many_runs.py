@@ -287,7 +287,7 @@ def test_a_user_sets_each_limit_of_scripts_and_the_task_the_others(place: Place)
     assert run.info.spec.limits.working_time == 3600
     assert place.run("count", "--memory", "100m", "--no-score-steps", "--json").returncode == 0
     own = place.runs()[-1].info.spec.script_limits
-    assert own["memory_mb"] == 100 and own["processes"] == ScriptLimits().processes
+    assert own.memory_mb == 100 and own.processes == ScriptLimits().processes
 
 
 def test_the_limits_that_a_user_sets_hold(place: Place) -> None:
