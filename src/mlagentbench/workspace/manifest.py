@@ -230,7 +230,7 @@ def _is_entry(entry: Entry) -> bool:
         and 0 <= entry.mode <= 0o7777
         and 0 <= entry.size < 2**63
         and all(text is None or isinstance(text, str) for text in texts)
-        and (entry.digest is None or re.fullmatch("[0-9a-ft][0-9a-f]{63}", entry.digest) is not None)
+        and (entry.digest is None or re.fullmatch("t?[0-9a-f]{64}", entry.digest) is not None)
     )
 
 
