@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and stay when the machine loses its power."""
+"""Write files atomically and durably: a file appears whole or not at all, and survives a power loss."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{6}")
 
 
 def publish(path: Path, text: str) -> None:
-    """Write a new file.
+    """Write a new file, atomically and durably.
 
     Raises:
-        OSError: it cannot be written, or stands there already.
+        OSError: it cannot be written, or exists already.
     """
     temporary = _written(path, text)
     try:
@@ -25,7 +25,7 @@ def publish(path: Path, text: str) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file; one that stands there already goes when the new one is whole.
+    """Write a file atomically, replacing one that exists already.
 
     Raises:
         OSError: it cannot be written.
@@ -40,7 +40,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def flush(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk when this returns.
+    """Flush a file, or the entries of a folder, to disk.
 
     Raises:
         OSError: the disk is full or broken.
@@ -53,7 +53,7 @@ def flush(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that were killed had begun to write here. Nobody may be writing meanwhile.
+    """Remove the temporary files of killed processes from a folder. Call it only while no other process writes there.
 
     Raises:
         OSError: the folder is read-only.
@@ -64,7 +64,7 @@ def sweep(folder: Path) -> None:
 
 
 def _written(path: Path, text: str) -> Path:
-    """Write a file beside its place and flush it to disk."""
+    """Write a temporary file beside a path, flush it to disk, and return its path."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
     try:
         with temporary.open("x", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Records as the files of a run hold them."""
+"""Read and write the records of a run as files, and turn what goes wrong into this package's errors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PUT_BACK = "put it back from a copy"
 
 
 def text_of(record: Record, indent: int | None = 1) -> str:
-    """A record as a file holds it: JSON, with a newline at its end. Half of a character becomes its escape (`records.whole`).
+    """Return a record as JSON with a newline at its end. A lone surrogate is written as its escape (`records.whole`).
 
     Args:
         record: the record.
-        indent: spaces a level; None for a single line.
+        indent: spaces per level; None for a single line.
     """
     try:
         return record.model_dump_json(indent=indent) + "\n"
@@ -38,7 +38,7 @@ def read(path: Path, kind: type[R], *, remedy: str = PUT_BACK) -> R:
 
     Args:
         path: the file.
-        kind: the record.
+        kind: the record's class.
         remedy: what to do about a damaged file.
 
     Raises:
@@ -51,12 +51,12 @@ def read(path: Path, kind: type[R], *, remedy: str = PUT_BACK) -> R:
     except (ValidationError, OSError) as error:
         raise damaged(path, error, remedy) from None
     except (TypeError, AttributeError, KeyError, IndexError) as error:
-        # An older version's values, which are turned into this one's before they are checked.
+        # The validators that convert an older version's values run before the types are checked.
         raise RunNotFound(f"{path} is damaged: {error}; {remedy}") from None
 
 
 def read_calls(path: Path) -> list[ModelCall]:
-    """Read the calls of a file, a line each; a torn last line, of a process that was killed, is left out.
+    """Read the model calls of a file, one per line. An incomplete last line, left by a killed process, is dropped.
 
     Raises:
         RunNotFound: the file is damaged.
@@ -69,11 +69,11 @@ def read_calls(path: Path) -> list[ModelCall]:
 
 
 def damaged(path: Path, error: ValidationError | OSError, remedy: str) -> RunNotFound:
-    """Return the error that names a damaged file: which, what is wrong with it, and what to do."""
+    """Return the error for a damaged file: which file, what is wrong with it, and what to do."""
     if isinstance(error, OSError):
         return RunNotFound(f"{path} is damaged: {error.strerror or error}; {remedy}")
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    # Of another version most else is wrong too.
+    # A record of another version fails in many places; the version is the one worth reporting.
     first = next((each for each in found if each["loc"] == ("schema_version",)), found[0])
     where = "".join(f"{part}: " for part in first["loc"])
     return RunNotFound(f"{path} is damaged: {where}{first['msg'].removeprefix('Value error, ')}; {remedy}")
@@ -81,11 +81,11 @@ def damaged(path: Path, error: ValidationError | OSError, remedy: str) -> RunNot
 
 @contextmanager
 def storage(path: Path) -> Iterator[None]:
-    """Turn the errors of a disk that cannot take more, and of a run's directory that is not as it should be, into one line.
+    """Turn an OSError of the disk or of a damaged run directory into an error with a one-line message.
 
     Raises:
-        RunNotFound: there is something else in the place of a file or folder.
-        StorageFailed: the disk is full, read-only or broken.
+        RunNotFound: a file or folder of the run is missing or of the wrong type.
+        StorageFailed: the disk is full, read-only or broken, or may not be written.
     """
     try:
         yield

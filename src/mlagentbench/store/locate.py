@@ -1,4 +1,4 @@
-"""Runs by what a user calls them: a path, an id, or the beginning of one."""
+"""Find a run by what a user types: a path, an id, or the beginning of an id."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 from mlagentbench.errors import RunNotFound, UsageError
 
 CANDIDATES = 8
-"""The most runs that a message lists when a name fits several."""
+"""The most runs that an error message lists when a name matches several."""
 
 
 def locate(name: str, log_directory: Path) -> Path:
-    """Return the path of a run or of a log directory that a user has named.
+    """Return the path of the run or log directory that a user named.
 
     Args:
-        name: a path, or a run's id, or the beginning of one. A directory of that name comes first.
-        log_directory: where ids are looked up.
+        name: a path, a run's id, or the beginning of an id. A directory of that name takes precedence.
+        log_directory: the directory in which ids are looked up.
 
     Raises:
-        RunNotFound: there is neither such a directory nor such a run.
-        UsageError: several runs begin so; the message lists them.
+        RunNotFound: no directory and no run matches.
+        UsageError: several runs match; the message lists them.
     """
     if name and Path(name).is_dir():
         return Path(name)

@@ -1,4 +1,4 @@
-"""The lock of a run: the kernel's, so that none outlives the process that holds it."""
+"""Lock a run with flock(2), which the kernel releases when the process that holds it ends."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import IO, Any
 
 TRIES = 5
-"""How often a lock is tried: who only asks whether it is held holds it for a moment."""
+"""How often taking a lock is tried: `held` in another process takes it for a moment."""
 BETWEEN = 0.02
 """Seconds between two tries."""
 
 
 def take(file: IO[Any]) -> bool:
-    """Take the lock of a file, for as long as it is open; False where another process has it."""
+    """Lock a file for as long as it is open, and return whether that succeeded: False if another process holds the lock."""
     for _ in range(TRIES):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -27,15 +27,15 @@ def take(file: IO[Any]) -> bool:
 
 
 def held(path: Path) -> bool:
-    """Whether a process holds the lock of a file; False where there is no such file, or none that may be read."""
+    """Return whether a process holds the lock of a file; False if the file is missing or cannot be read."""
     try:
-        # Without waiting for whoever may write into a pipe.
+        # O_NONBLOCK, since opening a named pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     with open(descriptor, "rb") as file:
         try:
-            # Shared, so that any number may ask at once.
+            # A shared lock, so that several processes can ask at once.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True

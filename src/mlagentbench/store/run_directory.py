@@ -1,22 +1,22 @@
-"""A run's directory: the truth of a run, and the only place that knows its file names.
+"""Read and write a run's directory, which is the authoritative record of a run. Only this module knows its file names.
 
     <log directory>/
-      objects/                 what snapshots are made of, shared by all runs
-      gradings/                what submissions were worth that were graded before, shared too
+      objects/                 the contents of snapshots, shared by all runs
+      gradings/                the cached gradings of submissions, shared too
       <run>/
-        run.json               what was asked (`RunInfo`)
-        workspace/             what the agent works in
-        steps/0007.json        a step (`Step`), numbered from 1, published once its snapshot stands
-        steps/0007.calls.jsonl every question to a model since the step before, and its reply (`ModelCall`), as they happen
-        steps/0007.output.txt  what scripts of that step print, as it comes; a flood of it is thinned
-        snapshots/0007         the workspace after that step (a manifest); 0000 is the start
-        experience/            what the run was given of earlier work, where it was; read-only data of its workspace
-        steps/0007.lost1.*     the same of a step that was lost with its process, before the run went on: what it cost still counts
-        result.json            how it came out (`Result`), written last; a step that is published after it takes it away
+        run.json               the spec, and what is known before the first step (`RunInfo`)
+        workspace/             the folder that the agent works in
+        steps/0007.json        a step (`Step`), numbered from 1, published after its snapshot
+        steps/0007.calls.jsonl every model call since the step before (`ModelCall`), appended as it happens
+        steps/0007.output.txt  what the step's scripts print, appended as it comes; a flood of it is thinned
+        snapshots/0007         the manifest of the workspace after that step; 0000 is the start
+        experience/            the earlier work that the run was given, if any; read-only in the workspace
+        steps/0007.lost1.*     calls and output of a step whose process was killed, before the run was resumed: its usage still counts
+        result.json            the outcome and score (`Result`), written last; publishing a further step removes it
         lock                   held by the process that works on the run
 
-A step is published with link(2): whole or not at all, and the first writer wins. What is being written when a machine dies is lost; what
-was published before is not: each file is flushed to disk before it gets its name, and its folder before anything relies on the name.
+A step is published with link(2): whole or not at all, and the first writer wins. If the machine dies, what is being written is lost, and
+what was published is not: each file is flushed to disk before it gets its name, and its folder before anything relies on the name.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ OUTPUT = "output.txt"
 
 
 def new_name(task: str, agent: str, sample: str | None = None) -> str:
-    """A name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
+    """Return a name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
 
-    Of an agent that is named by its file, as `path/to/file.py:Name`, the name counts. A sample's run can be found by its name's end.
+    Of an agent given as `path/to/file.py:Name`, only `Name` is used. A name made for a sample ends with its hash, for `find_sample`.
     """
     short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{_mark(sample) if sample else secrets.token_hex(4)}"
@@ -60,10 +60,10 @@ def _mark(sample: str) -> str:
 
 
 def prepare_log_directory(path: Path) -> Path:
-    """Make a log directory and prove that it can be written.
+    """Create a log directory, and check that it can be written.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it cannot be created or written.
     """
     try:
         (path / OBJECTS).mkdir(parents=True, exist_ok=True)
@@ -77,10 +77,10 @@ def prepare_log_directory(path: Path) -> Path:
 
 
 def find_runs(path: Path) -> list[RunDirectory]:
-    """The runs at a path: the run itself, or those of a log directory, oldest first.
+    """Return the runs at a path: the run itself, or those of a log directory, oldest first.
 
     Raises:
-        RunNotFound: there are none.
+        RunNotFound: there are no runs.
     """
     if _is_run(path):
         return [RunDirectory(path)]
@@ -91,22 +91,22 @@ def find_runs(path: Path) -> list[RunDirectory]:
 
 
 def _is_run(folder: Path) -> bool:
-    """Return whether a folder holds a run, be it one that has lost its `run.json`; not one that is being made."""
+    """Return whether a folder holds a run, even one that has lost its `run.json`; a run that is being created does not count."""
     return os.path.lexists(folder / "run.json") or any(folder.glob("steps/[0-9]*.json"))
 
 
 def find_sample(path: Path, sample: str) -> RunDirectory | None:
-    """The run of a log directory that a sample of an evaluation has begun (`RunInfo.sample`); None where there is none.
+    """Return the run that a sample of an evaluation has begun (`RunInfo.sample`), or None.
 
     Raises:
-        RunNotFound: what may be it cannot be read.
+        RunNotFound: the `run.json` of a candidate is damaged.
     """
     runs = (RunDirectory(file.parent) for file in sorted(path.glob(f"*-{_mark(sample)}/run.json")))
     return next((run for run in runs if run.info.sample == sample), None)
 
 
 class RunDirectory:
-    """One run's directory.
+    """The directory of one run.
 
     Args:
         path: the directory. It need not exist until `create`.
@@ -118,7 +118,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, log_directory: Path, info: RunInfo) -> RunDirectory:
-        """Make the directory of a new run.
+        """Create the directory of a new run.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -130,15 +130,15 @@ class RunDirectory:
         return directory
 
     def fork(self, info: RunInfo, step: int) -> RunDirectory:
-        """Make the directory of a new run that has this one's steps up to one, and goes on from there.
+        """Create the directory of a new run that begins with a copy of this one's steps.
 
         Args:
-            info: of the new run.
-            step: the last step to take over; 0 for none.
+            info: the new run's.
+            step: the last step to copy; 0 for none.
 
         Raises:
             StorageFailed: the disk is full or read-only.
-            RunNotFound: this run lacks a part of it.
+            RunNotFound: a file of these steps is missing.
         """
         files = [self.manifest(number) for number in range(step + 1)]
         files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
@@ -169,7 +169,7 @@ class RunDirectory:
             folder.mkdir()
 
     def _appear(self, info: RunInfo) -> None:
-        """Become a run: from here on it is found."""
+        """Publish `run.json`, which makes the directory a run that others find."""
         publish(self.path / "run.json", text_of(info))
         flush(self.path.parent)
 
@@ -180,40 +180,40 @@ class RunDirectory:
 
     @property
     def workspace(self) -> Path:
-        """What the agent works in."""
+        """The folder that the agent works in."""
         return self.path / "workspace"
 
     @property
     def experience(self) -> Path:
-        """What the run was given of earlier work; absent where that was nothing."""
+        """The folder of the earlier work that the run was given; absent if it was given none."""
         return self.path / "experience"
 
     @property
     def objects(self) -> Path:
-        """What snapshots are made of, shared with the other runs of the log directory."""
+        """The folder of the snapshots' contents, shared with the other runs of the log directory."""
         return self.path.parent / OBJECTS
 
     @property
     def gradings(self) -> Path:
-        """What submissions were worth, shared with the other runs of the log directory."""
+        """The folder of cached gradings, shared with the other runs of the log directory."""
         return self.path.parent / "gradings"
 
     @property
     def steps_folder(self) -> Path:
-        """Where the steps lie."""
+        """The folder of the steps."""
         return self.path / "steps"
 
     def manifest(self, step: int) -> Path:
-        """The file of the snapshot after a step; of the start for 0."""
+        """Return the path of the snapshot's manifest after a step; 0 is the start."""
         return self.path / "snapshots" / f"{step:04d}"
 
     @property
     def info(self) -> RunInfo:
-        """What was asked."""
+        """The spec, and what is known before the first step."""
         return read(self.path / "run.json", RunInfo)
 
     def write_info(self, info: RunInfo) -> None:
-        """Change what is asked, of a run that goes on.
+        """Replace `run.json`, for a run that is resumed.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -223,18 +223,18 @@ class RunDirectory:
 
     @property
     def result(self) -> Result | None:
-        """How it came out; None while it has not."""
+        """The result; None until there is one."""
         path = self.path / "result.json"
         remedy = f"remove it, and have the run graded again: mlab resume {self.path}"
         return read(path, Result, remedy=remedy) if os.path.lexists(path) else None
 
     @property
     def has_result(self) -> bool:
-        """Whether there is one, be it damaged."""
+        """Whether there is a result, even a damaged one."""
         return os.path.lexists(self.path / "result.json")
 
     def write_result(self, result: Result) -> None:
-        """Write the result; a later one replaces it whole.
+        """Write the result, replacing an earlier one atomically.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -243,12 +243,12 @@ class RunDirectory:
             replace(self.path / "result.json", text_of(result))
 
     def discard_result(self, ended: Ended) -> None:
-        """Remove the result of a run that ended in some way, since it is to go on."""
+        """Remove the result if the run ended in the given way, so that the run can be continued."""
         if self.result is not None and self.result.outcome.ended == ended:
             (self.path / "result.json").unlink()
 
     def steps(self) -> list[Step]:
-        """The published steps, in order.
+        """Return the published steps, in order.
 
         Raises:
             RunNotFound: one of them is missing or damaged.
@@ -261,12 +261,12 @@ class RunDirectory:
         return steps
 
     def step_numbers(self) -> list[int]:
-        """Return the numbers of the published steps, and those that are missing between them."""
+        """Return the numbers of the published steps, and of those missing between them."""
         found = [int(path.stem) for path in self.steps_folder.glob("[0-9]*.json") if path.stem.isdecimal()]
         return sorted({*found, *range(1, len(found) + 1)})
 
     def step(self, number: int) -> Step | None:
-        """A published step; None where it is not yet.
+        """Return a step, or None if it is not published yet.
 
         Raises:
             RunNotFound: it is damaged.
@@ -280,7 +280,7 @@ class RunDirectory:
         return step
 
     def publish_step(self, step: Step) -> None:
-        """Publish a step, whole, with what was asked and printed for it.
+        """Publish a step, after flushing its calls and output to disk. This removes an earlier result.
 
         Raises:
             StorageFailed: the disk is full or read-only, or the step has been published before.
@@ -292,7 +292,7 @@ class RunDirectory:
             publish(self.steps_folder / f"{step.number:04d}.json", text_of(step))
 
     def reopen(self) -> None:
-        """Put in order what a process that was killed left, before another goes on. Call it while the lock is held.
+        """Clean up after a killed process, before the run is continued. Call it while the lock is held.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -303,19 +303,19 @@ class RunDirectory:
             for folder in (self.path, self.steps_folder, self.path / "snapshots"):
                 sweep(folder)
             self.manifest(last + 1).unlink(missing_ok=True)
-            # While a step is being published, its successor's questions are asked already.
+            # While a step is being published, the model is already asked for the next one.
             for step in (last + 1, last + 2):
                 count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{step:04d}.lost*")})
                 for path in self._beside(step):
                     path.rename(path.with_name(path.name.replace(".", f".lost{count}.", 1)))
 
     def _beside(self, step: int) -> list[Path]:
-        """The files that grow while a step is in flight."""
+        """Return the files that exist of those that grow while a step is in flight: its calls and its output."""
         paths = (self.steps_folder / f"{step:04d}.{what}" for what in (CALLS, OUTPUT))
         return [path for path in paths if path.exists()]
 
     def append_call(self, step: int, call: ModelCall) -> None:
-        """Keep a question to a model beside the step it was made for.
+        """Append a model call to the file of the step that it was made for.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -324,7 +324,7 @@ class RunDirectory:
             file.write(text_of(call, indent=None))
 
     def append_output(self, step: int, text: str) -> None:
-        """Keep a piece of a script's output, as it comes.
+        """Append a piece of a script's output to the step's file.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -333,13 +333,13 @@ class RunDirectory:
             file.write(text)
 
     def output_end(self, step: int, size: int = 1000) -> str:
-        """The end of what scripts of a step have printed so far, at most so many bytes of it."""
+        """Return the last `size` bytes of what a step's scripts have printed so far."""
         with suppress(OSError):
             return bytes_of(self.steps_folder / f"{step:04d}.{OUTPUT}")[-size:].decode(errors="replace")
         return ""
 
     def calls(self, step: int) -> list[ModelCall]:
-        """Return what models were asked for a step. A torn last line, of a process that was killed, is left out.
+        """Return the model calls of a step. An incomplete last line, left by a killed process, is dropped.
 
         Raises:
             RunNotFound: the file of calls is damaged.
@@ -348,12 +348,12 @@ class RunDirectory:
         return read_calls(path) if os.path.lexists(path) else []
 
     def records_bytes(self) -> int:
-        """What the steps and the snapshots' lists of names take, the contents of snapshots not counted."""
+        """Return the bytes of the steps and the snapshots' manifests, without the contents of snapshots."""
         folders = (self.steps_folder, self.path / "snapshots")
         return sum(entry.stat().st_size for folder in folders for entry in os.scandir(folder) if entry.is_file())
 
     def usage(self) -> dict[Role, Usage]:
-        """Return what models have used so far, by role, for steps that were never published too.
+        """Return the usage so far by role, including that of steps that were never published.
 
         Raises:
             RunNotFound: a file of calls is damaged.
@@ -365,7 +365,7 @@ class RunDirectory:
         return usage
 
     def replies(self) -> dict[Role, int]:
-        """How many replies each role has given for the published steps."""
+        """Return how many replies each role has given for the published steps."""
         counts: Counter[Role] = Counter()
         for step in self.steps():
             counts.update(call.role for call in self.calls(step.number))
@@ -373,22 +373,22 @@ class RunDirectory:
 
     @property
     def held(self) -> bool:
-        """Whether a process works on the run now."""
+        """Whether a process is working on the run now."""
         return lock.held(self.path / "lock")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the run, so that no other process works on it. Who holds it already goes on holding it.
+        """Lock the run, so that no other process works on it. Entering it again through the same object does nothing.
 
         Raises:
-            UsageError: another process does.
+            UsageError: another process holds the lock.
             StorageFailed: the disk is full or read-only.
         """
         if self._held:
             yield
             return
         with storage(self.path):
-            # Without waiting for whoever may read a pipe.
+            # O_NONBLOCK, since opening a named pipe could wait for the other end.
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         with open(descriptor, "rb") as file:
             if not lock.take(file):

@@ -1,7 +1,7 @@
-"""Temporary folders that are gone when the work in them ends, cancelled or not.
+"""Provide temporary folders that are removed when the work in them ends, even if it is cancelled.
 
-A thread cannot be stopped: what it does for a cancelled task goes on, and would write into a folder that is being removed; and work that no
-thread has taken up yet would be dropped with the task, the removal itself among it.
+A thread cannot be stopped: work that it does for a cancelled task goes on, and would write into a folder that is being removed. Work that
+no thread has started yet would be dropped with its task, and so would the removal itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 async def finish(function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
-    """Do something in a thread, as `asyncio.to_thread` does, and to its end: a cancellation waits for it, however often it is asked."""
+    """Run a function in a thread, as `asyncio.to_thread` does, and wait for its end even if the task is cancelled meanwhile."""
     work = asyncio.get_running_loop().run_in_executor(None, partial(function, *arguments, **keywords))
     cancelled: asyncio.CancelledError | None = None
     while not work.done():
@@ -29,14 +29,14 @@ async def finish(function: Callable[P, T], *arguments: P.args, **keywords: P.kwa
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        work.exception()  # looked at, so that nobody reports it
+        work.exception()  # retrieved, since asyncio would report an exception that nobody has retrieved
         raise cancelled
     return work.result()
 
 
 @asynccontextmanager
 async def temporary_folder(prefix: str) -> AsyncIterator[Path]:
-    """A new folder among the system's temporary ones. What writes into it should do so through `finish`."""
+    """Yield a new temporary folder, and remove it at the end. Write into it through `finish`."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield folder
