@@ -1,10 +1,11 @@
-"""The starter's own score: what an agent's is compared with.
+"""Measure the baseline: the starter's own score, which an agent's score is compared with.
 
-The starter is run as a run would run it, in the same sandbox under the same limits, and what it leaves is graded as a run's submission is.
-It is run a few times with other seeds (the environment variable `SEED`), since a gain that is smaller than the starter's own spread is
-none. A starter that does not run has the naive predictor instead that its task names, computed from the data.
+The starter's script is run as an agent's would be, in the same sandbox under the same limits, and its submission is graded like a run's. It
+is run a few times with different seeds (the environment variable `SEED`), since a gain that is smaller than the starter's own spread is no
+gain. For a starter that does not run, the baseline is the naive predictor that its task names, computed from the data.
 
-What was measured is kept beside the prepared data, a file a task, variant, machine and isolation, and measured anew when the task changes.
+Measurements are cached beside the prepared data, one file for each task, variant, machine and isolation, and made anew when the task
+changes.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from mlagentbench.tasks.spec import TaskSpec
 from mlagentbench.workspace.paths import Workspace, lay
 from mlagentbench.workspace.snapshots import SnapshotStore
 
-if TYPE_CHECKING:  # it brings polars, which runs that measure nothing do not wait for
+if TYPE_CHECKING:  # it imports polars, which slows down runs that measure nothing
     from mlagentbench.tasks.proofs import Files
 
 RUNS = 3
-"""How often a starter is run unless asked otherwise."""
+"""How often a starter is run by default."""
 SEED = "SEED"
-"""The environment variable by which a starter is told its seed; without it starters take 0."""
+"""The environment variable with a starter's seed; without it, starters take 0."""
 
 
 class Place(NamedTuple):
@@ -57,28 +58,28 @@ class Place(NamedTuple):
     python: Path = Path(sys.executable)
     gpus: tuple[str, ...] = ()
     limits: ScriptLimits | None = None
-    """None for the task's own."""
+    """The scripts' limits; None for the task's own."""
     environment: Mapping[str, str] = MappingProxyType({})
-    """Variables that the starter sees beside its seed."""
+    """Environment variables for the starter beside its seed."""
     forks: ForkServer | None = None
-    """Forks graders; None starts a Python for each."""
+    """The server that forks graders; None to start a Python for each."""
 
 
 class StarterRun(NamedTuple):
-    """One run of a starter: how its script ended, and what it left is worth."""
+    """One run of a starter: how its script ended, and its submission's grading."""
 
     execution: Execution
     graded: Graded | None
-    """None where it left no submission."""
+    """None if it left no submission."""
 
     @property
     def score(self) -> Score | None:
-        """None where there is none."""
+        """The submission's score; None if it has none."""
         return self.graded.score if self.graded else None
 
     @property
     def reason(self) -> str:
-        """Why there is no score, in one line; empty where there is one."""
+        """Why there is no score, in one line; empty if there is one."""
         if self.score is not None:
             return ""
         if self.graded is not None:
@@ -88,22 +89,22 @@ class StarterRun(NamedTuple):
 
 
 class Measured(Record):
-    """What was measured of a starter, as it is kept."""
+    """A measurement of a starter, as it is cached."""
 
     task: str
     variant: Variant
     baseline: Baseline
     seconds: tuple[float, ...]
-    """Of each run of the script; empty for a predictor."""
+    """The script's time in each run that left a score; empty for a predictor."""
     failures: tuple[str, ...] = ()
-    """Why runs left no score."""
+    """Why the other runs left no score."""
     isolation: str
     hardware: Mapping[str, JsonValue]
     versions: Mapping[str, str]
 
 
 def data_box(task: Task, data: Prepared, workspace: Path, *, network: bool, place: Place) -> Box:
-    """The box of a task's scripts: its data mounted read-only beside what is in the workspace."""
+    """Return the sandbox spec of a task's scripts: the workspace, with the public data mounted read-only in it."""
     return Box(
         workspace=workspace,
         read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public_data(data).items()),
@@ -116,12 +117,12 @@ def data_box(task: Task, data: Prepared, workspace: Path, *, network: bool, plac
 
 
 def public_data(data: Prepared) -> Mapping[str, Path]:
-    """The data that scripts see, by its top-level names."""
+    """Return the paths of the public data, which scripts see, by top-level name."""
     return {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
 
 
 def script_limits(spec: TaskSpec) -> ScriptLimits:
-    """The task's own limits of a script."""
+    """Return the task's own limits for a script."""
     own = spec.limits
     return ScriptLimits(
         seconds=own.script_time,
@@ -136,19 +137,19 @@ def script_limits(spec: TaskSpec) -> ScriptLimits:
 async def run_starter(
     task: Task, variant: Variant, data: Prepared, *, place: Place = Place(), files: Files = MappingProxyType({}), seed: int | None = None
 ) -> StarterRun:
-    """Run a task's starter once in a workspace of its own, and grade what it leaves.
+    """Run a task's starter once in a new workspace, and grade its submission.
 
     Args:
         task: the task.
-        variant: of it.
-        data: as `prepared` made it.
-        place: where and how its script runs.
-        files: written over the starter first.
-        seed: told to the script as `SEED`; None for none.
+        variant: the task's variant.
+        data: the data, as `prepared` returns it.
+        place: where and how the script runs.
+        files: files to write over the starter first.
+        seed: the value of the variable `SEED`; None to leave it unset.
 
     Raises:
-        GradingError: the grader failed on its own account.
-        SandboxUnavailable: this machine cannot give the sandbox.
+        GradingError: the grader itself failed.
+        SandboxUnavailable: this machine cannot provide the sandbox.
     """
     sandbox = await asyncio.to_thread(isolation.choose, place.sandbox)
     async with temporary_folder("mlab-starter-") as folder:
@@ -165,10 +166,10 @@ async def run_starter(
 
 
 async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
-    """Grade a submission that is at hand; None where it lacks what the task requires.
+    """Grade a submission given as files; return None if it lacks a file that the task requires.
 
     Raises:
-        GradingError: the grader failed on its own account.
+        GradingError: the grader itself failed.
     """
     async with temporary_folder("mlab-submission-") as folder:
         await finish(write_files, folder, files)
@@ -178,14 +179,18 @@ async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files
 async def grade_folder(
     task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice, forks: ForkServer | None = None
 ) -> Graded | None:
-    """The same for a folder that holds the submission and nothing else."""
+    """Grade a folder that holds a submission and nothing else; return None if it lacks a file that the task requires.
+
+    Raises:
+        GradingError: the grader itself failed.
+    """
     if missing(task.spec, folder):
         return None
     return await grade(task, folder, variant=variant, private=data.private, sandbox=sandbox, forks=forks)
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Write contents at their paths below a folder."""
+    """Write files, given by their paths relative to a folder, into it."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +198,7 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 def _submission(task: Task, workspace: Workspace, folder: Path) -> Path:
-    """Copy what the task calls a submission, as a run's last snapshot gives it: nothing of it is followed or opened by name."""
+    """Copy the submission's files out of the workspace by a snapshot, as for a run, so that no link is followed."""
     store = SnapshotStore(folder / "objects")
     chosen = store.take(workspace).select(task.spec.submission.files)
     submission = folder / "submission"
@@ -211,20 +216,23 @@ async def measure(
     again: bool = False,
     tell: Callable[[int, StarterRun], None] = lambda number, run: None,
 ) -> Measured:
-    """A starter's score over some runs, from the cache as far as it has them. Of several who ask at once one measures, the others wait.
+    """Return a starter's score over some runs. Runs that are in the cache are not repeated.
+
+    Of several processes that measure the same starter at once, one does and the others wait.
 
     Args:
         task: the task.
-        variant: of it.
-        place: where and how its script runs.
-        runs: how many there are to be, at least.
-        again: measure all of them anew.
-        tell: is told each run, from 1.
+        variant: the task's variant.
+        place: where and how the script runs.
+        runs: the least number of runs.
+        again: ignore the cache, and measure all runs anew.
+        tell: called with each new run and its number, from 1.
 
     Raises:
-        TaskError: the starter left no score, and its task names no predictor; or the data cannot be prepared.
-        GradingError: the grader failed on its own account.
-        SandboxUnavailable: this machine cannot give the sandbox.
+        TaskError: the starter left no score; or it does not run, and its task's predictor is missing or cannot be graded; or the data
+            cannot be prepared.
+        GradingError: the grader itself failed.
+        SandboxUnavailable: this machine cannot provide the sandbox.
     """
     data = await asyncio.to_thread(prepared, task, variant)
     path = await asyncio.to_thread(_kept_at, task, variant, place)
@@ -253,7 +261,7 @@ async def measure(
 
 
 def kept(task: Task, variant: Variant, place: Place = Place()) -> Measured | None:
-    """What was measured before, on a machine like this one; None where nothing was."""
+    """Return the cached measurement from a machine like this one; None if there is none."""
     return _read(_kept_at(task, variant, place))
 
 
@@ -290,11 +298,13 @@ async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Sand
 
 
 def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
-    """The file of a measurement: its name says everything that a score may depend on."""
+    """Return the file of a measurement; its name is a digest of everything that a score may depend on."""
     facts = json.dumps(
         [
             task_digest(task),
-            place_of(task, variant, Path()).name if (task.folder / "prepare.py").exists() else None,  # modules of other tasks may make it
+            place_of(task, variant, Path()).name
+            if (task.folder / "prepare.py").exists()
+            else None,  # its key covers modules of other tasks, too
             hardware(),
             versions(),
             isolation.choose(place.sandbox).isolation,

@@ -1,13 +1,13 @@
-"""How many runs this machine carries at once.
+"""Choose how many runs this machine can carry at once.
 
-A run waits for its model most of the time, and needs the machine while a script of its own runs or its submission is graded. Both may
-happen to all runs at the same moment, and what a run does must not depend on who runs beside it. So there are at most
+A run waits for its model most of the time. It needs the machine while a script runs or its submission is graded, which may happen to all
+runs at the same moment. A run's result must not depend on the runs beside it, so there are at most
 
-- as many runs as there are cores: a script that shares its core takes longer, and hits limits of time that it would not hit alone;
-- as many as fit into memory that is free, each with as much as its task's limits let it take: beyond that, the kernel would end the
-  scripts of some run, and blame them.
+- as many runs as cores: a script that shares its core takes longer, and hits time limits that it would not hit alone;
+- as many as fit into free memory, each with all the memory that its task's limits allow: with more, the kernel would kill some run's
+  scripts for lack of memory, which would count as their own failure.
 
-GPUs need no rule here: a run that wants one waits for one.
+GPUs need no rule here: a run that needs one waits for it (`slots.py`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pathlib import Path
 from mlagentbench.run.preflight import CheckedRun
 
 HARNESS_MB = 1024
-"""Left for this process and the system."""
+"""Memory left to this process and the system, in megabytes (2^20 bytes)."""
 
 _GROUP = Path("/sys/fs/cgroup")
 
 
 def runs_at_once(runs: Sequence[CheckedRun]) -> int:
-    """Return how many of any of the runs may go on at once; at least 1."""
+    """Return how many of these runs may go on at once, whichever they are; at least 1."""
     most = max(max(run.spec.script_limits.memory_mb, run.task.spec.limits.grading_memory_mb) for run in runs)
     return max(1, min(cores(), (free_memory_mb() - HARNESS_MB) // most))
 
 
 def cores() -> int:
-    """The cores that this process may use: its affinity, and its control group's share where that is less."""
+    """Return how many cores this process may use: the lesser of its affinity and its control group's quota; at least 1."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     quota, _, period = _read(_GROUP / "cpu.max").partition(" ")
     if quota.isdigit() and period.strip().isdigit():
@@ -40,7 +40,7 @@ def cores() -> int:
 
 
 def free_memory_mb() -> int:
-    """Memory that programs could still take: of the machine, and of the control group where that is less."""
+    """Return the free memory in megabytes (2^20 bytes): the lesser of the machine's and the control group's."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for line in _read(Path("/proc/meminfo")).splitlines():
         if line.startswith("MemAvailable:"):

@@ -1,7 +1,7 @@
-"""One run, whole: an agent in its environment until it ends, then the grading of what it left, then the result.
+"""Do one run from start to result: let the agent act in its environment, grade its submission, write the result.
 
-Nothing here knows Inspect. Whatever ends a run, be it an answer, a limit, the agent's own fault, a provider or a signal, its last snapshot
-is graded and its result written.
+This module does not know Inspect. Whatever ends a run (a final answer, a limit, an error of the agent's, a provider or a signal), its last
+snapshot is graded and its result is written.
 """
 
 from __future__ import annotations
@@ -33,52 +33,52 @@ from mlagentbench.workspace.paths import Workspace, lay, lay_data
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 GRACE = 10.0
-"""Seconds that an agent may be late after the run's time limit before it is stopped from outside."""
+"""Seconds that an agent may go on after the run's time limit before it is cancelled."""
 MOST_SAID = 500
-"""Characters of an error of an agent's own that stand in the result."""
+"""The most characters of an agent's own error that are put into the result."""
 
 
 AskPerson = Callable[[str], Awaitable[str]]
-"""Puts a question to the person who watches a run."""
+"""Asks the person who watches a run a question, and returns the answer."""
 WATCHED = {**ACTIONS, "Request Help": replace(ACTIONS["Request Help"], hidden=False)}
-"""The actions of a run that a person watches: prompts mention that there is help."""
+"""The actions of a run that a person watches: prompts then list `Request Help`."""
 
 
 @dataclass(frozen=True)
 class RunHooks:
-    """What a caller is told of runs while they go on, and how it steers them."""
+    """Callbacks for runs in progress, and the means to steer them."""
 
     listener: Callable[[ReadyRun, int], Listener] = lambda ready, number: Silent()
-    """Makes the listener of a run, by its number from 1."""
+    """Makes the listener of a run, given the run's number, from 1."""
     finished: Callable[[ReadyRun, int, Result], None] = lambda ready, number, result: None
-    """Is told each run's result."""
+    """Called with each run's result."""
     failed: Callable[[Exception], None] = lambda error: None
-    """Is told why a run could not be carried out, and has no result."""
+    """Called with the error of a run that could not be carried out, and so has no result."""
     stopping: Callable[[], None] = lambda: None
-    """Is told that the first interrupt has come: runs end, and are graded as they stand."""
+    """Called at the first interrupt: runs end, and are graded as they stand."""
     ask_person: AskPerson | None = None
-    """Puts an agent's question to the person who watches; None where nobody does."""
+    """Asks the person who watches an agent's question; None if nobody watches."""
     middleware: ActionMiddleware = directly
-    """What every action passes through."""
+    """Wraps every action."""
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set it to end all runs early; each is graded as it stands, and its result says `cancelled`."""
+    """Set this to end all runs early; each is graded as it stands, and its result says `cancelled`."""
     slots: Slots = field(default_factory=Slots)
-    """Which runs go on at once, and how many gradings."""
+    """The limits on how many runs and gradings go on at once."""
 
 
 async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = None, *, number: int = 1) -> Result:
-    """Do one run.
+    """Do one run, or go on with one.
 
-    What waits for the disk or for other processes is done in threads, so that the runs beside it go on.
+    Work that waits for the disk or for other processes is done in threads, so that it does not hold up other runs.
 
     Args:
-        ready: what to do, checked.
+        ready: the checked run.
         models: the models by role.
-        hooks: what the caller is told, and how it steers the run.
-        number: the run's, from 1, for its listener.
+        hooks: the caller's callbacks, and its means to steer the run.
+        number: the run's number, from 1, for its listener.
 
     Raises:
-        UsageError: the run cannot be carried out as it stands; nothing was run.
+        UsageError: the run cannot be carried out as specified; nothing was run.
         StorageFailed: not even the run's directory could be written.
     """
     hooks = hooks or RunHooks()
@@ -102,7 +102,7 @@ async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = Non
 
 
 async def _act(agent: Agent, environment: Environment, stop: asyncio.Event) -> Ending:
-    """Let the agent act until it ends, in one way or another."""
+    """Let the agent act until it ends, reaches a limit or is stopped; return how it ended."""
     acting = asyncio.create_task(_start(agent, environment))
     stopping = asyncio.create_task(stop.wait())
     limited = asyncio.create_task(environment.budget.over.wait())
@@ -113,7 +113,7 @@ async def _act(agent: Agent, environment: Environment, stop: asyncio.Event) -> E
         if asking is not None:
             await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
         if limited.done() or asking is not None:
-            # By the limit's exception it leaves by itself, unless its author catches whatever there is.
+            # The limit's exception ends the agent by itself, unless the agent's code catches every exception.
             await asyncio.wait((acting, stopping), timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
         if acting.done():
             return Ending("agent_error", "the agent gave itself up, by asyncio's CancelledError") if acting.cancelled() else await acting
@@ -151,14 +151,17 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
     except UsageError:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
-        # An agent is somebody's own code: whatever it raises is the run's outcome, not a crash of the others beside it.
+        # An agent is the user's own code: whatever it raises is this run's outcome, and must not crash the runs beside it.
         words = " ".join(str(error).split())[:MOST_SAID]
         return _without_limit(environment) or Ending("agent_error", f"{type(error).__name__}: {words}{line_in(type(agent), error)}")
     return _without_limit(environment) or Ending("agent_error", "the agent returned without a final answer")
 
 
 def _without_limit(environment: Environment) -> Ending | None:
-    """How a run ended whose agent says nothing of it: by the final answer, which stands whatever it did after that, or by a limit."""
+    """Return how the environment ended the run; None if it did not.
+
+    A final answer counts whatever the agent did after it; else a limit that was reached.
+    """
     if environment.ended:
         return Ending("final_answer")
     limit = environment.budget.reached
@@ -166,7 +169,7 @@ def _without_limit(environment: Environment) -> Ending | None:
 
 
 async def _settled(environment: Environment, ending: Ending) -> Ending:
-    """Wait for the last step to be on disk, however the agent ended."""
+    """Wait until the last step is on disk; return the given ending, or the failure to write it."""
     try:
         await environment.settle()
     except LimitReached as limit:
@@ -177,7 +180,7 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
 
 
 async def _failed(environment: Environment, failure: InfrastructureError) -> Ending:
-    """Return how a run ended that could not go on: by a limit where it has itself filled the disk."""
+    """Return how a run ended that failed: at a limit if the run itself filled the disk, else by an infrastructure failure."""
     limit = await environment.at_fault(failure)
     return Ending(limit.ended, str(limit)) if limit else Ending("infrastructure", str(failure))
 
@@ -215,7 +218,7 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
 
 
 def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Path], links: bool) -> Workspace:
-    """Lay the starter for a new run; for one that goes on, what its last step left."""
+    """Set up the workspace: the starter for a new run, the last snapshot for one that goes on."""
     steps = directory.steps()
     start = directory.manifest(len(steps))
     if not steps and not start.exists():
@@ -231,8 +234,8 @@ def run_info(checked: CheckedRun, models: Mapping[Role, str]) -> RunInfo:
     """Return what is known of a run before its first step.
 
     Args:
-        checked: what it is to do.
-        models: the names by role of the models that are asked.
+        checked: the checked run.
+        models: the models' names by role.
 
     Raises:
         UsageError: its experience cannot be given.

@@ -1,8 +1,7 @@
-"""Whose fault it is that a grader fails: whatever the files that an agent left bring about is the agent's.
+"""Find out whether a failed grading is the submission's fault or the grader's.
 
-A grader that crashes, or runs out of memory or time, on a submission is given one of the task's own. Where it grades that, the grader
-works, and the submission is an invalid one. Where it fails there too, the task or the machine is at fault, and nothing is known of the
-submission.
+A grader that crashes, or runs out of memory or time, on a submission is given one of the task's own. If it grades that, the grader works,
+and the agent's submission is invalid. If it fails again, the task or the machine is at fault, and the agent's submission stays ungraded.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
 
 FAILURES = (GradingError, SandboxUnavailable, OSError)
-"""What grading raises where it fails, a disk without room included."""
+"""The errors of a failed grading; OSError includes a full disk."""
 FRESH = 60.0
-"""Seconds for which an answer stands."""
+"""Seconds for which `Control.works` repeats its last answer."""
 GOLD_SECONDS = 300.0
-"""After which `proof.py` is given up."""
+"""Seconds after which `proof.py` is killed."""
 
 
 class Control:
-    """Tells whether a task's grader works, by what it makes of a submission of the task's own.
+    """Tells whether a task's grader works, by giving it a submission of the task's own.
 
-    That is the first gold submission of `proof.py`. Of a task without, it is what the starter leaves when it runs for as long as a grading
-    may take; where that has no score, it is empty files, which a grader must score or refuse.
+    That is the first gold submission of `proof.py`. For a task without one, it is the starter's submission, after a run no longer than a
+    grading may take; if that has no score, it is empty files, which a grader must score or refuse.
 
     Args:
         task: the task.
-        variant: of it.
+        variant: the task's variant.
         private: the folder of its answers; None for a task without data.
         sandbox: how the starter is isolated.
-        grader: the one that failed; it starts a new process.
+        grader: the grader that failed; it starts a new process.
     """
 
     def __init__(self, task: Task, variant: Variant, private: Path | None, sandbox: SandboxChoice, grader: Grader) -> None:
@@ -54,7 +53,7 @@ class Control:
         self._asked = -FRESH
 
     async def works(self) -> bool:
-        """Return whether the grader grades the task's own submission, as found now or within the last minute."""
+        """Return whether the grader grades the task's own submission, tried now or in the last `FRESH` seconds."""
         if time.monotonic() - self._asked >= FRESH:
             try:
                 self._works = await self._grades_its_own()
@@ -74,7 +73,7 @@ class Control:
             return True
 
     async def _lay_gold(self, folder: Path) -> bool:
-        """Write the gold submission, in a process of its own, since `proof.py` may fail; return whether there is one."""
+        """Write the first gold submission, in a process of its own since `proof.py` may fail; return whether it was written."""
         if not (self._task.folder / "proof.py").is_file():
             return False
         places = [self._data.public or "", self._data.private or "", folder]

@@ -1,7 +1,7 @@
-"""What a run is given of earlier work: notes, examples, logs of other runs, as read-only data in the folder `experience`.
+"""Give a run earlier work to read (`--experience`): notes, examples or logs of other runs, read-only in the folder `experience`.
 
-Each run has a copy of its own, made before its first step, so that it goes on with what it began with, whatever becomes of the folder that
-was named, and so that what its scripts open is told apart from what those of other runs do.
+Each run has a copy of its own, made before its first step. So a resumed run finds what it began with even if the user's folder has changed,
+and the files that its scripts open are known from those that other runs' scripts open.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import Task
 
 EXPERIENCE = "experience"
-"""What the folder is called in a workspace."""
+"""The folder's name in a workspace."""
 MOST_MB = 2048
-"""The largest experience, in megabytes (of 2^20 bytes); each run has a copy."""
+"""The most that an experience may hold, in megabytes (2^20 bytes); each run has a copy."""
 TOLD = """
 The folder {name} of the working directory holds what was learned in earlier work: notes, examples, or the logs of other experiments, in
 {files}. It is read-only. Read what may help; it may be wrong, or about something else. What counts is what you run here.
@@ -32,7 +32,7 @@ The folder {name} of the working directory holds what was learned in earlier wor
 
 
 def told(problem: str, experience: Experience | None) -> str:
-    """What an agent is told to do, and of what it is given."""
+    """Return the task description for an agent, with a paragraph on its experience if it has any."""
     if experience is None:
         return problem
     files = "1 file" if experience.files == 1 else f"{experience.files:,} files"
@@ -40,10 +40,10 @@ def told(problem: str, experience: Experience | None) -> str:
 
 
 def look(folder: Path, task: Task, log_directory: Path) -> Experience:
-    """What a folder holds.
+    """Check that a folder can be given as experience, and return its size and digest.
 
     Raises:
-        UsageError: it cannot be an experience: it is none, is empty or too large, or holds what an agent must not see.
+        UsageError: it is no folder, is empty or too large, or holds what an agent must not see; or the starter has a folder `experience`.
     """
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder} to take experience from")
@@ -67,10 +67,10 @@ def look(folder: Path, task: Task, log_directory: Path) -> Experience:
 
 
 def bring(directory: RunDirectory, experience: Experience) -> None:
-    """Give a run its copy, unless it has it. Links and special files are left out.
+    """Copy the experience into the run's directory, unless it is there. Links and special files are left out.
 
     Raises:
-        UsageError: the folder is not as it was when the run was made.
+        UsageError: the folder has changed since the run was made.
         StorageFailed: the disk is full or read-only.
     """
     if directory.experience.exists():
@@ -82,7 +82,7 @@ def bring(directory: RunDirectory, experience: Experience) -> None:
         for path in _files(folder):
             copy = begun / path
             copy.parent.mkdir(parents=True, exist_ok=True)
-            # What has gone meanwhile is missed when the copy is compared as a whole.
+            # A file that has just been deleted is noticed below, where the copy's digest is compared.
             with contextlib.suppress(FileNotFoundError):
                 shutil.copyfile(folder / path, copy, follow_symlinks=False)
         if not folder.is_dir() or _facts(begun, str(folder)) != experience:
@@ -92,10 +92,10 @@ def bring(directory: RunDirectory, experience: Experience) -> None:
 
 
 def _facts(folder: Path, name: str | None = None) -> Experience:
-    """A folder's files, counted, weighed and digested.
+    """Return the number, size and digest of a folder's files.
 
     Raises:
-        UsageError: there are none, or they are too large.
+        UsageError: there are no files, or they are too large.
     """
     paths = list(_files(folder))
     size = sum((folder / path).lstat().st_size for path in paths)
@@ -112,7 +112,7 @@ def _facts(folder: Path, name: str | None = None) -> Experience:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The regular files below a folder, relative to it, sorted."""
+    """Yield the paths of the regular files below a folder, relative to it, sorted."""
     found: list[Path] = []
     for place, _, names in os.walk(folder):
         found += (Path(place, name) for name in names)

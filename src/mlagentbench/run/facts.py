@@ -1,4 +1,4 @@
-"""What a result depends on beside the agent: the machine, and the versions of what ran."""
+"""Find out what a result depends on beside the agent: the machine and the versions of the software."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("mlagentbench", "inspect_ai", "numpy")
 
 
 def versions() -> Mapping[str, str]:
-    """The versions of Python and of the packages that results depend on."""
+    """Return the versions of Python and of the installed packages that results depend on."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -28,13 +28,13 @@ def versions() -> Mapping[str, str]:
 
 
 def free_disk_mb(folder: Path) -> int:
-    """Return what is free on the disk of a folder, in megabytes (2^20)."""
+    """Return the free space on a folder's disk, in megabytes (2^20 bytes)."""
     return shutil.disk_usage(folder).free >> 20
 
 
 @cache
 def hardware() -> Mapping[str, JsonValue]:
-    """A fingerprint of the machine: timings are comparable only where it is equal."""
+    """Return a fingerprint of the machine; timings can be compared only between machines with the same one."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1),

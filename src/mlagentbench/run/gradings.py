@@ -1,7 +1,8 @@
-"""Gradings that were done before: a submission that was seen is not graded twice, whoever left it.
+"""Cache gradings, so that equal submissions are graded once, whichever run they come from.
 
-One file a distinct submission, in `gradings/` of the log directory, named by the submission's content and by everything else that its score
-depends on: the task's files and its data. A grading that times something is never kept, nor one that failed.
+There is one file for each distinct submission, in `gradings/` of the log directory. Its name is a digest of the submission's content and of
+everything else that the score depends on: the task's files and its data. Gradings that time something and gradings that failed are never
+cached.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from mlagentbench.tasks.catalogue import Task
 
 
 class Gradings:
-    """The kept gradings of one task's variant.
+    """The cached gradings of one task's variant.
 
     Args:
-        folder: where they lie; it is made when one is kept.
+        folder: the cache; it is made when the first grading is stored.
         task: the task.
         private: the folder of its answers; None for a task without data.
-        again: keep anew, and know of none that are there.
+        again: ignore what is cached, and replace it.
     """
 
     def __init__(self, folder: Path, task: Task, private: Path | None, *, again: bool = False) -> None:
@@ -35,7 +36,7 @@ class Gradings:
         self._facts = [task_digest(task), str(private.parent.name) if private else None]
 
     def get(self, submission: str) -> Graded | None:
-        """What a submission was worth, by its digest; None where that is not known."""
+        """Return the cached grading of a submission, given its digest; None if there is none."""
         if self._again or not self._keeps:
             return None
         try:
@@ -44,7 +45,7 @@ class Gradings:
             return None
 
     def put(self, submission: str, graded: Graded) -> None:
-        """Keep what a submission is worth. A cache: where it is not written, or torn, only time is lost, so nothing waits for the disk."""
+        """Store a grading. A file that is lost or torn only costs a second grading, so nothing is synced to disk and errors are ignored."""
         if not self._keeps or graded.failed:
             return
         path = self._path(submission)
@@ -61,7 +62,7 @@ class Gradings:
 
 
 def task_digest(task: Task) -> str:
-    """Of all files of a task's folder."""
+    """Return a SHA-256 digest, in hex, of all files in a task's folder but `__pycache__`."""
     digest = hashlib.sha256()
     for path in sorted(task.folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:

@@ -1,7 +1,7 @@
-"""What is checked before a run, once: its agent, models, isolation, packages, data and experience, and what its score is compared with.
+"""Check a run once before it starts: its agent, models, isolation, packages, data and experience, and the baseline of its score.
 
-`make_spec` completes a spec by the task's own limits, `preflight` checks everything that takes a look or a download, and `with_baseline`
-finds or measures the starter's score. What they hand down is all that a run needs.
+`make_spec` completes a spec with the task's own limits, `preflight` checks everything and prepares the data, and `with_baseline` finds or
+measures the starter's score. The `ReadyRun` that comes of it has all that a run needs.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class CheckedRun:
     sandbox: Sandbox
     data: Prepared
     data_key: str | None
-    """Of the prepared data; None for a task without."""
+    """The key of the prepared data; None for a task without data."""
     continues: RunDirectory | None = None
-    """A run to go on with, from its last step; None for a new one."""
+    """The run to go on with from its last step; None for a new run."""
     parallel: int = 1
     """How many runs share the disk."""
     sample: str | None = None
     """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
 
     def make_agent(self) -> Agent:
-        """Return a new agent: each run has one of its own."""
+        """Return a new agent; each run needs its own."""
         return make_agent(self.spec.agent, self.spec.agent_options)
 
     @property
@@ -67,11 +67,11 @@ class ReadyRun(CheckedRun):
     """A run that can begin."""
 
     baseline: Baseline | None = None
-    """What its score is compared with; None for nothing, and where the grader measures the starter beside the submission."""
+    """What the score is compared with; None for nothing, and if the grader measures the starter beside the submission."""
 
 
 def place_of(spec: RunSpec) -> Place:
-    """Return where and how a spec's scripts run."""
+    """Return where and how the scripts of a spec's run are executed."""
     return Place(spec.sandbox, spec.python or Path(sys.executable), spec.gpus, spec.script_limits)
 
 
@@ -79,18 +79,18 @@ def task_of(spec: RunSpec) -> Task:
     """Return the task that a spec names.
 
     Raises:
-        TaskError: it is gone, or has changed so that it is none.
+        TaskError: the task is gone, or is no longer a valid one.
     """
     return load_task(spec.task_folder) if spec.task_folder else find_task(spec.task)
 
 
 def make_spec(task: Task, given: Mapping[str, Any] = {}, source: str = "the spec") -> RunSpec:
-    """Complete a spec by its task's own limits.
+    """Return a spec, completed with its task's own limits.
 
     Args:
         task: the task.
-        given: fields of a `RunSpec`; `limits` and `script_limits` may leave some out, which are then the task's own.
-        source: where they come from, for messages.
+        given: fields of a `RunSpec`; limits missing in `limits` and `script_limits` are the task's own.
+        source: where the fields come from, for error messages.
 
     Raises:
         UsageError: a field is unknown or wrong.
@@ -110,20 +110,20 @@ def preflight(
     check_models: CheckModels | None = None,
     console: Console | None = None,
 ) -> list[CheckedRun]:
-    """Check everything that runs need: for all of them what takes only a look, then what may have to be fetched.
+    """Check everything that some runs need, the quick checks of all runs first, then the data, which may have to be downloaded.
 
     Args:
-        specs: what the runs are to do.
-        log_directory: where they are to be kept; it is made.
-        continues: a run to go on with, on the data that it began with; for a single spec.
-        check_models: raises where a model of a spec cannot be used; None leaves that to who knows the models.
+        specs: the runs.
+        log_directory: where the runs are stored; it is made.
+        continues: a run to go on with, on the data that it began with; only with a single spec.
+        check_models: raises an error if a model of a spec cannot be used; None to leave models unchecked.
         console: where downloads show their progress; None for nowhere.
 
     Raises:
         AgentError: there is no such agent, or it refuses an option.
-        UsageError: something that a spec names does not fit.
+        UsageError: a spec lacks something, such as a model, or asks for what cannot be given, such as an empty experience.
         ModelUnavailable: a model cannot be used.
-        SandboxUnavailable: the sandbox or a GPU cannot be had here.
+        SandboxUnavailable: the sandbox or a GPU is not available on this machine.
         TaskError: packages that a task needs are missing, or its data cannot be prepared.
     """
     tasks = [task_of(spec) for spec in specs]
@@ -150,17 +150,17 @@ def preflight(
 
 
 async def ready_run(spec: RunSpec, log_directory: Path, *, continues: RunDirectory | None = None) -> ReadyRun:
-    """Check one run, and find or measure what its score is compared with.
+    """Check one run, and find or measure its baseline.
 
     Raises:
-        MLAgentBenchError: as by `preflight` and `with_baseline`.
+        MLAgentBenchError: as in `preflight` and `with_baseline`.
     """
     (checked,) = await asyncio.to_thread(preflight, [spec], log_directory, continues=continues)
     return await with_baseline(checked)
 
 
 async def with_baseline(checked: CheckedRun) -> ReadyRun:
-    """Find what the run's score is compared with, and measure it where it must be.
+    """Find or measure the baseline of a checked run.
 
     Raises:
         TaskError: the starter left no score.
@@ -170,11 +170,11 @@ async def with_baseline(checked: CheckedRun) -> ReadyRun:
 
 
 async def compared_with(spec: RunSpec, task: Task) -> Baseline | None:
-    """Return what a run's score is compared with; None for nothing, and where the grader measures the starter beside the submission.
+    """Return what a run's score is compared with; None for nothing, and if the grader measures the starter beside the submission.
 
-    With `auto` that is what was measured on a machine like this one; else, on the real data, the paper's number, and the run is flagged;
-    else, on the mini variant and where the paper has none, it is measured now. A task graded as code has its starter measured beside every
-    submission.
+    With `auto`, that is the starter's score measured on a machine like this one. If there is none yet, it is measured now on the mini
+    variant and if the paper gives no number; on the real data the paper's number stands in, and the run is flagged. The starter of a task
+    graded as code is measured beside every submission instead.
 
     Raises:
         TaskError: the starter left no score.
@@ -188,7 +188,7 @@ async def compared_with(spec: RunSpec, task: Task) -> Baseline | None:
 
 
 def measures_first(checked: CheckedRun) -> bool:
-    """Return whether `with_baseline` will run the starter, which takes as long as it takes, since nothing is known of it yet."""
+    """Return whether `with_baseline` will run the starter, which may take long, because no score of it is cached."""
     return _is_measured(checked.spec, checked.task) and kept(checked.task, checked.spec.variant, _starter_place(checked.spec)) is None
 
 
@@ -199,5 +199,5 @@ def _is_measured(spec: RunSpec, task: Task) -> bool:
 
 
 def _starter_place(spec: RunSpec) -> Place:
-    """Return where the starter runs: with its task's own limits, whatever the user allows an agent."""
+    """Return where and how the starter runs: with its task's own limits, whatever the user allows an agent."""
     return place_of(spec)._replace(limits=None)

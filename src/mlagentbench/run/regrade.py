@@ -1,4 +1,4 @@
-"""Grading finished runs again, from their snapshots."""
+"""Grade finished runs again, from their snapshots."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mlagentbench.store.run_directory import RunDirectory
 
 
 class Regraded(NamedTuple):
-    """What a run's submission was worth, and is."""
+    """A run's result before and after it was graded again."""
 
     directory: RunDirectory
     before: Result | None
-    """None where its result cannot be read."""
+    """None if the run's result cannot be read, or there is none."""
     after: Result | None
-    """None where it could not be graded."""
+    """None if the run could not be graded."""
     reason: str = ""
-    """Why not."""
+    """Why the run could not be graded."""
 
 
 async def regrade_all(
@@ -40,10 +40,10 @@ async def regrade_all(
 
     Args:
         directories: the runs; each must have a result.
-        every_step: score each step's submission, too.
-        again: grade also submissions whose worth is known from before.
+        every_step: grade each step's submission, too.
+        again: grade again what is in the cache of gradings.
         parallel: how many runs at once; None for one a core.
-        tell: is told each as it is done.
+        tell: called with each run when it is done.
     """
     places = asyncio.Semaphore(parallel or cores())
 
@@ -67,9 +67,11 @@ async def _one(directory: RunDirectory, every_step: bool, again: bool, forks: Fo
 
 
 async def regrade(directory: RunDirectory, *, every_step: bool = False, again: bool = False, forks: ForkServer | None = None) -> Result:
-    """Grade a finished run again and write its result. How it ended stays, and so does what its score is compared with.
+    """Grade a finished run again and write its result. How the agent ended stays the same.
 
-    An imported run that no grader here takes keeps its result.
+    So does the baseline, unless it is measured beside the submission or there was none.
+
+    An imported run that this version's graders cannot grade keeps its result.
 
     Raises:
         UsageError: the run has no result, another process works on it, or its task or data is gone.
@@ -90,13 +92,13 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     if before.baseline is None:
         baseline = await compared_with(spec, task)
     scoring = Scoring(task, spec.variant, data.private, spec.sandbox, baseline, forks=forks)
-    # A reason that is not the ending's own is the grading's, which is done again.
+    # The reason of a final answer came from the grading, which is done again.
     ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
     with directory.lock():
         after = await score_run(directory, scoring, ending, before.usage, steps_too=every_step, again=again)
         kept: dict[str, object] = {} if every_step or not before.step_scores else {"step_scores": before.step_scores}
         if directory.info.imported:
-            # What its log says of the whole is more than its steps add up to.
+            # The imported log's totals are more than the sum of its steps.
             kept |= {"seconds": before.seconds, "final_answer": before.final_answer}
         if kept:
             after = after.model_copy(update=kept)

@@ -1,6 +1,6 @@
-"""Going on with a run from its last step, or with a new one from any step of it.
+"""Resume a run from its last step, or fork a new run from any of its steps.
 
-The run's directory is all that is needed: whatever ended the process, what was published is whole.
+The run's directory is all that is needed: however the process ended, the published steps are complete.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mlagentbench.tasks.spec import UNGRADED
 from mlagentbench.workspace.snapshots import Manifest
 
 RAISED = ("limit_steps", "limit_time", "limit_tokens", "limit_cost")
-"""The ends after which a run can go on, given more."""
+"""The limits after which a run can go on if they are raised."""
 
 
 class Resumed(NamedTuple):
-    """A run to go on with, and what it is to do from here."""
+    """A run to go on with, and its spec from here on."""
 
     spec: RunSpec
     directory: RunDirectory
@@ -44,16 +44,17 @@ def resume(
     seconds: float | None = None,
     storage_mb: int | None = None,
 ) -> Iterator[Resumed]:
-    """Hold a run, and give what goes on with it. The models are those that its spec names.
+    """Lock a run, or a fork of it, and yield what is needed to go on with it.
 
     Args:
         path: the run's directory.
-        step: the step to go on from, in a new run that has the steps up to it; None to go on with the run itself.
-        model: another model than the run had, in all roles; only for a new run.
-        prices: what that one costs.
-        steps: another limit of steps, those before included.
-        seconds: another limit of time, that before included.
-        storage_mb: another limit of what it stores, that before included; the run then has no smaller share of the disk.
+        step: the step to fork from: a new run begins with a copy of the steps up to it; None to go on with the run itself.
+        model: the model of all roles instead of those in the run's spec; only with `step`.
+        prices: the price of `model`.
+        steps: another limit of steps, including those already done.
+        seconds: another limit of time, including the time already spent.
+        storage_mb: another limit of storage, in megabytes (2^20 bytes), including what is already stored; it then holds whatever the run's
+            share of the disk.
 
     Raises:
         UsageError: the run has no such step, is over, or another process works on it.
@@ -65,7 +66,7 @@ def resume(
     if directory.info.imported is not None:
         raise UsageError(f"{directory.name} was imported: what carried it out is not here, so it cannot go on; begin a new run of its task")
     spec = directory.info.spec
-    task_of(spec)  # a task that is gone ends it before there is a fork
+    task_of(spec)  # raise for a missing task before a fork is made
     raised = {"steps": steps, "time": seconds, "storage_mb": storage_mb}
     spec = spec.replace(limits=replace(spec.limits, **{name: value for name, value in raised.items() if value}))  # type: ignore[arg-type]
     if step is not None:
@@ -89,7 +90,10 @@ def resume(
 
 
 def is_over(directory: RunDirectory, limits: RunLimits) -> bool:
-    """Whether a run has come to an end that is graded: neither an interrupt's nor a failure's, nor at a limit that is now a higher one."""
+    """Return whether a run is over and completely graded.
+
+    It is not after an interrupt or an infrastructure failure, nor if the limit that ended it has been raised.
+    """
     result = directory.result
     if result is None or (result.outcome.verdict == "ungraded" and directory.info.metric != UNGRADED):
         return False
@@ -115,10 +119,11 @@ def _limit_reached(directory: RunDirectory, limits: RunLimits) -> LimitReached |
 
 
 def _check(directory: RunDirectory, spec: RunSpec) -> None:
-    """See that a run can go on.
+    """Check that a run can go on.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: the run is over, or this machine isolates scripts in another way.
+        RunNotFound: its last snapshot is damaged.
     """
     _check_isolation(directory, spec)
     done = directory.steps()
@@ -138,7 +143,7 @@ def _check(directory: RunDirectory, spec: RunSpec) -> None:
 
 
 def _check_isolation(directory: RunDirectory, spec: RunSpec) -> None:
-    """A run says what its scripts ran in; that must stay true."""
+    """Raise UsageError if this machine's isolation is not the one that `run.json` says all the run's scripts had."""
     had, found = directory.info.isolation, isolation.choose(spec.sandbox).isolation
     if found != had:
         raise UsageError(f"the scripts of {directory.name} ran in {had}, and this machine gives {found}; fork it with --step to go on here")
@@ -152,7 +157,7 @@ def _fork(directory: RunDirectory, spec: RunSpec, step: int) -> RunDirectory:
     if not directory.manifest(step).exists():
         raise UsageError(f"{directory.name} was never started, so it has nothing to fork; go on with it without --step")
     Manifest.load(directory.manifest(step))
-    # What it was told and given stays, whatever has become of the task's statement and of the folder of experience.
+    # The description and the experience stay as they were, since the fork's first steps were done with them.
     changed = {
         "run": new_name(spec.task, spec.agent),
         "spec": spec,

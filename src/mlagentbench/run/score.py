@@ -1,6 +1,6 @@
-"""From a run's snapshots to its result: the last one decides, the others make the curve of scores over steps.
+"""Grade a run from its snapshots and write its result.
 
-A submission that was graded once is not graded again: steps whose submissions are equal share one grading.
+The last snapshot decides the outcome; the others give the curve of scores over steps. Steps whose submissions are equal share one grading.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from mlagentbench.tasks.success import is_near_zero, is_success, within_noise
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 NOT_GRADED = Graded(seconds=0.0, failed=True)
-"""Of a task whose metric is none: nothing is known of what was left, and nothing is wrong."""
+"""The grading of a task whose metric is none: its submissions have no score, and that is no error."""
 
 
 class Scoring(NamedTuple):
-    """What grading a run needs beside the run."""
+    """What grading needs beside the run itself."""
 
     task: Task
     variant: Variant
     private: Path | None
     sandbox: SandboxChoice
     baseline: Baseline | None = None
-    """What scores are compared with; None for what the grader measures beside the submission, if anything."""
+    """What scores are compared with; None to use what the grader measures beside the submission, if anything."""
     gradings: AbstractAsyncContextManager[object] = nullcontext()
-    """Is held during each grading."""
+    """Held during each grading."""
     forks: ForkServer | None = None
-    """What its grader is forked from; None to start one."""
+    """The server that forks graders; None to start a Python for each."""
 
     def grader(self) -> Grader:
-        """What grades the submissions of one run."""
+        """Return a new grader for the submissions of one run."""
         return Grader(self.task, variant=self.variant, private=self.private, sandbox=self.sandbox, forks=self.forks)
 
     def against(self, score: Score) -> Baseline | None:
-        """What a score is compared with; None for nothing."""
+        """Return what to compare a score with; None for nothing."""
         return self.baseline or score.baseline
 
 
@@ -68,12 +68,12 @@ async def score_run(
     """Grade a run's last snapshot, and each step's too if asked, and write the result.
 
     Args:
-        directory: the run's.
+        directory: the run's directory.
         scoring: what else grading needs.
         ending: how the agent's part ended.
-        usage: what its models used.
-        steps_too: score each step's submission, too.
-        again: grade also what was graded before.
+        usage: the tokens and calls of each role's model.
+        steps_too: grade each step's submission, too.
+        again: grade again what is in the cache of gradings.
 
     Raises:
         StorageFailed: the result could not be written.
@@ -85,7 +85,7 @@ async def score_run(
         result = _result(directory, scoring, ending, steps, usage, NOT_GRADED, 0.0)
         await asyncio.to_thread(directory.write_result, result)
         return result
-    # One process for all of the run: they are one agent's submissions.
+    # One grader process may serve the whole run, since all its submissions are one agent's.
     async with scoring.grader() as worker:
         grader = _Grader(directory, scoring, worker, again=again)
         last = await grader.grade(len(steps))
@@ -99,7 +99,7 @@ async def score_run(
 
 
 class _Grader:
-    """Grades a run's snapshots, each distinct submission once, whichever run of the log directory left it."""
+    """Grades a run's snapshots, each distinct submission of the log directory's runs once."""
 
     def __init__(self, directory: RunDirectory, scoring: Scoring, worker: Grader, *, again: bool) -> None:
         self._directory = directory
@@ -111,7 +111,7 @@ class _Grader:
         self._graded: dict[str, Graded | None] = {}
 
     async def grade(self, step: int) -> Graded | None:
-        """What the submission after a step is worth; None where there is none."""
+        """Grade the submission as it stood after a step; return None if there is none."""
         submission = await asyncio.to_thread(self._submission, step)
         return None if submission is None else await self._grade(submission)
 
@@ -133,12 +133,12 @@ class _Grader:
                     raise
                 return Graded(reason=one_line(str(failure)), seconds=0.0, failed=True)
         try:
-            return await self._graded_now(submission)  # a failure that goes away was the machine's
+            return await self._graded_now(submission)  # a failure that does not recur was the machine's
         except FAILURES as failure:
             return Graded(reason=one_line(f"the grader fails on this submission and not on the task's own: {failure}"), seconds=0.0)
 
     async def _graded_now(self, submission: Manifest) -> Graded | None:
-        """Restore a submission and grade it; None where it lacks what the task requires.
+        """Restore a submission and grade it; return None if it lacks a file that the task requires.
 
         Raises:
             GradingError, SandboxUnavailable, OSError: it cannot be restored, or the grader fails.
@@ -157,7 +157,7 @@ class _Grader:
         return Manifest.load(path).select(self._scoring.task.spec.submission.files) if path.exists() else None
 
     async def step_score(self, step: int) -> StepScore:
-        """The same, as a point of the run's curve."""
+        """Grade the submission after a step, as a point of the curve of scores over steps."""
         try:
             submission = await asyncio.to_thread(self._submission, step)
         except RunNotFound as error:
@@ -190,9 +190,9 @@ def _result(
     success = bool(score and baseline and is_success(task.spec.metric, score.value, baseline.value))
     verdict, reason = _verdict(last, success)
     if directory.info.imported and score is None:
-        # Its logs may lack files, and its task's data and submissions may have had another form: that says nothing of the run.
+        # Imported logs may lack files, and their data and submissions may have another form: a missing score says nothing of the run.
         verdict = "ungraded"
-    # Replies that led to no step took their time too. What another program took is told by its own log.
+    # Replies that led to no step took time too. For an imported run, that time is in its own log.
     last_words = () if directory.info.imported else directory.calls(len(steps) + 1)
     talked = sum(call.seconds for call in last_words)
     return Result(
@@ -227,7 +227,7 @@ def _verdict(graded: Graded | None, success: bool) -> tuple[Verdict, str | None]
 
 
 def paper_baseline(spec: TaskSpec) -> Baseline | None:
-    """The number that the paper compares with; None where it names none."""
+    """Return the baseline that the paper gives for a task; None if it gives none."""
     paper = spec.paper
     return Baseline(value=paper.baseline, source="paper") if paper and paper.baseline is not None else None
 

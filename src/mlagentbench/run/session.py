@@ -1,11 +1,11 @@
-"""An interactive session: a person's own files and a sentence, made into a task's folder, and its changes written back if they may be.
+"""Make an interactive session: turn a person's files and a sentence into a task, and write the allowed changes back.
 
-Nothing in the person's folder is touched while the agent works. Its files are copied into the task: those that the agent may change as the
-starter, all others as data, which no agent and no script of it can write to. Hidden files stay behind, since keys and histories lie there;
-so do caches, links and the log directory.
+The person's folder is not touched while the agent works. Its files are copied into a task's folder: those that the agent may change as the
+starter, all others as data, which is read-only to the agent and its scripts. Hidden files are left out, since they may hold keys and
+histories; so are caches, links and the log directory.
 
-What is written back is only ever what the session may change or has added, in files that nobody has changed meanwhile, and never through a
-link or under a hidden name.
+Only files that the session may change, or has added, are written back, unless somebody has changed them meanwhile. Nothing is written
+through a link or under a hidden name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mlagentbench.workspace.snapshots import FileChange, Manifest, SnapshotStore
 SESSIONS, RECORD = "sessions", "session.json"
 EVERYTHING = "all"
 WORDS, LONGEST = 5, 40
-"""Words and characters of the sentence that a session is named by."""
+"""The most words of the sentence in a session's name, and the most characters of the name."""
 
 TASK = """\
 id = "{id}"
@@ -80,16 +80,16 @@ def mini(public, private, seed):
 
 
 class SessionRecord(Record):
-    """`session.json`: whose files a session was made of."""
+    """The record `session.json`: the folder that a session was made from."""
 
     folder: str | None
-    """None for a session that began with no files."""
+    """The person's folder; None for a session without files."""
     allowed: tuple[str, ...]
     """The top-level names that the agent may change."""
 
 
 class Session(NamedTuple):
-    """A session, as its task's folder keeps it."""
+    """A session: its task, the person's folder (None without files), and the top-level names that may be changed."""
 
     task: Task
     folder: Path | None
@@ -97,22 +97,22 @@ class Session(NamedTuple):
 
 
 class WrittenBack(NamedTuple):
-    """What came of writing changes back."""
+    """The paths that were written back, and the changes that were not."""
 
     written: tuple[str, ...]
     refused: tuple[str, ...]
-    """A line each: what was not written, and why."""
+    """The changes that were not written: a line each, with the reason."""
 
 
 def top_level(folder: Path, besides: Path | None = None) -> list[str]:
-    """The names in a folder that a session takes along.
+    """Return the top-level names in a folder that a session copies, sorted.
 
     Args:
-        folder: the person's.
-        besides: a folder that is left out wherever it lies, such as the log directory.
+        folder: the person's folder.
+        besides: a folder to leave out, such as the log directory.
 
     Raises:
-        UsageError: it is no folder, or cannot be read.
+        UsageError: `folder` is no folder, or cannot be read.
     """
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if not _stays(Path(entry.path), besides))
@@ -122,7 +122,12 @@ def top_level(folder: Path, besides: Path | None = None) -> list[str]:
 
 
 def allowed_names(folder: Path | None, asked: Sequence[str], besides: Path | None = None) -> tuple[str, ...]:
-    """The top-level names that may be changed, of those that a person wrote: names in the folder, or `all`.
+    """Return the top-level names that the agent may change.
+
+    Args:
+        folder: the person's folder; None for none.
+        asked: the names as the person wrote them, or `all`.
+        besides: a folder to leave out, such as the log directory.
 
     Raises:
         UsageError: there is no such name, or it is no top-level one.
@@ -141,13 +146,13 @@ def allowed_names(folder: Path | None, asked: Sequence[str], besides: Path | Non
 
 
 def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log_directory: Path) -> Session:
-    """Make a task's folder of a sentence and a person's files.
+    """Make a task's folder from a sentence and a person's files.
 
     Args:
-        sentence: what is to be done.
-        folder: the files; None for none.
-        allowed: the top-level names that the agent may change, as `allowed_names` gives them.
-        log_directory: where runs are kept; the session lies in its folder `sessions`.
+        sentence: what the agent is to do.
+        folder: the person's folder; None for no files.
+        allowed: the top-level names that the agent may change, as `allowed_names` returns them.
+        log_directory: where runs are stored; the session is made in its folder `sessions`.
 
     Raises:
         UsageError: the sentence is empty, or a file cannot be read.
@@ -178,7 +183,7 @@ def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log
 
 
 def session_of(task: Task) -> Session:
-    """The session that a task was made in; for any other task one without a folder, of which nothing is written back."""
+    """Return the session that a task was made in; for any other task a session without a folder, so that nothing is written back."""
     try:
         record = SessionRecord.model_validate_json((task.folder / RECORD).read_bytes())
     except (OSError, ValidationError):
@@ -187,7 +192,7 @@ def session_of(task: Task) -> Session:
 
 
 def changes(session: Session, directory: RunDirectory) -> list[FileChange]:
-    """What a session's run would have written back: changed and removed files that are allowed, and files that it added."""
+    """Return the changes of a session's run that may be written back: to allowed files, and files that the run added."""
     if session.folder is None or not session.allowed:
         return []
     before, after = _ends(directory)
@@ -196,7 +201,7 @@ def changes(session: Session, directory: RunDirectory) -> list[FileChange]:
 
 
 def write_back(session: Session, directory: RunDirectory, offered: Sequence[FileChange]) -> WrittenBack:
-    """Write changes into the person's folder, each unless its file is another one by now.
+    """Write changes into the person's folder, but for files that have been changed there meanwhile.
 
     Raises:
         StorageFailed: the disk is full or read-only.
@@ -236,7 +241,7 @@ def _is_offered(session: Session, path: str, before: Manifest, after: Manifest) 
     entries = [manifest.entries[path] for manifest in (before, after) if path in manifest.entries]
     if any(entry.kind != "file" or entry.digest is None for entry in entries):
         return False
-    # A name that was there and not taken along, such as a link, is none of the session's.
+    # A name that is in the folder and was not copied, such as a link, must not be overwritten.
     return parts[0] in session.allowed or not os.path.lexists(session.folder / parts[0])
 
 
@@ -245,7 +250,7 @@ def _is_left_behind(name: str) -> bool:
 
 
 def _stays(path: Path, besides: Path | None) -> bool:
-    """Whether something stays behind when a folder is copied."""
+    """Return whether a path is left out when a folder is copied."""
     return (
         _is_left_behind(path.name)
         or path.is_symlink()
@@ -255,7 +260,7 @@ def _stays(path: Path, besides: Path | None) -> bool:
 
 
 def _copy(folder: Path | None, place: Path, allowed: Sequence[str], besides: Path) -> None:
-    """Copy what may be changed into the starter, and all else into the files."""
+    """Copy what the agent may change into `starter`, and all else into `files`."""
     (place / "starter").mkdir()
     if folder is None:
         return
@@ -273,7 +278,7 @@ def _copy(folder: Path | None, place: Path, allowed: Sequence[str], besides: Pat
 
 
 def _new_place(sentence: str, sessions: Path) -> Path:
-    """A new folder, named by what is to be done."""
+    """Make a new folder for a session, named by the first words of its sentence."""
     plain = "".join(letter for letter in unicodedata.normalize("NFKD", sentence.casefold()) if not unicodedata.combining(letter))
     words = re.findall(r"[a-z0-9]+", plain)[:WORDS]
     name = "-".join(["session", *words])[:LONGEST].rstrip("-")

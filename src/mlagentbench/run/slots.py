@@ -1,4 +1,4 @@
-"""Which runs go on at once: so many, and on a GPU never more than one."""
+"""Limit how many runs go on at once, and give each GPU to one run at a time."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class _Waiting:
 
 @dataclass(frozen=True)
 class Slot:
-    """A run's place among those that go on."""
+    """A run's permission to go on."""
 
     gpus: tuple[str, ...]
-    """The GPU that it has to itself; none where it wants none."""
+    """The GPU that the run has to itself; empty if it asked for none."""
 
 
 class Slots:
-    """The places of runs. They are given in the order of asking, but a run that waits for a GPU lets those pass that want none.
+    """A queue for slots. They are given in the order of asking, but a run whose GPU is in use is overtaken by those that can start.
 
-    Nothing is held while waiting, so that a GPU is idle only where no run that wants it may go on.
+    A waiting run holds neither slot nor GPU, so a GPU is idle only when no run that wants it may go on.
 
     Args:
         parallel: how many runs go on at once; None for any number.
@@ -35,25 +35,25 @@ class Slots:
 
     def __init__(self, parallel: int | None = None) -> None:
         self.parallel = parallel or 1
-        """How many runs share the machine's disk; 1 where nobody says."""
+        """How many runs share the machine's disk; 1 if `parallel` is None."""
         self._parallel = parallel
         self._running = 0
         self._used: set[str] = set()
         self._waiting: list[_Waiting] = []
         self._closed = False
         self.gradings = asyncio.Semaphore(cores())
-        """To be held during a grading: each is a process that computes, and a hundred at once would be slower than a few and could fill the
-        memory, whatever else goes on at once."""
+        """A semaphore to hold during each grading, one place a core. Gradings are processes that compute: a hundred at once would be slower
+        than a few and could fill the memory."""
 
     @asynccontextmanager
     async def slot(self, gpus: Sequence[str] = ()) -> AsyncIterator[Slot | None]:
-        """Wait for a place, and hold it.
+        """Wait for a slot, and hold it.
 
         Args:
-            gpus: the run gets one of them; none where there are none.
+            gpus: the GPUs that the run may use; it gets one of them. Empty for a run that needs none.
 
-        Returns:
-            The place; None where no run is to start any more.
+        Yields:
+            The slot; None if `close` was called, so that no further run starts.
         """
         slot = await self._take(gpus)
         try:
@@ -62,7 +62,7 @@ class Slots:
             self._give_back(slot)
 
     def close(self) -> None:
-        """Let no run start any more, those that wait included. Those that go on keep their places."""
+        """Let no further run start, not even those that wait. Runs that go on keep their slots."""
         self._closed = True
         for waiting in self._waiting:
             if not waiting.place.done():
@@ -78,7 +78,7 @@ class Slots:
         try:
             return await waiting.place
         except asyncio.CancelledError:
-            # It may have been given a place just before.
+            # The slot may have been given just before the cancellation, and would be lost otherwise.
             if waiting.place.done() and not waiting.place.cancelled():
                 self._give_back(waiting.place.result())
             raise

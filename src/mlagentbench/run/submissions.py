@@ -1,7 +1,7 @@
-"""What an agent left where its submission should be, judged by its snapshot before anything is restored.
+"""Check from its snapshot whether a submission can be graded, before its files are restored.
 
-A snapshot keeps no pipe, socket or device, and no file that could not be read; restored, they would be missing, and the run would seem to
-have submitted nothing. What a grader then reads is judged by `grading/reader.py`.
+A snapshot has no content for pipes, sockets, devices and unreadable files. They would be missing once restored, and the run would seem to
+have submitted nothing. `grading/reader.py` checks the files that a grader then reads.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from mlagentbench.tasks.spec import TaskSpec
 from mlagentbench.workspace.snapshots import Entry, Manifest
 
 LARGEST = 8 * 2**30
-"""Bytes of a submission's files together, holes included; more are not even restored. No task reads as much as 1 GB."""
+"""The most bytes of a submission's files together, holes included; a larger submission is not restored. No task reads as much as 1 GB."""
 
 _KINDS = {"fifo": "a named pipe", "socket": "a socket", "device": "a device", "link": "a link", "folder": "a folder"}
 
 
 def unusable(spec: TaskSpec, submission: Manifest) -> str | None:
-    """Why a submission cannot be graded, for a person to act on; None for all others, those that lack a required file among them."""
+    """Return why a submission cannot be graded, for a person to act on.
+
+    None for all others, including those that lack a required file: they are no submission at all.
+    """
     entries = submission.entries
     for name in spec.submission.required:
         parts = name.split("/")
@@ -37,7 +40,7 @@ def unusable(spec: TaskSpec, submission: Manifest) -> str | None:
 
 
 def _wrong(entry: Entry, *, folder: bool) -> str:
-    """What is wrong with a path that should be a folder, or else a file; empty for nothing."""
+    """Return what is wrong with a path that should be a folder or a regular file; empty for nothing."""
     wanted = "a folder" if folder else "a regular file"
     if entry.kind != ("folder" if folder else "file"):
         return f"is {_KINDS.get(entry.kind, 'a file')}; leave {wanted}"
