@@ -1,7 +1,7 @@
-"""The classic AutoGPT loop over our actions: in every reply thoughts, with a plan and a criticism of themselves, and one command.
+"""The classic AutoGPT loop over this package's actions: each reply holds thoughts, a plan, a criticism of both, and one command.
 
 Its short-term memory holds the last replies and their results within a budget; what no longer fits is summarised by the fast model, or
-dropped. It has no long-term memory but the files it writes.
+dropped. Its only long-term memory is the files it writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ THOUGHTS: Mapping[str, str] = {"text": "Thought", "reasoning": "Reasoning", "pla
 """The entries of a step, by the keys of a reply's thoughts."""
 SUMMARY_WORDS = 400
 LARGEST_PART = 4
-"""A result takes at most a budget's fourth part; the middle of a longer one is left out."""
+"""A reply or a result takes at most a quarter of the budget; the middle of a longer one is left out."""
 REPLY_OPTIONS = GenerateOptions(temperature=0.5, max_tokens=2000)
 SUMMARY_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=1000)
 
@@ -52,7 +52,7 @@ class AutoGPTAgent:
         self.summarise = summarise
 
     async def __call__(self, environment: Environment) -> None:
-        """Ask, act and look, until the final answer or a limit."""
+        """Ask the model and execute its commands, until the final answer or a limit."""
         memory = _ShortTerm(self.memory_characters or environment.can_read("agent"), environment.steps)
         while not environment.ended:
             await memory.fit(environment, summarise=self.summarise)
@@ -61,7 +61,7 @@ class AutoGPTAgent:
             await environment.execute(action, entries=response.entries, memory=memory.memory())
 
     async def _respond(self, environment: Environment, memory: _ShortTerm) -> Response:
-        """Ask until a reply holds a command; the environment ends a run that never gets there."""
+        """Ask until a reply holds a command; the environment ends the run after too many that hold none."""
         prompt = render(
             "autogpt.md",
             task=environment.description.strip(),
@@ -80,30 +80,30 @@ class AutoGPTAgent:
 
 
 class _ShortTerm:
-    """What the agent remembers: a summary of its first steps, and those after.
+    """The short-term memory: a summary of the first steps, and the steps after them as they were.
 
     Args:
         budget: characters for the steps.
-        steps: what was done already; the last one that tells of a summary counts.
+        steps: the run's steps so far; the newest summary recorded in them is used.
     """
 
     def __init__(self, budget: int, steps: Sequence[Step]) -> None:
         self.budget = budget
         self._new = False
         self.summary, self.through = "", 0
-        """`through` is the number of the last step that is not told any more."""
+        """`through` is the number of the last step that the summary replaces."""
         for step in steps:
             summary, through = step.memory.get("summary"), step.memory.get("through")
             if isinstance(summary, str) and isinstance(through, int):
                 self.summary, self.through = summary, through
 
     def memory(self) -> dict[str, JsonValue]:
-        """What a run that goes on must know beside its steps: a new summary, once."""
+        """Return what to record with the next step, for a run that is resumed: the summary, if it is new."""
         new, self._new = self._new, False
         return {"summary": self.summary, "through": self.through} if new else {}
 
     def told(self, step: Step) -> str:
-        """A step as the agent wrote it, with its result."""
+        """Return a step for the prompt: the reply as the agent wrote it, and the command's result."""
         thoughts = {key: step.entries[entry] for key, entry in THOUGHTS.items() if entry in step.entries}
         reply = {"thoughts": thoughts, "command": {"name": step.action.name, "args": dict(step.action.arguments)}}
         most = max(1, self.budget // LARGEST_PART)
@@ -111,7 +111,7 @@ class _ShortTerm:
         return f"You replied:\n{written}\nThe command {step.action.name} returned:\n{fenced(shortened(step.observation, most))}"
 
     async def fit(self, environment: Environment, *, summarise: bool) -> None:
-        """Forget steps, oldest first, where they do not fit: until half of the budget is free, so that it is not done at every step."""
+        """Drop the oldest steps if they exceed the budget, down to half of it so that this does not happen at every step."""
         steps = environment.steps[self.through :]
         sizes = [len(self.told(step)) for step in steps]
         if sum(sizes) <= self.budget:
@@ -127,7 +127,7 @@ class _ShortTerm:
         self._new = True
 
     async def _summarised(self, environment: Environment, steps: Sequence[Step]) -> str:
-        """What is to be remembered of steps, and of what was remembered before; what it was where no model can read them."""
+        """Return a summary of the old summary and some steps; the old summary alone if no model can read them."""
         prompt = render("autogpt_summary.md", words=SUMMARY_WORDS, summary=self.summary, messages=[self.told(step) for step in steps])
         try:
             reply = await environment.ask(prompt, role="fast", purpose="short-term memory", options=SUMMARY_OPTIONS)
@@ -137,16 +137,16 @@ class _ShortTerm:
 
 
 _BRACE = re.compile(r"\{(?!\s*\w[\w -]{0,80}\})")
-"""The beginning of an object, and not of a placeholder such as `{script_name}`."""
+"""The beginning of an object, as opposed to a placeholder such as `{script_name}`."""
 
 
 def parse_command(text: str, actions: Mapping[str, ActionDefinition]) -> Response:
     """Read a reply: its thoughts, and its command.
 
-    The object may stand in fences or behind prose or thinking; one that is nearly JSON is read as long as it can be read in one way.
+    The object may be inside a code fence, or after prose or thinking. One that is nearly JSON is read if it has only one possible reading.
 
     Raises:
-        ResponseFormatError: it holds no such object, or its command is none. The message says what to mend.
+        ResponseFormatError: the reply holds no such object, or its command is unknown or does not fit. The message says what to correct.
     """
     found = _reply(text[end_of_thinking(text) :])
     command = found.pairs["command"]
@@ -165,7 +165,7 @@ def parse_command(text: str, actions: Mapping[str, ActionDefinition]) -> Respons
 
 
 def _reply(text: str) -> ParsedObject:
-    """The first object of a text that has a command."""
+    """Return the first object in a text that has a command."""
     start = _BRACE.search(text)
     while start:
         try:
@@ -187,7 +187,7 @@ def _entries(thoughts: Value) -> dict[str, str]:
 
 
 def _said(value: Value) -> str:
-    """A thought as text; a list, as plans often are, a line an item."""
+    """Return a thought as text; a list, as plans often are, has one line for each item."""
     if isinstance(value, list):
         return "\n".join(f"- {_said(item)}" for item in value)
     return "" if value is None else value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

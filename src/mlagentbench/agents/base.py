@@ -1,14 +1,14 @@
-"""What an agent is, and how agents are found by name.
+"""The agent protocol, and how agents are found by name.
 
-An agent is an object that is called with an environment and acts in it until the environment has ended:
+An agent is an object that is called with an environment and acts in it until `environment.ended`:
 
     class Lister:
         async def __call__(self, environment: Environment) -> None:
             await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
 
 Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent
-by its file; an `@agent` of Inspect's is one too (see `engine/inspect_agent.py`). Packages add agents by the entry point group
-`mlagentbench.agents`; this package's own are found the same way.
+by its file; an `@agent` of Inspect's is one too (see `engine/inspect_agent.py`). Packages add agents through the entry point
+group `mlagentbench.agents`; this package's own are found the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mlagentbench.errors import AgentError
 
 ENTRY_POINT_GROUP = "mlagentbench.agents"
 CALL = "async def __call__(self, environment)"
-"""What a class needs so that its objects are agents."""
+"""The method that makes a class's objects agents."""
 PROMPTS = Path(__file__).parent / "prompts"
 
 
@@ -43,12 +43,12 @@ class Agent(Protocol):
     """Anything that acts in an environment."""
 
     async def __call__(self, environment: Environment) -> None:
-        """Act until `environment.ended`. A limit of the run ends it from within, by an exception that an agent lets pass."""
+        """Act until `environment.ended`. A limit of the run raises LimitReached in the environment's methods; do not catch it."""
         ...
 
 
 def find_agent(name: str) -> Callable[..., Agent]:
-    """Return the class of an agent by its name, or by the file and name of its class: `path/to/file.py:Name`.
+    """Return an agent's class by the agent's name, or by `path/to/file.py:Name`.
 
     Raises:
         AgentError: there is no such agent, or it cannot be imported.
@@ -57,7 +57,7 @@ def find_agent(name: str) -> Callable[..., Agent]:
 
 
 def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
-    """An agent by name, or by the file and name of its class: `path/to/file.py:Name`.
+    """Return an agent by its name, or by `path/to/file.py:Name`, made with these options.
 
     Raises:
         AgentError: there is no such agent, or it refuses an option.
@@ -79,17 +79,17 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
     except (TypeError, ValueError) as error:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
     except Exception as error:
-        # What a class raises when its objects are made is its author's own fault, told as such.
+        # A constructor may raise anything; the message says where in its author's file it failed.
         raise AgentError(f"the agent {name!r} cannot be made: {type(error).__name__}: {error}{line_in(factory, error)}") from error
     _check(name, agent)
     return agent
 
 
 def _check(name: str, agent: Agent) -> None:
-    """See that an agent can be called with an environment, as far as that shows before it is.
+    """Check that an agent can be called with an environment, as far as its signature shows.
 
     Raises:
-        AgentError: it cannot.
+        AgentError: it cannot be called so.
     """
     if not callable(agent):
         raise AgentError(f"the agent {name!r} cannot be called: give its class a method {CALL}")
@@ -98,18 +98,18 @@ def _check(name: str, agent: Agent) -> None:
     except TypeError as error:
         raise AgentError(f"the agent {name!r} cannot be called with an environment ({error}): write {CALL}") from None
     except ValueError:
-        pass  # it does not say what it takes
+        pass  # it has no signature to check, as some built-in callables
 
 
 def line_in(source: object, error: BaseException) -> str:
-    """Where in a file of its user's an error came from, in words; empty where it came from elsewhere."""
+    """Return ` (line N)` for the last line of `source` (a file, or a class in one) in an error's traceback; empty if there is none."""
     file = source if isinstance(source, str) else getattr(sys.modules.get(getattr(source, "__module__", "")), "__file__", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f" (line {lines[-1]})" if lines else ""
 
 
 def _place(error: Exception) -> str:
-    """Return where somebody's module failed while it was imported, in words; empty where it did not get so far."""
+    """Return ` (FILE, line N)` for where a module failed while it was imported; empty if that is unknown."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename and frame.filename != __file__
     ]
@@ -120,14 +120,14 @@ def _place(error: Exception) -> str:
 
 
 def _said(error: ValidationError) -> str:
-    """What is wrong with the first option that is wrong, in one line."""
+    """Return one line that says what is wrong with the first invalid option."""
     faults = error.errors()
     option = faults[0]["loc"][0]
     messages = [fault["msg"].removeprefix("Value error, ") for fault in faults if fault["loc"][0] == option]
     return f"{option}: {', or: '.join(messages)}"
 
 
-@cache  # every run of many asks, and reading what is installed takes 20 ms
+@cache  # each of many runs calls this, and reading the installed entry points takes 20 ms
 def _from_entry_points(name: str) -> Callable[..., Agent]:
     found = entry_points(group=ENTRY_POINT_GROUP, name=name)
     if found:
@@ -135,7 +135,7 @@ def _from_entry_points(name: str) -> Callable[..., Agent]:
         try:
             factory: Callable[..., Agent] = entry_point.load()
         except Exception as error:
-            # A package of somebody else's may raise anything when it is imported.
+            # Another author's package may raise anything when it is imported.
             package = f" of the package {entry_point.dist.name}" if entry_point.dist is not None else ""
             raise AgentError(f"the agent {name!r}{package} cannot be imported: {type(error).__name__}: {error}{_place(error)}") from error
         return factory
@@ -151,7 +151,7 @@ def _from_file(name: str) -> Callable[..., Agent]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise AgentError(f"there is no file {file} to take the agent {attribute!r} from")
-    # Under a name that can meet no other module's; dataclasses look theirs up by it.
+    # The module gets a unique name, since dataclasses look their module up in sys.modules by it.
     spec.name = f"mlagentbench_agent_{hashlib.sha256(bytes(path)).hexdigest()[:12]}_{path.stem}"
     spec.loader.name = spec.name  # type: ignore[attr-defined]
     module = importlib.util.module_from_spec(spec)
@@ -159,7 +159,7 @@ def _from_file(name: str) -> Callable[..., Agent]:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        # The file is its user's own: whatever it raises is told as its fault.
+        # The file is its user's own and may raise anything; the message says where in it.
         del sys.modules[spec.name]
         raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}{line_in(str(path), error)}") from error
     if not callable(factory := getattr(module, attribute, None)):
@@ -170,14 +170,14 @@ def _from_file(name: str) -> Callable[..., Agent]:
 
 
 def _adopted(factory: Callable[..., object]) -> Callable[..., Agent]:
-    """An agent of Inspect's, which marks its own, as the engine lets it act here; its options stay its own."""
+    """Wrap the factory of an Inspect agent in the agent `inspect`, and keep its signature so that its options stay visible."""
     adopted = partial(_from_entry_points("inspect"), factory)
     adopted.__signature__ = inspect.signature(factory)  # type: ignore[attr-defined]
     return adopted
 
 
 def render(prompt: str, **values: object) -> str:
-    """A prompt of `prompts/`, filled in. A name that the prompt uses and is not given is an error, not an empty text."""
+    """Return a prompt of `prompts/`, filled in. Raise UndefinedError if the prompt uses a name that is not given."""
     templates = Templates(
         loader=FileSystemLoader(PROMPTS), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )

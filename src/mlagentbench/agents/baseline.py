@@ -19,7 +19,7 @@ class BaselineAgent:
         self.script = script
 
     async def __call__(self, environment: Environment) -> None:
-        """Run the script, unless an earlier process did; then submit."""
+        """Run the script, unless that is done already in a resumed run; then submit."""
         if not environment.steps:
             await environment.execute(Action(name="Execute Script", arguments={"script_name": self.script}))
         await environment.execute(Action(name="Final Answer", arguments={"final_answer": "The starter, unchanged."}))

@@ -1,6 +1,6 @@
-"""The agents that are installed: what each is, where it comes from, and its options.
+"""Lists the installed agents: what each does, where it comes from, and its options.
 
-Listing reads their source and imports none of it, so that neither a heavy engine nor a broken package of somebody else's holds it up.
+Listing parses their source without importing it, so that a slow import or a broken package does not get in the way.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any, NamedTuple
 from mlagentbench.agents.base import ENTRY_POINT_GROUP, find_agent
 
 EXTRA = "extra"
-"""The attribute of an agent's class that names the extra of its package that it needs."""
+"""The attribute of an agent's class that names the extra of its package which must be installed."""
 
 
 class AgentEntry(NamedTuple):
-    """One agent, as far as its source tells."""
+    """One agent, as its source describes it."""
 
     name: str
     about: str
-    """What it is, in a sentence; empty where its source does not say."""
+    """The first sentence of its docstring; empty if it has none."""
     place: str
-    """Where it is, as `module:name`."""
+    """Its location, as `module:name`."""
     package: str
-    """The package that it comes from, with its version; empty for a file."""
+    """The package that provides it, with its version; empty for a file."""
     file: Path | None
     extra: str | None
-    """What `pip install "package[extra]"` must have installed."""
+    """The extra that `pip install "package[extra]"` must have installed; None if it needs none."""
     problem: str = ""
-    """Why its source cannot be read; empty where it can."""
+    """Why its source cannot be read; empty if it can."""
 
 
 class AgentOption(NamedTuple):
@@ -42,17 +42,17 @@ class AgentOption(NamedTuple):
 
     name: str
     default: object
-    """`inspect.Parameter.empty` where it must be given."""
+    """`inspect.Parameter.empty` if the option is required."""
     meaning: str
 
 
 def list_agents() -> list[AgentEntry]:
-    """Return all agents that are installed, by name."""
+    """Return all installed agents, sorted by name."""
     return [_entry(found) for found in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name)]
 
 
 def describe_agent(name: str) -> tuple[AgentEntry, list[AgentOption]]:
-    """Return one agent with its options; it is imported.
+    """Import one agent and return it with its options.
 
     Args:
         name: an agent's name, or the file and name of its class.
@@ -84,7 +84,7 @@ def _entry(found: EntryPoint) -> AgentEntry:
 
 
 def _described(entry: AgentEntry) -> AgentEntry:
-    """Complete an entry with what the source of its file says."""
+    """Return an entry completed from the source of its file."""
     assert entry.file is not None
     try:
         module = ast.parse(entry.file.read_bytes())
@@ -101,7 +101,7 @@ def _described(entry: AgentEntry) -> AgentEntry:
 
 
 def _definitions(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
-    """Yield the statements of a module or a class that define something, with their docstrings; a value's is the string below it."""
+    """Yield the definitions in the body of a module or class with their docstrings; that of a value is the string below it."""
     for node, following in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node, ast.get_docstring(node) or ""
@@ -116,7 +116,7 @@ def _targets(node: ast.stmt) -> list[str]:
 
 
 def _constant(node: ast.stmt | None) -> object:
-    """Return the constant that a statement is, or assigns; None for anything else."""
+    """Return the constant that a statement consists of or assigns; None for any other statement."""
     value = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign) else None
     return value.value if isinstance(value, ast.Constant) else None
 
@@ -126,7 +126,7 @@ def _sentence(text: str) -> str:
 
 
 def _origin(module: str) -> str | None:
-    """Return the file of a module without importing it or what it lies in, as `importlib.util.find_spec` would; None for none."""
+    """Return a module's file, importing neither it nor its packages, unlike `importlib.util.find_spec`; None if there is no such module."""
     path, spec = None, None
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
@@ -144,7 +144,7 @@ def _spec(finder: Any, name: str, path: Any) -> ModuleSpec | None:
 
 
 def _documented(factory: Callable[..., Any]) -> Mapping[str, str]:
-    """Return what the options of a class mean: from the `Args` of its docstrings, and from the strings below its fields."""
+    """Return the descriptions of a class's options: from the `Args` of its docstrings, and from the strings below its fields."""
     while not inspect.isclass(factory) and hasattr(factory, "func"):
         factory = factory.func
     kinds = factory.__mro__ if inspect.isclass(factory) else (factory,)
@@ -162,7 +162,7 @@ def _documented(factory: Callable[..., Any]) -> Mapping[str, str]:
 
 
 def _arguments(docstring: str) -> dict[str, str]:
-    """Return the parts of a docstring's section `Args`, as Google's style has it."""
+    """Return the descriptions in the `Args` section of a Google-style docstring, by argument."""
     section = docstring.partition("\nArgs:\n")[2].split("\n\n")[0]
     found: dict[str, str] = {}
     for line in section.splitlines():

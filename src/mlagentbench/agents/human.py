@@ -1,4 +1,4 @@
-"""The person as an agent: someone at the terminal does the task, with the limits, the record and the grading of every other agent."""
+"""The agent `human`: a person at the terminal does the task, with the same limits, records and grading as any other agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlagentbench.records import Action, Step
 ASKING_MODELS = ("Edit Script (AI)", "Edit Script Segment (AI)", "Understand File", "Reflection", "Retrieval from Research Log")
 NEVER = ("Request Help",)
 LONG = ("content", "command")
-"""Arguments that have several lines as a rule."""
+"""Arguments that usually have several lines."""
 COMMANDS = f"""\
   help      what can be done
   task      the task once more
@@ -32,7 +32,7 @@ YES, NO = ("yes", "y", "true"), ("no", "n", "false")
 
 
 class _GivenUp(Exception):
-    """The person has thought better of an action."""
+    """The person cancelled an action."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,23 @@ class HumanAgent:
     """Whether the actions are offered too that ask a model; they need one."""
 
     interactive = True
-    """It needs the terminal for itself."""
+    """True: no progress is shown while it uses the terminal."""
 
     @property
     def needs_model(self) -> bool:
-        """Only where a model assists."""
+        """True if the actions that ask a model are offered."""
         return self.assisted
 
     async def __call__(self, environment: Environment) -> None:
         """Show the task, then take actions until the final answer or a limit.
 
         Raises:
-            RunStopped: the person stops.
+            RunStopped: the person stopped the run.
         """
         await Session(environment, self.offered(environment), own_terminal()).act()
 
     def offered(self, environment: Environment) -> Mapping[str, ActionDefinition]:
-        """The actions that the person can take."""
+        """Return the actions that the person can take, by name."""
         left_out = NEVER if self.assisted else (*NEVER, *ASKING_MODELS)
         return {name: action for name, action in environment.actions.items() if name not in left_out}
 
@@ -69,8 +69,8 @@ class Session:
 
     Args:
         environment: the run.
-        actions: what the person can do, by name.
-        terminal: where the person sits.
+        actions: the actions that are offered, by name.
+        terminal: the person's terminal.
     """
 
     def __init__(self, environment: Environment, actions: Mapping[str, ActionDefinition], terminal: Terminal) -> None:
@@ -84,7 +84,7 @@ class Session:
         """Take actions until the final answer.
 
         Raises:
-            RunStopped: the person stops.
+            RunStopped: the person stopped the run.
             LimitReached: a limit of the run was reached.
         """
         self._say(f"\n{self._environment.description.strip()}\n")
@@ -104,7 +104,7 @@ class Session:
                 self._show(await self._environment.execute(action))
 
     async def _action(self) -> Action | None:
-        """An action that the person asks for; None where there is none yet."""
+        """Read one line and return the action that it asks for; None if it asks for none."""
         environment = self._environment
         taken = sum(step.counted for step in environment.steps)
         self._say(f"\nStep {taken + 1} of {environment.limits.steps}. {_time(environment.seconds_left)} left.")
@@ -130,7 +130,7 @@ class Session:
             return None
 
     def _named(self, words: str) -> ActionDefinition | None:
-        """The action that some words mean."""
+        """Return the action with this number, name or beginning of a name; None if there is not exactly one, which the person is told."""
         names = list(self._actions)
         if words.isdecimal() and 1 <= int(words) <= len(names):
             return self._actions[names[int(words) - 1]]
@@ -159,7 +159,7 @@ class Session:
         return given
 
     async def _value(self, name: str, parameter: Parameter, given: Mapping[str, JsonValue]) -> JsonValue:
-        """What the person gives for an argument; None for its default."""
+        """Ask for an argument and return its value; None for its default."""
         default = "" if parameter.required else f", by default {parameter.default}"
         long = name in LONG
         prompt = f"  {name} ({parameter.description}{default})"
@@ -182,7 +182,7 @@ class Session:
         return words
 
     async def _in_editor(self, name: str, given: Mapping[str, JsonValue]) -> str:
-        """A text from the editor. It begins with what the file holds that is to be written."""
+        """Return a text from the person's editor, which opens on the present content of the file to be written."""
         file = given.get("file_name")
         before = ""
         if name == "content" and isinstance(file, str) and (await self._holds(file)):
@@ -198,7 +198,7 @@ class Session:
             return False
 
     def _show(self, step: Step) -> None:
-        """What came of a step; what a script printed has been shown as it came."""
+        """Print a step's observation; only its first line if the script's output has already been shown as it came."""
         text = step.observation
         self._say(text.split("\n", 1)[0] if self._echo.streamed else text)
 
@@ -212,7 +212,7 @@ class Session:
 
 
 class _Echo:
-    """A listener that shows a script's output as it comes, beside whoever listens already."""
+    """A listener that shows a script's output as it comes and passes everything on to another listener."""
 
     def __init__(self, listener: Listener, terminal: Terminal) -> None:
         self._listener = listener
@@ -220,22 +220,22 @@ class _Echo:
         self.streamed = False
 
     def activity(self, text: str) -> None:
-        """Pass it on."""
+        """Pass the activity on."""
         self._listener.activity(text)
 
     def output(self, text: str) -> None:
-        """Show it."""
+        """Show the output and pass it on."""
         self.streamed = True
         self._terminal.say(text, end="")
         self._listener.output(text)
 
     def step(self, step: Step) -> None:
-        """Pass it on."""
+        """Pass the step on."""
         self._listener.step(step)
 
 
 def _others(definition: ActionDefinition, name: str) -> dict[str, JsonValue]:
-    """Values that let one argument be checked by itself."""
+    """Return placeholder values for the other required arguments, so that one can be checked by itself."""
     plain: dict[type, JsonValue] = {str: "", int: 0, float: 0.0, bool: False}
     return {other: plain[parameter.type] for other, parameter in definition.parameters.items() if parameter.required and other != name}
 

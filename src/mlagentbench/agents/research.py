@@ -1,8 +1,8 @@
-"""The paper's research agent: it reflects, keeps a plan, checks its facts, thinks, and acts, in every reply.
+"""The paper's research agent: in each reply it reflects, keeps a plan, checks its facts, thinks and acts.
 
 See arXiv 2310.03302, section 4: each reply has the entries Reflection, Research Plan and Status, Fact Check, Thought, Action and Action
-Input; the last steps stand in the prompt; a long observation is summarised by a fast model. Its prompt here is this project's own. The
-other agents of this file are the same one with other options: what they leave out is all that they differ in.
+Input; the prompt holds the last steps; a long observation is summarised by a fast model. The prompt's wording is this project's own. The
+other agents of this file are the same agent with other options.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ APPEND, RETRIEVE, REFLECT = "Append Summary to Research Log", "Retrieval from Re
 HELP = "Request Help"
 PLAN = "Research Plan and Status"
 LOGGED_PART = 10_000
-"""Characters of an observation that are summarised for the research log."""
+"""Characters of an observation that the summary for the research log is made from."""
 
 
 class ResearchAgent(ResearchOptions):
     """The paper's research agent: each reply reflects, keeps a plan, checks facts and thinks before it acts."""
 
     async def __call__(self, environment: Environment) -> None:
-        """Ask, act and look, until the final answer or a limit."""
+        """Ask the model and execute its actions, until the final answer or a limit."""
         environment.sampling = self.sampling
         instructions = self._instructions(environment)
         summaries = Summaries(environment, self.summarise_over if self.summarise else None, self.summary_options)
@@ -50,7 +50,7 @@ class ResearchAgent(ResearchOptions):
             )
 
     def offered(self, environment: Environment) -> list[ActionDefinition]:
-        """The actions that the prompt names."""
+        """Return the actions that the prompt names."""
         return [action for action in self._callable(environment).values() if self._offers(action)]
 
     def _offers(self, action: ActionDefinition) -> bool:
@@ -80,7 +80,7 @@ class ResearchAgent(ResearchOptions):
         )
 
     def _remembered(self, step: Step, observation: str | None) -> str:
-        """A step as the agent wrote it, with what it saw."""
+        """Return a step for the prompt: the reply as the agent wrote it, and the observation, if it is to be shown."""
         written = [f"{name}: {step.entries[name]}" for name in self.entries if name in step.entries]
         arguments = json.dumps(dict(step.action.arguments), indent=4)
         reply = "\n".join([*written, f"Action: {step.action.name}", f"Action Input: {arguments}"])
@@ -88,7 +88,7 @@ class ResearchAgent(ResearchOptions):
         return f"\n{reply}\nObservation:\n{shown}\n"
 
     async def _respond(self, environment: Environment, prompt: str) -> Response:
-        """Ask until a reply holds an action; the environment ends a run that never gets there."""
+        """Ask until a reply holds an action; the environment ends the run after too many that hold none."""
         question, actions = prompt, self._callable(environment)
         while True:
             try:
@@ -97,9 +97,9 @@ class ResearchAgent(ResearchOptions):
                 question = f"{prompt}\nYour last reply could not be used. {error}\nReply again, in the form given above.\n"
 
     async def _consult_log(self, environment: Environment, taken: Sequence[Step], summaries: Summaries) -> str:
-        """Write the last step into the research log, and give what of the log matters now, each unless an earlier process has done it.
+        """Write the last step into the research log, and return what in the log matters for the current plan.
 
-        Both are steps that are not counted, so that they are recorded, and the run can go on from between them.
+        Both are executed as uncounted steps, so that they are recorded, and a resumed run does not repeat them.
         """
         last = taken[-1]
         done = {step.action.name: step for step in environment.steps[last.number :]}
@@ -117,7 +117,7 @@ class ResearchAgent(ResearchOptions):
         return render("retrieved.md", text=retrieved.observation) if retrieved.status == "ok" else ""
 
     async def _summary(self, environment: Environment, step: Step, summaries: Summaries) -> str:
-        """What a step did and found, for the research log."""
+        """Return a summary of a step for the research log."""
         await summaries.make([step])
         observation = shortened(summaries.observation(step), LOGGED_PART)
         prompt = render("log.md", thought=thought(step), action=said(step), observation=observation)

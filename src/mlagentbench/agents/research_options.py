@@ -1,4 +1,4 @@
-"""What can be chosen of the paper's agent. The defaults are the paper's, so that every ablation is an option away."""
+"""The options of the research agent. The defaults are the paper's; each ablation changes one or two of them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mlagentbench.records import Role
 
 
 class Entry(NamedTuple):
-    """One part of a reply, and what the agent is told to write there."""
+    """One part of a reply, and what the prompt asks for in it."""
 
     name: str
     meaning: str
     use: str
-    """When it helps, for an agent that chooses its entries itself."""
+    """When to write it, for an agent that chooses its entries itself (`adaptive`)."""
 
 
 ENTRIES = (
@@ -50,7 +50,7 @@ LONG_OBSERVATION = 5000
 
 
 def _listed(value: object) -> object:
-    """Names apart by commas, as a command line has them; `none` for no name."""
+    """Return the names in a comma-separated text, as a command line gives them; none of them for `none`."""
     if not isinstance(value, str):
         return value
     names = [name.strip() for name in value.split(",")]
@@ -58,7 +58,11 @@ def _listed(value: object) -> object:
 
 
 def _known(kind: str, names: Iterable[str], given: Sequence[str]) -> tuple[str, ...]:
-    """Names as they are written here, whatever their case and punctuation."""
+    """Return names as they are spelled in `names`, whatever case and punctuation they were given with.
+
+    Raises:
+        ValueError: there is no such name.
+    """
     known = {squeezed(name): name for name in names}
     for name in given:
         if squeezed(name) not in known:
@@ -83,7 +87,7 @@ Temperature = Annotated[float, Field(ge=0)] | None
 
 @dataclass(frozen=True)
 class ResearchOptions:
-    """The options. Lists may be given as text, apart by commas; None leaves a setting of sampling to the provider."""
+    """The options of the research agent. Lists may be comma-separated text; None leaves a sampling setting to the provider."""
 
     context_steps: Steps = 3
     """How many of the last steps stand in the prompt."""
@@ -126,17 +130,17 @@ class ResearchOptions:
 
     @property
     def reply_options(self) -> GenerateOptions:
-        """How the agent's own replies are sampled."""
+        """The sampling of the agent's own replies."""
         return GenerateOptions(self.temperature, self.max_tokens, tuple(self.stop))
 
     @property
     def summary_options(self) -> GenerateOptions:
-        """How summaries are sampled."""
+        """The sampling of summaries."""
         return GenerateOptions(self.fast_temperature, self.summary_max_tokens)
 
     @property
     def sampling(self) -> Mapping[Role, Mapping[str, object]]:
-        """What is chosen otherwise than actions choose it for their questions."""
+        """The sampling settings that override those of the actions, by role: the ones that differ from the defaults here."""
         own = ResearchOptions()
         chosen: dict[Role, dict[str, object]] = {"fast": {}, "editor": {}}
         for role, options in chosen.items():

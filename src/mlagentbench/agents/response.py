@@ -1,15 +1,15 @@
-"""Reading a reply: which action it asks for, with which arguments, and what its author thought.
+"""Parses a reply of an agent's model: the action it asks for, the arguments, and the thinking entries.
 
-Covers: labels in any dress (bold, headings, lists, numbers, quotes, capitals, `Action_Input`); the name behind `Action` or on the next
-line, in lower or snake case, without `(AI)`; arguments as JSON or nearly so, in fences, after prose, or right behind the name; thinking
-blocks before the reply; a recital of the format or of earlier steps around the one action.
+Covers: labels in any markup (bold, headings, lists, numbers, quotes, capitals, `Action_Input`); the name after `Action` or on the next
+line, in lower or snake case, without `(AI)`; arguments as JSON or nearly so, in fences, after prose, or right after the name; thinking
+blocks before the reply; a repetition of the format or of earlier steps around the one action.
 
-Does not cover: actions without labels, arguments that are no object in braces, and all else that would need a guess. Those replies are
-refused, with a message that shows what to write: a refusal costs one call to a model, a wrong guess may cost the run.
+Does not cover: actions without labels, arguments that are not an object in braces, and anything else that would need a guess. Those replies
+are refused, with a message that shows what to write: a refusal costs one call to a model, a wrong guess may cost the run.
 
-The first complete action counts, complete being a known name with its arguments. One that is introduced as an example, or as what not to
-do, is passed over. Once an action was attempted, a line `Observation:` ends the reply, for what follows builds on an observation that never
-was; so does one behind an object without a label, and an object that may have swallowed the rest of the reply.
+The first complete action counts: a known name with all its arguments. One that is introduced as an example, or as what not to do, is
+skipped. After an attempted action or an object without a label, a line `Observation:` ends the reply, since the model invented that
+observation. The search also ends at a broken object that may include the rest of the reply.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from mlagentbench.errors import ResponseFormatError
 
 
 class Response(NamedTuple):
-    """What a reply says."""
+    """A parsed reply."""
 
     entries: Mapping[str, str]
-    """The thinking entries that were found, by the names that were asked for."""
+    """The thinking entries that were found, by their requested names."""
     action: str
-    """The action's name as the paper has it."""
+    """The action's name, as in the paper."""
     arguments: Mapping[str, JsonValue]
-    """The arguments that were given and no others, under the action's own names for them."""
+    """The given arguments, without defaults, by the action's own names for them."""
 
 
 def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, ActionDefinition], *, strict: bool = False) -> Response:
-    """Read a reply of an agent's model, in time linear in its length.
+    """Parse a reply of an agent's model, in time linear in its length.
 
-    No argument is changed but in its type: a whole number may be given as `"10"` or `10.0`, any number as text, text as a bare number
-    (kept digit by digit) or as a list of one text, true and false as text. An optional argument given as null counts as left out.
+    Arguments are converted in type only: a whole number may be given as `"10"` or `10.0`, any number as text, text as a bare number
+    (digits unchanged) or as a list of one text, true and false as text. An optional argument given as null counts as left out.
 
     Args:
         text: the reply as the provider gave it.
-        entries: the names of the thinking entries that were asked for; `Action` and `Action Input` among them are passed over.
-        actions: the definitions by the paper's names.
+        entries: the names of the requested thinking entries; `Action` and `Action Input` among them are ignored.
+        actions: the definitions, by the paper's names.
         strict: refuse a reply that lacks one of the entries.
 
     Raises:
-        ResponseFormatError: the reply holds no complete action, or could be read in two ways. The first line of the message says what is
+        ResponseFormatError: the reply holds no complete action, or has two possible readings. The first line of the message says what is
             wrong, the lines after it show what to write.
     """
     thoughts = tuple(entry for entry in entries if squeezed(entry) not in ("action", "actioninput"))
@@ -71,7 +71,7 @@ def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, Acti
 
 
 class _Call(NamedTuple):
-    """A complete action, and where in the text it stands."""
+    """A complete action, and its position in the text."""
 
     action: str
     arguments: Mapping[str, JsonValue]
@@ -80,7 +80,7 @@ class _Call(NamedTuple):
 
 
 _BRACE = re.compile(r"\{(?!\s*\w[\w -]{0,80}\})")
-"""The beginning of an object, and not of a placeholder such as `{script_name}`."""
+"""The beginning of an object, as opposed to a placeholder such as `{script_name}`."""
 _NAME_LINE = re.compile(r"(?:[ \t]*+```\w*+[ \t\r]*+\n|[^\w\n{]*+\n)*+([^\n]*+)")
 _EXAMPLE = re.compile(
     r"(?:\b(?:an example|for (?:example|instance)|how you (?:could|can|might|would)|you (?:should|must)(?: not|n't))\b"
@@ -88,14 +88,14 @@ _EXAMPLE = re.compile(
     r"[^\n]*:\W*(?:```\w*\W*)?\Z",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line that ends in a colon and introduces an action which is shown rather than asked for."""
+"""A line that ends in a colon and introduces an action as an example."""
 _MAX_GAP = 200
-"""Characters between a name and its arguments, or before a label, that are looked at."""
+"""Characters that are searched between a name and its arguments, or before a label."""
 _MAX_BROKEN = 20
 
 
 class _Search:
-    """One text being searched for its action."""
+    """The search for the action in one text."""
 
     def __init__(self, text: str, thoughts: Sequence[str], actions: Mapping[str, ActionDefinition]) -> None:
         self._text = text
@@ -103,10 +103,10 @@ class _Search:
         self._actions = actions
         self._names = action_names(actions)
         self._attempted = False
-        """Whether an action was asked for, completely or not."""
+        """Whether an action was asked for, complete or not."""
         self._broken = 0
         self._faults: dict[str, tuple[str, str]] = {}
-        """What is wrong, the first of each kind: the action or the words that it is about, and a clause."""
+        """The first fault of each kind: the action or words that it is about, and a clause that says what is wrong."""
 
     def first(self, labels: Sequence[Label]) -> _Call:
         """Return the first complete action.
@@ -134,13 +134,13 @@ class _Search:
         raise ResponseFormatError(self._refusal())
 
     def _read(self, label: Label, stop: int) -> tuple[_Call | None, int]:
-        """Read the action of a label that reaches to `stop`; return it and where it ends: -1 where that cannot be told."""
+        """Return the action of a label whose text ends at `stop`, if it is complete, and where it ends: -1 if that is unknown."""
         behind = INPUT_LABEL.search(self._text, label.end, stop)
         line = _NAME_LINE.match(self._text, label.end, behind.start() if behind else stop)
         assert line is not None, "every part of it may be empty"
         words, brace, _ = line.group(1).partition("{")
         name = self._names.get(squeezed(words[:_MAX_GAP]))
-        if name is None and 0 < len(_bare(words).split()) <= 6:  # more would be prose
+        if name is None and 0 < len(_bare(words).split()) <= 6:  # more words would be prose
             self._faults.setdefault("name", (_bare(words), ""))
         if name is None and not behind:
             return None, label.end
@@ -177,7 +177,7 @@ class _Search:
             return None, stop if closed and self._broken < _MAX_BROKEN else -1
 
     def _refusal(self) -> str:
-        """Say what is wrong, and what to write."""
+        """Return the message that says what is wrong, and what to write."""
         offered = ", ".join(name for name, definition in self._actions.items() if not definition.hidden)
         kind = next((kind for kind in ("input", "missing", "name", "example") if kind in self._faults), None)
         if kind is None:
@@ -199,5 +199,5 @@ def _bare(words: str) -> str:
 
 
 def _form(name: str, usage: str, thoughts: Sequence[str] = ()) -> str:
-    """Show what a reply has to look like."""
+    """Return an example of a reply's form."""
     return "".join(f"{entry}: [your text]\n" for entry in thoughts) + f"Action: {name}\nAction Input: {usage}"
