@@ -1,4 +1,4 @@
-"""Archives from elsewhere, unpacked so that they can do no harm: nothing outside the folder, no links, no more than they say they hold."""
+"""Unpack untrusted archives safely: no path outside the folder, no links, and no more bytes than the archive declares."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from mlagentbench.errors import TaskError
 
 BLOCK = 1 << 20
 LARGEST_RATIO = 2000
-"""How many times its size an archive may hold. Deflate reaches 1,032 and text of one kind comes near it; a bomb is beyond."""
+"""How many times its own size an archive may hold. Deflate reaches 1,032, and repetitive text comes near it; a zip bomb holds more."""
 SMALL = 1 << 30
-"""Bytes that anything may hold, whatever its ratio."""
+"""Bytes that every archive may hold, whatever its ratio."""
 _ENDINGS = (".gz", ".bz2", ".xz")
-"""Of one file that is compressed."""
+"""The suffixes of a single compressed file."""
 _ZIP = b"PK\x03\x04"
-"""How a zip begins. `zipfile.is_zipfile` looks at the end, and takes a tar with a zip in it for one."""
+"""The first bytes of a zip. `zipfile.is_zipfile` checks the end instead, and takes a tar that contains a zip for one."""
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, gzip.BadGzipFile, NotImplementedError, RuntimeError)
 
 
@@ -38,22 +38,22 @@ class _Member(NamedTuple):
 
     name: str
     size: int
-    """As the archive says."""
+    """Bytes, as the archive declares them; -1 where it does not."""
     open: Callable[[], IO[bytes]]
 
 
 def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, advance: Advance | None = None) -> None:
-    """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or one file that is compressed (.gz, .bz2, .xz).
+    """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or a single compressed file (.gz, .bz2, .xz).
 
     Args:
-        archive: the file; its content says what it is.
-        into: the folder, made if it is not there; files of the same names are overwritten.
-        keep: globs of the members to unpack, matched with the whole path (`*` matches `/` too); None for all.
-        advance: is told of every member that is unpacked, with the bytes of all so far.
+        archive: the file; its type is detected from its content, but for a single compressed file.
+        into: the folder, created if missing; existing files are overwritten.
+        keep: globs of the members to unpack, matched against the whole path (`*` matches `/` too); None for all.
+        advance: called after each unpacked member with the bytes unpacked so far.
 
     Raises:
-        TaskError: it is damaged, a member would leave the folder or is a link, it holds more than it says, the disk lacks the space, or a
-            glob matches nothing.
+        TaskError: the archive is damaged, a member is a link or lies outside the folder, it holds more than it declares, the disk lacks the
+            space, or a glob matches nothing.
     """
     into.mkdir(parents=True, exist_ok=True)
     unmatched = set(keep or ())
@@ -81,7 +81,7 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, adva
 
 
 def _members(archive: Path) -> Iterator[_Member]:
-    """The files of an archive, in its order; each must be read before the next is asked for."""
+    """Yield the files of an archive, in its order. Read each before asking for the next."""
     with archive.open("rb") as file:
         start = file.read(len(_ZIP))
     if start == _ZIP:
@@ -108,7 +108,7 @@ def _members(archive: Path) -> Iterator[_Member]:
 def _is_tar(archive: Path) -> bool:
     if not tarfile.is_tarfile(archive):
         return False
-    # Any compressed file that begins with zeros looks like an empty tar.
+    # `is_tarfile` takes any compressed file that begins with zeros for an empty tar.
     with tarfile.open(archive) as tar:
         return archive.suffix not in _ENDINGS or tar.next() is not None
 
@@ -133,7 +133,7 @@ def _inside(into: Path, name: str, archive: Path) -> Path:
 
 
 def _write(member: _Member, place: Path, archive: Path, bound: int) -> int:
-    """Write a file, and no more than it says it is; how many bytes it is."""
+    """Write a member to a file, at most as many bytes as it declares, and return how many it has."""
     place.parent.mkdir(parents=True, exist_ok=True)
     limit = member.size if member.size >= 0 else bound
     written = 0

@@ -1,11 +1,11 @@
-"""The cache: where prepared data and downloads lie, and the locks by which several processes share them.
+"""Locate the cache of prepared data and downloads, and lock its entries so that several processes can share it.
 
 <cache>/
-  prepared/<task>/<variant>-<key>/   public/, private/ and prepared.json; the key is of what made them (prepare.py)
-  prepared/<task>/.<variant>-*/      a preparation that goes on, or one that was killed
-  downloads/<source>/                a file or files as they were published, each with its record beside it (fetch.py)
-  baselines/<task>/                  what its starter scores, measured
-  locks/                             a file each; never removed, since a lock on a removed file is none
+  prepared/<task>/<variant>-<key>/   public/, private/ and prepared.json; the key is a digest of what made them (sources.py)
+  prepared/<task>/.<variant>-*/      a preparation in progress, or one that was killed
+  downloads/<source>/                files as they were published, each with its record beside it (fetch.py)
+  baselines/<task>/                  the measured scores of the task's starter
+  locks/                             one file per lock; never removed, since a lock on a removed file excludes nobody
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from mlagentbench.records import Record
 
 CACHE_VARIABLE = "MLAB_CACHE"
 RECORD_SUFFIX = ".record"
-"""Of hidden files beside downloads, which hold JSON."""
+"""The suffix of the hidden JSON files beside downloads."""
 LONGEST = 120
-"""Characters of a lock's name; a file system takes 255 bytes."""
+"""The most characters of a lock's name; file systems allow 255 bytes."""
 
 R = TypeVar("R", bound=Record)
 
 
 class Source(Record):
-    """Where a folder of downloads comes from; it lies in it from the beginning."""
+    """Where a folder of downloads comes from. It is written into the folder before the first download."""
 
     NAME: ClassVar[str] = ".source.record"
 
     url: str
     task: str | None
-    """For whom it was first downloaded."""
+    """The task for which it was first downloaded."""
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file of the downloads is a note of ours."""
+    """Return whether a file among the downloads is one of our records."""
     return path.name.startswith(".") and path.suffix == RECORD_SUFFIX
 
 
 def cache_directory() -> Path:
-    """Where prepared data is kept: `$MLAB_CACHE`, or the platform's place for caches."""
+    """Return the cache's folder: `$MLAB_CACHE`, or the platform's user cache directory."""
     named = os.environ.get(CACHE_VARIABLE)
     return Path(named).expanduser().absolute() if named else Path(platformdirs.user_cache_dir("mlagentbench"))
 
 
 @contextmanager
 def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
-    """Hold a lock of the cache, against other processes and other threads alike; it ends with its holder, killed or not.
+    """Hold a lock of the cache against other processes and threads. The kernel releases it when its holder ends, even if killed.
 
     Args:
         cache: the cache.
-        name: of the lock.
-        waiting: is called once if another holds it, before this one waits.
+        name: the lock's name.
+        waiting: called once before waiting, if the lock is held already.
 
     Yields:
-        The open file: a child process that inherits it holds the lock too.
+        The open lock file: a child process that inherits it holds the lock too.
 
     Raises:
         TaskError: the cache cannot be written.
@@ -80,10 +80,10 @@ def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) 
 
 @contextmanager
 def locked_if_free(cache: Path, name: str) -> Iterator[bool]:
-    """Hold a lock if nobody else does.
+    """Hold a lock of the cache if it is free; do not wait for it.
 
     Yields:
-        Whether it is held.
+        Whether the lock was taken.
 
     Raises:
         TaskError: the cache cannot be written.
@@ -98,7 +98,7 @@ def locked_if_free(cache: Path, name: str) -> Iterator[bool]:
 
 
 def read_record(path: Path, kind: type[R]) -> R | None:
-    """A record; None where there is none, or none of this kind."""
+    """Return the record in a file; None if there is no file, or it holds no record of this kind."""
     try:
         return kind.model_validate_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -106,7 +106,7 @@ def read_record(path: Path, kind: type[R]) -> R | None:
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record, whole or not at all.
+    """Write a record atomically.
 
     Raises:
         OSError: the disk is full or read-only.
@@ -126,5 +126,5 @@ def _open(cache: Path, name: str) -> IO[bytes]:
 
 
 def unwritable(cache: Path, error: OSError) -> TaskError:
-    """The error of a cache that cannot be written."""
+    """Return the error for a cache that cannot be written."""
     return TaskError(f"cannot write to the cache {cache}: {error.strerror}; name another folder with --cache-dir or ${CACHE_VARIABLE}")

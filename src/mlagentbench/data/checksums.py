@@ -1,4 +1,4 @@
-"""What a downloaded file must be: what was published of it, or else what it was the first time."""
+"""Check downloaded files against their published checksum, or else against that of their first download."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from rich.filesize import decimal
 from mlagentbench.errors import TaskError
 
 KINDS = {"sha256": 64, "md5": 32}
-"""Hexadecimal digits by kind."""
+"""The number of hexadecimal digits by kind of checksum."""
 
 
 class Expected(NamedTuple):
-    """What a file must be."""
+    """The checksums that a downloaded file must have."""
 
     published: str | None
-    """As in task.toml, such as `sha256:...`."""
+    """The checksum in task.toml, such as `sha256:...`; None if it has none for the file."""
     recorded: str | None
-    """The SHA-256 of the first download; None before there was one."""
+    """The SHA-256 of the first download; None before it."""
 
     @classmethod
     def of(cls, path: str, published: Mapping[str, str], recorded: str | None) -> Expected:
-        """What a file must be.
+        """Return the expected checksums of a file.
 
         Args:
-            path: its path where it comes from.
-            published: checksums by path or by name.
-            recorded: what it was the first time.
+            path: the file's path at its source.
+            published: checksums by path or by file name.
+            recorded: the SHA-256 of the first download; None before it.
 
         Raises:
-            TaskError: what is published is no checksum.
+            TaskError: a published checksum is malformed.
         """
         found = published.get(path) or published.get(path.rpartition("/")[2])
         if found is not None:
@@ -43,7 +43,7 @@ class Expected(NamedTuple):
         return cls(found, recorded)
 
     def wrong(self, path: Path) -> str | None:
-        """What is wrong with a file; None for nothing, or where nothing is known of it."""
+        """Return how a file's checksum differs from the expected one; None if it does not, or if none is known."""
         if self.published is not None:
             kind, _, wanted = self.published.partition(":")
         elif self.recorded is not None:
@@ -57,11 +57,11 @@ class Expected(NamedTuple):
         return f"its {kind} is {found} ({decimal(path.stat().st_size)}), {whose} is {wanted}"
 
     def advice(self, record: Path) -> str:
-        """What to do about a file that is wrong, and whose record lies there."""
+        """Return what to do about a wrong file whose record is the given file, to be appended to a message; may be empty."""
         return "" if self.published is not None else f"; if it was meant to change, remove {record}"
 
 
 def digest(path: Path, kind: str = "sha256") -> str:
-    """A file's checksum, in hexadecimal digits."""
+    """Return a file's checksum in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()

@@ -1,4 +1,4 @@
-"""What a person sees while something is fetched: bars on a terminal, lines elsewhere."""
+"""Show the progress of downloads: as bars on a terminal, as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from mlagentbench.data.transfer import Advance
 
 LARGE = 10_000_000
-"""Bytes of a file that gets lines of its own where there is no terminal."""
+"""Bytes from which a file gets lines of its own where there is no terminal."""
 
 
 class Display:
-    """Where fetching is shown. Several threads may show theirs at once.
+    """A display of the progress of downloads. Several threads may use it at once.
 
     Args:
-        console: where to; None for nowhere.
+        console: where to print; None to print nothing.
     """
 
     def __init__(self, console: Console | None) -> None:
@@ -37,7 +37,7 @@ class Display:
 
     @contextmanager
     def transfer(self, name: str, what: str = "downloading") -> Iterator[Advance]:
-        """Show the downloading of a file, or what else takes its time by the byte."""
+        """Show the progress of a download, or of other work measured in bytes, and yield the callback that reports it."""
         if self._console is None:
             yield lambda have, total: None
         elif self._console.is_terminal:
@@ -59,7 +59,7 @@ class Display:
 
     @contextmanager
     def other(self, name: str) -> Iterator[bool]:
-        """A transfer by a program that shows itself; whether it may."""
+        """Announce a download by a program with a progress bar of its own, and yield whether that bar may be shown."""
         self.say(f"{name}: downloading")
         yield self._console is not None and self._console.is_terminal
 

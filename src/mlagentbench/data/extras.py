@@ -1,6 +1,6 @@
-"""The packages that only some tasks need: missing ones are named in one line before anything is imported.
+"""Check that the packages that only some tasks need are installed, and name missing ones in one line before anything is imported.
 
-A task names extras of this package in task.toml, such as `extras = ["tabular"]`; what an extra holds is read from this package's metadata.
+A task names extras of this package in task.toml, such as `extras = ["tabular"]`; an extra's packages are read from this package's metadata.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mlagentbench.tasks.catalogue import Task
 
 PACKAGE = "mlagentbench"
 ONLY_FULL = frozenset({"kaggle"})
-"""Extras that serve to fetch the real data, and nothing after that."""
+"""Extras that are needed only to fetch the real data."""
 TIMEOUT = 60
-"""Seconds another interpreter may take to answer; one on a cold network disk takes some."""
+"""Seconds that another interpreter may take to answer; one on a network disk is slow to start."""
 _LOOK = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
@@ -37,15 +37,16 @@ print(json.dumps(missing))
 
 
 def require_extras(task: Task, python: Path | None = None, *, without: Iterable[str] = ONLY_FULL) -> None:
-    """Stop early where packages that a task needs are not installed.
+    """Raise TaskError if packages that a task needs are not installed.
 
     Args:
         task: the task.
         python: the interpreter that must have them; None for this one.
-        without: extras that are not needed now.
+        without: extras that are not checked.
 
     Raises:
-        TaskError: a package is missing, with the command that installs it; or an extra is not one.
+        TaskError: a package is missing (the message has the command that installs it), this package has no such extra, or the interpreter
+            cannot be asked.
     """
     wanted = [extra for extra in task.spec.extras if extra not in without]
     packages = {extra: _packages(extra) for extra in wanted}
@@ -67,17 +68,17 @@ def require_extras(task: Task, python: Path | None = None, *, without: Iterable[
 
 
 def install_command(extras: Sequence[str]) -> str:
-    """How extras are installed."""
+    """Return the command that installs some extras."""
     return f'pip install "{PACKAGE}[{",".join(extras)}]"'
 
 
 def _missing(names: Sequence[str], python: Path | None) -> set[str]:
-    """Those of some packages that an interpreter lacks; looked up, not imported."""
+    """Return those of some packages that an interpreter lacks, without importing them."""
     if not names:
         return set()
     if python is None:
         return {name for name in names if not _installed(name)}
-    # Not in this package's folder, where `python -c` would find its modules.
+    # `python -c` finds modules in the current folder, which may be this package's.
     command = [str(python), "-c", _LOOK, json.dumps(list(names))]
     try:
         looked = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True, cwd="/")
@@ -95,7 +96,7 @@ def _installed(name: str) -> bool:
 
 
 def _requirements() -> Sequence[str]:
-    """This package's, as its metadata has them; none where it is not installed."""
+    """Return this package's requirements from its metadata; none if it is not installed."""
     try:
         return requires(PACKAGE) or ()
     except PackageNotFoundError:
@@ -107,7 +108,7 @@ def _extras() -> Sequence[str]:
 
 
 def _packages(extra: str) -> dict[str, str]:
-    """The packages of an extra: the requirement, such as `torch>=2.6`, by name."""
+    """Return an extra's requirements, such as `torch>=2.6`, by package name."""
     found = {}
     for line in _requirements():
         requirement, _, marker = (part.strip() for part in line.partition(";"))

@@ -1,17 +1,17 @@
-"""What a task's `full(public, private)` fetches its data with.
+"""Fetch the real data of tasks, on behalf of their `full(public, private)`.
 
     def full(public, private):
         archive = fetch.download("https://example.org/data.tar.gz")
         fetch.unpack(archive, public, keep=["data/train/*"])
 
-Everything is kept in the cache, shared by tasks, and never fetched twice. A file is checked against the checksum that its task publishes
-(`[data.checksums]` in task.toml); one without is known by the checksum that it had the first time. Which task is asking is known by
-`fetching`, which `prepare` holds around `full`. Of many small files several threads may fetch:
+Everything is stored in the cache, shared by tasks, and never fetched twice. A file is checked against the checksum that its task publishes
+(`[data.checksums]` in task.toml), or else against the checksum of its first download. The context manager `fetching`, which `prepare`
+enters around `full`, says for which task files are fetched. Many small files may be fetched in several threads:
 
     with ThreadPoolExecutor(8) as pool:
         paths = list(pool.map(fetch.download, urls))
 
-`$MLAB_MIRROR`, such as `http://127.0.0.1:8000`, has `https://<host>/<path>` fetched from `<mirror>/<host>/<path>`.
+With `$MLAB_MIRROR` set, such as to `http://127.0.0.1:8000`, `https://<host>/<path>` is fetched from `<mirror>/<host>/<path>`.
 """
 
 from __future__ import annotations
@@ -49,64 +49,64 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class Fetching(NamedTuple):
-    """For whom something is fetched, and into which cache."""
+    """The task for which files are fetched, and the cache that they are stored in."""
 
     cache: Path
     task: str | None
     checksums: Mapping[str, str]
     display: Display
     unpublished: list[DownloadRecord]
-    """Of what has come, those whose checksum was not published, and is now recorded."""
+    """The new downloads without a published checksum, whose own is now recorded."""
 
 
 class DownloadRecord(Record):
-    """What is known of a downloaded file; it lies beside it, and stays when the file goes."""
+    """The record of a downloaded file. It is stored beside the file, and stays when the file is removed."""
 
     url: str
     sha256: str
     size: int
     """Bytes."""
     published: str | None
-    """The checksum that its task publishes; None where `sha256` is only what it had the first time."""
+    """The checksum that its task publishes; None if `sha256` is only that of the first download."""
 
 
 class KaggleRecord(Record):
-    """What is known of a competition's downloaded files."""
+    """The record of a competition's downloaded files."""
 
     files: Mapping[str, str] = {}
-    """The SHA-256 of each at its first download, by path."""
+    """The SHA-256 of each file's first download, by path."""
     whole: bool = False
-    """Whether these are all."""
+    """Whether these are all files of the competition."""
 
 
 class _Wanted(NamedTuple):
     """A file to be fetched."""
 
     url: str
-    """Where it really is."""
+    """The URL that the task named."""
     source: str
-    """Where it is asked for: there, or at the mirror."""
+    """The URL that it is fetched from: the same, or the mirror's."""
     name: str
-    """By which checksums know it."""
+    """The path or name by which its checksum is looked up."""
     place: Path
     headers: Mapping[str, str]
     plain: bool
-    """Whether a connection without encryption will do."""
+    """Whether an unencrypted connection is allowed."""
 
 
 _fetching: ContextVar[Fetching | None] = ContextVar("fetching", default=None)
 _active: list[Fetching] = []
-"""Of all threads."""
+"""The open `fetching` contexts of all threads."""
 
 
 @contextmanager
 def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Iterator[None]:
-    """Fetch for a task, within this context, and in the threads that are started from it.
+    """Fetch on behalf of a task inside this context, and in threads started from it.
 
     Args:
-        task: whose checksums hold.
-        cache: where to keep what is fetched.
-        console: where to show it; None for nowhere.
+        task: the task; files are checked against its checksums.
+        cache: the cache to store files in.
+        console: where to show progress; None to show nothing.
     """
     now = Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console), [])
     token = _fetching.set(now)
@@ -120,7 +120,7 @@ def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Ite
 
 
 def _tell_unpublished(here: Fetching) -> None:
-    """Say whose checksums are only what they were the first time."""
+    """Print which downloads have no published checksum, so that only their first one is recorded."""
     if here.unpublished:
         first, *more = here.unpublished
         files = f"{first.url} and {len(more):,} more" if more else first.url
@@ -131,17 +131,17 @@ def _tell_unpublished(here: Fetching) -> None:
 
 
 def download(url: str, *, name: str | None = None) -> Path:
-    """A file over HTTPS, from the cache where it is there already.
+    """Download a file over HTTPS, unless the cache has it already.
 
     Args:
-        url: where it is. Without encryption (`http:`) only with a published checksum, or from this machine.
-        name: of the file; by default the last part of the URL's path.
+        url: the file's URL. An unencrypted one (`http:`) needs a published checksum, or must be on this machine.
+        name: the file's name; by default the last part of the URL's path.
 
     Returns:
-        The file, to be read only.
+        The path of the file in the cache; only read it.
 
     Raises:
-        TaskError: it is not to be had, is not the file that was published, or does not fit on the disk.
+        TaskError: it cannot be downloaded, does not have the expected checksum, or does not fit on the disk.
     """
     split = urllib.parse.urlsplit(url)
     name = name or urllib.parse.unquote(PurePosixPath(split.path).name)
@@ -155,34 +155,34 @@ def download(url: str, *, name: str | None = None) -> Path:
 
 
 def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> None:
-    """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or one file that is compressed (.gz, .bz2, .xz).
+    """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or a single compressed file (.gz, .bz2, .xz).
 
     Args:
         archive: the file.
-        into: the folder, made if it is not there; files of the same names are overwritten.
-        keep: globs of the members to unpack, matched with the whole path (`*` matches `/` too); None for all.
+        into: the folder, created if missing; existing files are overwritten.
+        keep: globs of the members to unpack, matched against the whole path (`*` matches `/` too); None for all.
 
     Raises:
-        TaskError: it is damaged or means harm, the disk lacks the space, or a glob matches nothing.
+        TaskError: the archive is damaged or unsafe, the disk lacks the space, or a glob matches nothing.
     """
     with _here().display.transfer(archive.name, "unpacking") as advance:
         archives.unpack(archive, into, keep=keep, advance=advance)
 
 
 def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "model"] = "dataset", revision: str) -> Path:
-    """Files of a repository on Hugging Face (or at `$HF_ENDPOINT`, with `$HF_TOKEN` where it is set).
+    """Download files of a repository on Hugging Face (or at `$HF_ENDPOINT`; with `$HF_TOKEN` if it is set).
 
     Args:
         repo: `owner/name`.
-        files: their paths in it; checksums know them by path or by name.
-        kind: of repository.
-        revision: a commit; a branch or a tag may change under the same name.
+        files: their paths in the repository; checksums are looked up by path or by file name.
+        kind: the kind of repository.
+        revision: a commit. A branch or a tag works too, but may change under the same name.
 
     Returns:
-        The folder that holds them, by their paths.
+        The folder that holds them under their paths.
 
     Raises:
-        TaskError: as for `download`, or its terms are not accepted.
+        TaskError: as for `download`, or the repository's terms are not accepted.
     """
     here = _here()
     endpoint = (os.environ.get("HF_ENDPOINT") or HUGGING_FACE).rstrip("/")
@@ -206,17 +206,18 @@ def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "m
 
 
 def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
-    """The files of a Kaggle competition, through kagglehub.
+    """Download the files of a Kaggle competition with kagglehub.
 
     Args:
-        slug: the competition, as in its URL.
-        files: their paths in it; None for all, as one archive.
+        slug: the competition's name in its URL.
+        files: their paths in the competition; None for all, as one archive.
 
     Returns:
-        The folder that holds them, by their paths.
+        The folder that holds them under their paths.
 
     Raises:
-        TaskError: kagglehub is not installed, there is no key, the competition's rules are not accepted, or it is not to be had.
+        TaskError: kagglehub is not installed, there is no key, the competition's rules are not accepted, or a file cannot be downloaded or
+            does not have the expected checksum.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
         raise TaskError(f"{slug!r} is no name of a Kaggle competition; it is the last part of the URL of its page")
@@ -233,10 +234,10 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
 
 
 def _here() -> Fetching:
-    """For whom something is fetched. Where no task is being prepared, as in a shell, there are no checksums, and it is shown what goes on.
+    """Return the context to fetch in. If no task is being prepared, as in a shell, it has no checksums and shows progress on stderr.
 
     Raises:
-        TaskError: a thread asks that knows no context, and several tasks are being prepared.
+        TaskError: the thread has no context, and several tasks are being prepared.
     """
     here = _fetching.get()
     if here is None and len(_active) > 1:
@@ -246,7 +247,7 @@ def _here() -> Fetching:
 
 @contextmanager
 def _entry(here: Fetching, folder: str, url: str) -> Iterator[IO[bytes]]:
-    """Have a folder of the downloads for oneself."""
+    """Create a folder of the downloads, and lock it."""
     path = here.cache / "downloads" / folder
     try:
         with locked(here.cache, f"download-{folder}", lambda: here.display.say(f"{url}: another process is downloading it")) as lock:
@@ -270,7 +271,7 @@ def _wanted(here: Fetching, url: str, name: str, relative: PurePosixPath, header
 
 
 def _fetch(wanted: _Wanted, here: Fetching) -> Path:
-    """A file at its place in the cache, fetched if it is not there, and checked."""
+    """Return a file's path in the cache, after downloading it if it is missing or has the wrong checksum."""
     place = wanted.place
     record_path = place.with_name(f".{place.name}{RECORD_SUFFIX}")
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +292,7 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
 
 
 def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> str | None:
-    """Bring a file to its place if it is right; else say what is wrong, and keep nothing."""
+    """Download a file. If its checksum is wrong, discard it and return what is wrong; else move it into the cache and return None."""
 
     def say(text: str) -> None:
         here.display.say(f"{wanted.name}: {text}")
@@ -311,7 +312,11 @@ def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> str | None
 
 
 def _fetch_from_kaggle(competition: Competition, file: str | None, here: Fetching, lock: IO[bytes]) -> None:
-    """One file of a competition at its place, or all of them, fetched if they are not there, and checked."""
+    """Download one file of a competition, or all of them, unless they are in the cache with the right checksums.
+
+    Raises:
+        TaskError: a file cannot be downloaded, or does not have the expected checksum.
+    """
     record_path = competition.cache / f".{competition.slug}{RECORD_SUFFIX}"
     record = read_record(record_path, KaggleRecord) or KaggleRecord()
 
@@ -325,7 +330,7 @@ def _fetch_from_kaggle(competition: Competition, file: str | None, here: Fetchin
     if file is None and record.whole:
         if not any(map(wrong, record.files)):
             return
-        shutil.rmtree(competition.files)  # kagglehub would take what is there for what it should be
+        shutil.rmtree(competition.files)  # kagglehub does not check the files that it finds
     elif file is not None and file in record.files:
         if not wrong(file):
             return

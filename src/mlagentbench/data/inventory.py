@@ -1,4 +1,4 @@
-"""What the cache holds, and how some of it is removed without harm to who works in it."""
+"""List what the cache holds, and remove entries that no process is working on."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from mlagentbench.records import Variant
 
 
 class Entry(NamedTuple):
-    """A thing in the cache."""
+    """An entry of the cache."""
 
     kind: Literal["prepared", "unfinished", "download"]
-    """Prepared data; a preparation that goes on or was killed; files as they were published, whole or not."""
+    """Prepared data; a preparation that is in progress or was killed; or downloads, complete or not."""
     name: str
-    """The key of prepared data, or where a download comes from."""
+    """The key of prepared data, or the URL of a download."""
     task: str | None
-    """Whose data it is, or for whom it was downloaded; None for nobody in particular."""
+    """The task whose data it is, or for which it was first downloaded; None for no particular task."""
     variant: Variant | None
     """None for a download."""
     path: Path
     size: int
     """Bytes."""
     lock: str
-    """Of who works in it."""
+    """The name of the lock that a process holds while it works on the entry."""
 
     def in_use(self, cache: Path) -> bool:
-        """Whether it is being made."""
+        """Return whether a process is preparing or downloading it now."""
         with locked_if_free(cache, self.lock) as held:
             return not held
 
 
 def entries(cache: Path) -> Iterator[Entry]:
-    """All that the cache holds: prepared data by task, then downloads."""
+    """Yield the entries of the cache: prepared data by task, then downloads."""
     for path in sorted(cache.glob("prepared/*/*")):
         task, name = path.parent.name, path.name
         variant, _, key = name.removeprefix(".").partition("-")
@@ -53,15 +53,15 @@ def entries(cache: Path) -> Iterator[Entry]:
 
 
 def downloaded(cache: Path, task: str) -> int:
-    """The bytes that were downloaded for a task, unfinished downloads among them."""
+    """Return the bytes downloaded for a task, including unfinished downloads."""
     return sum(entry.size for entry in entries(cache) if entry.kind == "download" and entry.task == task)
 
 
 def remove(entry: Entry, cache: Path) -> bool:
-    """Remove a thing from the cache. Of a download its checksums stay, by which the next is known.
+    """Remove an entry from the cache. The records of a download stay, so that the next one is checked against them.
 
     Returns:
-        Whether it is gone; False where somebody makes it now, and it is left as it is.
+        Whether it was removed; False if a process is working on it, in which case nothing is changed.
 
     Raises:
         TaskError: the cache cannot be written.
@@ -78,7 +78,7 @@ def remove(entry: Entry, cache: Path) -> bool:
                     elif not is_record(path):
                         path.unlink()
             elif entry.path.exists():
-                # Out of its place first: what is half removed would be taken for whole.
+                # It is moved away first, since half-removed data would be taken for complete.
                 gone = Path(tempfile.mkdtemp(prefix=f".{entry.variant}-", dir=entry.path.parent))
                 entry.path.rename(gone / "gone")
                 shutil.rmtree(gone)
@@ -88,11 +88,11 @@ def remove(entry: Entry, cache: Path) -> bool:
 
 
 def _size(folder: Path, *, own: bool = False) -> int:
-    """The bytes of all files in a folder but its records of downloads.
+    """Return the bytes of all files in a folder, without records of downloads.
 
     Args:
         folder: the folder.
-        own: leave out files that are links to others, such as to downloads; removing them makes no room.
+        own: leave out files with further hard links, such as to downloads, since removing them frees no space.
     """
     paths = (path for path in folder.rglob("*") if path.is_file() and not is_record(path))
     total = 0
@@ -100,7 +100,7 @@ def _size(folder: Path, *, own: bool = False) -> int:
         try:
             status = path.stat()
         except FileNotFoundError:
-            continue  # of a preparation that goes on
+            continue  # removed by a preparation in progress
         if not own or status.st_nlink == 1:
             total += status.st_size
     return total

@@ -1,7 +1,7 @@
-"""Competitions of Kaggle, through kagglehub in a process of its own.
+"""Download files of Kaggle competitions with kagglehub, in a child process.
 
-kagglehub is told by environment variables where its cache is, prints to standard output and sets up logging when it is imported: none of it
-reaches the process that asks. The child inherits the lock on what it downloads, so that one whose parent was killed finishes undisturbed.
+kagglehub reads its cache's path from environment variables, prints to standard output and sets up logging on import; the child process
+keeps all that away from ours. It inherits the lock on the download, so that it can finish undisturbed if its parent is killed.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from mlagentbench.errors import TaskError
 
 SETTINGS = "https://www.kaggle.com/settings"
 TRIES = 5
-"""Tries in a row that bring nothing."""
+"""How many tries in a row may fail without having received anything."""
 BROKEN, DAMAGED, NO_KEY, REFUSED = "broken", "damaged", "no key", "refused"
 
 
 class Competition(NamedTuple):
-    """A competition, and the folder that is kagglehub's cache for it alone."""
+    """A competition, and the folder that kagglehub uses as its cache for this competition only."""
 
     slug: str
     cache: Path
 
     @property
     def page(self) -> str:
-        """Its page."""
+        """The URL of its page."""
         return f"https://www.kaggle.com/competitions/{self.slug}"
 
     @property
     def files(self) -> Path:
-        """Where its files come to lie."""
+        """The folder of its files."""
         return self.cache / "competitions" / self.slug
 
     @property
     def archive(self) -> Path:
-        """What holds them all until they are unpacked."""
+        """The archive of all files, which exists until it is unpacked."""
         return self.cache / "competitions" / f"{self.slug}.archive"
 
     def names(self) -> Sequence[str]:
-        """The paths of the files that are there, sorted."""
+        """Return the paths of its downloaded files, sorted."""
         return sorted(str(path.relative_to(self.files)) for path in self.files.rglob("*") if path.is_file())
 
     def size(self) -> int:
-        """Bytes of all that has come."""
+        """Return the bytes downloaded so far."""
         return sum(path.stat().st_size for path in self.cache.rglob("*") if path.is_file())
 
 
 def fetch(competition: Competition, file: str | None, *, mirror: str, lock: IO[bytes], show: bool) -> None:
-    """Have kagglehub fetch one file of a competition, or all of it. What has come when it fails is gone on with the next time.
+    """Download one file of a competition, or all, with kagglehub. A download that fails is resumed by the next try or call.
 
     Args:
-        competition: which.
-        file: its name; None for all, as an archive that is then unpacked.
-        mirror: a server that stands for all others, and is asked as a proxy is; empty for none.
-        lock: is held until the child ends, whatever becomes of this process.
-        show: whether its progress bar may be written to standard error.
+        competition: the competition.
+        file: the file's path; None for all files, as an archive that is then unpacked.
+        mirror: the URL of a server used as a proxy for all others; empty for none.
+        lock: a lock file that the child inherits, so that the lock is held until the child ends, even if this process is killed.
+        show: whether kagglehub's progress bar may be written to standard error.
 
     Raises:
-        TaskError: there is no key, the rules are not accepted, or it is not to be had.
+        TaskError: there is no key, the rules are not accepted, or the download failed.
     """
     failures = 0
     while True:
@@ -92,7 +92,7 @@ def _ask(competition: Competition, file: str | None, mirror: str, lock: IO[bytes
         "DISABLE_COLAB_CACHE": "true",
     }
     if mirror:
-        # kagglehub knows no other server than Kaggle's but one without encryption on this machine, which a proxy can stand for.
+        # kagglehub cannot be given another server's URL. Its LOCALHOST setting uses plain HTTP, which goes through a proxy.
         environment |= {"KAGGLE_API_ENVIRONMENT": "LOCALHOST", "http_proxy": mirror, "HTTP_PROXY": mirror, "no_proxy": "", "NO_PROXY": ""}
     if not show:
         environment["TQDM_DISABLE"] = "1"
@@ -140,7 +140,7 @@ def _error(competition: Competition, file: str | None, answer: Mapping[str, str]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The child: fetch, and print what came of it as JSON."""
+    """Run the child process: download, and print the outcome as JSON."""
     slug, file = arguments[0], arguments[1] if len(arguments) > 1 else None
     out, sys.stdout = sys.stdout, sys.stderr
     print(json.dumps(_fetch(slug, file)), file=out)
@@ -168,5 +168,5 @@ def _fetch(slug: str, file: str | None) -> Mapping[str, str]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches the whole group: the parent says what there is to say
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches the whole process group, and the parent reports it
     main(sys.argv[1:])

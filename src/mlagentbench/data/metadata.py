@@ -1,9 +1,10 @@
-"""Folders whose metadata tells nothing of what is in them.
+"""Make the metadata of files uniform, so that it does not leak answers.
 
-Answers leak by more than contents: who makes a class's images one after the other leaves their order in the times and inodes of the files,
-whatever their names are. Both are visible in every sandbox, since it shows the very files.
+Answers leak through more than contents: a `prepare.py` that writes the images of one class after those of another leaves that order in
+the times and inodes of the files, whatever their names are. Both are visible in every sandbox, since the data is mounted, not copied.
 
-Links to downloads stay links: their inodes tell the order in which they were published. Where that tells something, copy them.
+Hard links to downloads stay links: their inodes show the order in which the originals were written. If that order gives answers away,
+a task must copy the files.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from pathlib import Path
 from mlagentbench.errors import TaskError
 
 MOMENT = 946_684_800
-"""The time that every file has: 2000-01-01, UTC. Zero would upset archivers."""
+"""The time that every file gets: 2000-01-01, UTC. Some archivers reject zero."""
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 
 
 def level(folder: Path) -> None:
-    """Give all files and folders in a folder, and itself, the same modes and times, and make what an inode tells follow the names.
+    """Give a folder and everything in it the same modes and times, and make the order of inodes follow that of names.
 
     Args:
-        folder: a tree of plain files and folders that nobody works in.
+        folder: a tree of plain files and folders that no process is working in.
 
     Raises:
-        TaskError: it holds a link or something else that is neither file nor folder.
+        TaskError: it holds a symbolic link, or something else that is neither file nor folder.
         OSError: the disk is full.
     """
     for path, _, _ in os.walk(folder):
@@ -42,7 +43,7 @@ def level(folder: Path) -> None:
         for some in (files, [entry for entry in entries if entry.is_dir()]):
             if not _in_order([entry.inode() for entry in some]):
                 _remake([entry.name for entry in some], Path(path))
-    # Last of all and by name: setting these sets the time of change, which nobody can choose.
+    # Done last and in the order of names, since it sets the time of change (ctime), which cannot be chosen.
     paths = (Path(path, name) for path, folders, files in os.walk(folder) for name in (*folders, *files))
     for each in sorted((*paths, folder)):
         each.chmod(FOLDER_MODE if each.is_dir() else FILE_MODE)
@@ -50,7 +51,7 @@ def level(folder: Path) -> None:
 
 
 def _remake(names: Sequence[str], folder: Path) -> None:
-    """Make files, or folders, anew in the order of their names."""
+    """Recreate files or folders in the order given, so that their inodes follow it."""
     aside = folder / ".aside"
     aside.mkdir()
     for name in names:

@@ -1,10 +1,11 @@
-"""Prepared data: made once a task and variant, kept in a cache, shared by all runs.
+"""Prepare the data of tasks: once per task and variant, stored in the cache and shared by all runs.
 
-A task's `prepare.py` has `full(public, private)`, which fetches the real data, and `mini(public, private, seed)`, which makes small data of
-the same names and schema. What it puts in `public` the agent sees, read-only; what it puts in `private` only the grader does. A task
+A task's `prepare.py` has `full(public, private)`, which fetches the real data, and `mini(public, private, seed)`, which generates small
+data with the same names and schema. The agent sees the files in `public`, read-only; only the grader sees those in `private`. A task
 without `prepare.py` has no data, and its variants differ only in what its grader does.
 
-The data lies at a place named by the code and the seed that made it (sources.py), whole or not at all, with `prepared.json` beside it.
+The folder's name contains a digest of the code and the seed that made the data (sources.py). It appears whole or not at all, with
+`prepared.json` beside the data.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from mlagentbench.tasks.seeds import SEED
 
 RECORD = "prepared.json"
 PACKAGES = ("mlagentbench", "numpy", "polars")
-"""Whose versions are recorded: another numpy may draw other numbers from the same seed."""
+"""The packages whose versions are recorded, since another numpy may draw other numbers from the same seed."""
 MEGABYTE = 1_000_000
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The errors of a disk without space."""
+"""The error numbers of a full disk."""
 
 
 class Prepared(NamedTuple):
-    """Where a task's data lies; None for a task without."""
+    """The folders of a task's data; None for a task without data."""
 
     public: Path | None
     private: Path | None
@@ -60,7 +61,7 @@ class FileFacts(Record):
 
 
 class PreparedRecord(Record):
-    """`prepared.json`: what was prepared, and of what."""
+    """The record `prepared.json`: what was prepared, and from what."""
 
     schema_version: int = 1
     task: str
@@ -68,33 +69,33 @@ class PreparedRecord(Record):
     seed: int | None
     """None for the real data."""
     key: str
-    """Of the files that made it."""
+    """The digest of what made the data (`sources.key`)."""
     versions: Mapping[str, str]
     seconds: float
-    """What it took."""
+    """How long the preparation took."""
     public: Mapping[str, FileFacts]
     """By path."""
     private: Mapping[str, FileFacts]
 
     @property
     def public_size(self) -> int:
-        """Bytes that the agent sees."""
+        """The bytes of the public files."""
         return sum(file.size for file in self.public.values())
 
 
 class Preparation(NamedTuple):
-    """What came of preparing."""
+    """The outcome of `prepare`."""
 
     data: Prepared
     place: Path | None
-    """The folder of it all; None for a task without data."""
+    """The folder that holds public/, private/ and prepared.json; None for a task without data."""
     record: PreparedRecord | None
     made: bool
-    """Whether it was made now; it was there already if not."""
+    """Whether the data was made now; False if it was in the cache."""
 
 
 def prepared(task: Task, variant: Variant, cache: Path | None = None) -> Prepared:
-    """A task's data, prepared now if it is not yet; nothing is shown meanwhile.
+    """Return a task's data, preparing it first if needed, without showing progress.
 
     Raises:
         TaskError: as for `prepare`.
@@ -111,19 +112,19 @@ def prepare(
     force: bool = False,
     key: str | None = None,
 ) -> Preparation:
-    """Prepare a task's data if it is not yet. Safe with several processes at once: one prepares, the others wait.
+    """Prepare a task's data, unless the cache has it. Several processes may call this at once: one prepares, the others wait.
 
     Args:
         task: the task.
-        variant: which data.
-        cache: where to keep it; None for the usual place.
-        console: where to tell what is fetched; None for nowhere.
-        force: make it anew though it is there.
-        key: of the data that a run was begun on (`PreparedRecord.key`), for which data of other code is no substitute.
+        variant: the variant to prepare.
+        cache: the cache's folder; None for `cache_directory()`.
+        console: where to show progress; None to show nothing.
+        force: prepare the data again even if the cache has it.
+        key: the key of the data that a run was started on (`PreparedRecord.key`); data with another key is not accepted.
 
     Raises:
-        TaskError: the task's `prepare.py` lacks the variant or fails, or what it needs is not to be had: packages, files, consent, space,
-            or the data of `key`.
+        TaskError: the task's `prepare.py` lacks the variant or fails; a package, a file, consent or space is missing; or the data of `key`
+            is gone.
     """
     if task.preparer is None:
         return Preparation(Prepared(None, None), None, None, made=False)
@@ -146,7 +147,7 @@ def prepare(
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             for leftover in place.parent.glob(f".{variant}-*"):
-                shutil.rmtree(leftover)  # of a process that was killed: whoever prepares holds the lock
+                shutil.rmtree(leftover)  # left by a killed process, since a live one would hold the lock
             if variant == "full":
                 _tell(task, cache, display)
             _make(task, variant, function, place, cache, console)
@@ -160,7 +161,7 @@ def prepare(
 
 
 def place_of(task: Task, variant: Variant, cache: Path) -> Path:
-    """Where a task's data lies, or would lie.
+    """Return the folder of a task's data in the cache, whether it exists or not.
 
     Raises:
         TaskError: a module that prepares it cannot be read as Python.
@@ -173,13 +174,19 @@ def _seed(variant: Variant) -> int | None:
 
 
 def _found(place: Path) -> Preparation | None:
-    """What is there already; None for nothing."""
+    """Return the prepared data in a folder; None if it is not prepared yet."""
     record = read_record(place / RECORD, PreparedRecord)
     return None if record is None else Preparation(Prepared(place / "public", place / "private"), place, record, made=False)
 
 
 def _function(task: Task, variant: Variant) -> Callable[..., object]:
-    """What makes the data. Packages that real data may need are missed before it is fetched, not after hours."""
+    """Return the function of `prepare.py` that makes a variant.
+
+    For the real data, missing packages are reported here, and not after hours of downloading.
+
+    Raises:
+        TaskError: the function or a package is missing.
+    """
     if variant == "full":
         require_extras(task, without=())
     module = task.module("prepare")
@@ -190,7 +197,7 @@ def _function(task: Task, variant: Variant) -> Callable[..., object]:
 
 
 def _tell(task: Task, cache: Path, display: Display) -> None:
-    """Say what the real data takes and under which terms, and stop where the disk lacks the space."""
+    """Print the size and the licence of the real data, and raise TaskError if the disk lacks the space."""
     data = task.spec.data
     if data is None:
         return
@@ -210,7 +217,7 @@ def _tell(task: Task, cache: Path, display: Display) -> None:
 
 
 def _make(task: Task, variant: Variant, function: Callable[..., object], place: Path, cache: Path, console: Console | None) -> None:
-    """Make the data beside its place, and put it there when it is whole."""
+    """Make the data in a temporary folder, and move it to its place when it is complete."""
     started = time.monotonic()
     temporary = Path(tempfile.mkdtemp(prefix=f".{variant}-", dir=place.parent))
     try:
@@ -233,7 +240,7 @@ def _make(task: Task, variant: Variant, function: Callable[..., object], place: 
         write_record(new / RECORD, record)
         level(new)
         if variant == "full":
-            os.sync()  # hours of work are worth the wait
+            os.sync()  # real data takes hours to make, which is worth a wait for the disk
         if place.exists():
             place.rename(temporary / "old")
         new.rename(place)
@@ -252,7 +259,7 @@ def _call(task: Task, function: Callable[..., object], arguments: tuple[object, 
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
             raise
-        # A task's `prepare.py` may be anybody's: whatever it raises is one line, and no crash of what is prepared beside it.
+        # A task's `prepare.py` may be third-party code: whatever it raises becomes a one-line error, and other tasks are still prepared.
         raise TaskError(f"{task.id} cannot be prepared: prepare.py raised {type(error).__name__}: {error}") from error
 
 

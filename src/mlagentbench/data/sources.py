@@ -1,7 +1,7 @@
-"""What a task's data is made of: the files that its `prepare.py` reaches, and a key that changes when one of them does.
+"""Find the source files of a task's data, and compute a key that changes when one of them does.
 
-Prepared data lies at a place named by the key, so that a generator that changed never meets what it made before. What only grades, proves
-or describes has no part in it: mending a description does not fetch a hundred gigabytes again.
+The key is part of the name of the prepared data's folder, so that a changed generator never finds data that its older version made. Files
+that only grade, prove or describe a task are not part of it: editing a description does not download a hundred gigabytes again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from mlagentbench.records import Variant
 from mlagentbench.tasks.catalogue import BUILT_IN, Task
 
 FORMAT = 1
-"""Changes when `prepare` itself makes something else of what a task gives it."""
+"""The format of prepared data. Increase it when `prepare` itself processes a task's output differently."""
 DIGITS = 12
 PACKAGE = "mlagentbench.tasks"
 NOT_DATA = frozenset({"starter", "problem.md", "task.toml", "__pycache__"})
-"""What a task's folder holds beside its modules that no data is made of."""
+"""The entries of a task's folder, other than modules, that data is not made from."""
 
 
 def key(task: Task, variant: Variant, seed: int | None) -> str:
-    """A name of what a variant's data is made of: the task's files that matter, the seed, and for the real data its published checksums.
+    """Return a digest of what a variant's data is made from: the source files, the seed, and for the real data the published checksums.
 
     Raises:
         TaskError: a module cannot be read as Python.
@@ -41,7 +41,7 @@ def key(task: Task, variant: Variant, seed: int | None) -> str:
 
 
 def sources(task: Task) -> list[Path]:
-    """The files that a task's data is made of: `prepare.py`, what it imports of tasks, what that imports, and what lies beside.
+    """Return the source files of a task's data: `prepare.py`, the task modules that it imports (directly or not), and files beside it.
 
     Raises:
         TaskError: a module cannot be read as Python.
@@ -57,7 +57,7 @@ def sources(task: Task) -> list[Path]:
 
 
 def _imported(path: Path) -> Iterator[Path]:
-    """The modules of tasks that a module imports, wherever in it."""
+    """Yield the files of the task modules that a module imports anywhere in its code."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
@@ -77,21 +77,21 @@ def _imported(path: Path) -> Iterator[Path]:
 
 
 def _place(folder: Path, name: str, level: int) -> Path | None:
-    """Where a module would lie that a module in a task's folder names; None for one that is none of a task's."""
+    """Return the path that an imported module would have if it belongs to a task; None if it does not."""
     parts = name.split(".")
     if level:
         start = folder.parents[level - 2] if level > 1 else folder
     elif name.startswith(f"{PACKAGE}."):
         start, parts = BUILT_IN, parts[2:]
     else:
-        # In a folder that is no package, modules beside one another are found by their bare names.
+        # In a folder that is not a package, modules import each other by their bare names.
         start = folder
-    # What lies beside the tasks' folders, such as `fetch`, is machinery, and makes no data.
+    # Modules beside the tasks' folders, such as `catalogue`, are machinery and make no data.
     return None if start == BUILT_IN and len(parts) == 1 else start.joinpath(*parts).with_suffix(".py")
 
 
 def _beside(folder: Path) -> Iterator[Path]:
-    """Files that modules may read: lists of words, tables, images."""
+    """Yield the files that a task's modules may read, such as word lists, tables and images."""
     for path in folder.rglob("*"):
         parts = path.relative_to(folder).parts
         if path.is_file() and path.suffix not in (".py", ".pyc") and not NOT_DATA & {*parts} and not any(part[0] == "." for part in parts):

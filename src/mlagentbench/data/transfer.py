@@ -1,7 +1,7 @@
-"""One file over HTTP, however often the connection breaks: what has come stays, and the next try asks for the rest.
+"""Download a file over HTTP, resuming it whenever the connection breaks.
 
-The file grows as `.<name>.part`, beside a note of the validator by which the server knows it again. The rest is asked for with `If-Range`
-(RFC 9110, section 13.1.5), so that a file which changed in between comes whole. A server that gives no validator is asked anew.
+The file grows as `.<name>.part`, beside a note with the validator (ETag or Last-Modified) that the server sent. The rest is requested with
+`If-Range` (RFC 9110, section 13.1.5), so that a file which changed in between is sent whole. Without a validator, a try starts from zero.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from rich.filesize import decimal
 from mlagentbench.errors import TaskError
 
 TRIES = 6
-"""Tries in a row that bring nothing; one that brings something starts the count anew."""
+"""How many tries in a row may fail without having received anything; a try that received something restarts the count."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds before the second try, doubled before each that follows."""
+"""Seconds before the second try, doubled before each further one, and the most seconds between two tries."""
 TIMEOUT = 60.0
-"""Seconds without a byte after which a connection counts as broken."""
+"""Seconds without data after which a connection counts as broken."""
 BLOCK = 1 << 20
 WORTH_WAITING = {408, 425, 429, 500, 502, 503, 504}
-"""Statuses that may pass."""
+"""HTTP statuses that may be temporary."""
 
 Advance = Callable[[int, int | None], object]
-"""Is told how many bytes are there, and of how many; None where the server does not say."""
+"""A callback for progress: the bytes received so far, and the total; None if the server does not say."""
 
 
 class Part(NamedTuple):
-    """A file that is not whole yet, and the note beside it."""
+    """The paths of a partial download and of the note beside it."""
 
     content: Path
     note: Path
 
     @classmethod
     def of(cls, place: Path) -> Part:
-        """The part of a file."""
+        """Return the paths of the partial download of a file."""
         return cls(place.with_name(f".{place.name}.part"), place.with_name(f".{place.name}.part.json"))
 
     def validator(self, url: str) -> str | None:
-        """By what the server knows this part again; None where there is nothing to go on with."""
+        """Return the validator with which the download from a URL can be resumed; None if it cannot."""
         try:
             note = json.loads(self.note.read_text(encoding="utf-8"))
             return str(note["validator"]) if note["url"] == url and self.content.stat().st_size else None
@@ -59,31 +59,31 @@ class Part(NamedTuple):
             return None
 
     def begin(self, url: str, validator: str | None) -> None:
-        """Begin a new one."""
+        """Remove what was downloaded, and note the validator of a new download."""
         self.remove()
         if validator:
             self.note.write_text(json.dumps({"url": url, "validator": validator}), encoding="utf-8")
 
     def size(self) -> int:
-        """Its bytes so far."""
+        """Return the bytes downloaded so far."""
         return self.content.stat().st_size if self.content.exists() else 0
 
     def remove(self) -> None:
-        """Leave nothing of it."""
+        """Remove the partial download and its note."""
         self.content.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
 
 class Transferred(NamedTuple):
-    """A file that has come."""
+    """A complete download."""
 
     path: Path
     pieced: bool
-    """Whether it came in more than one piece, which a server may have taken from two editions."""
+    """Whether it was resumed, so that its pieces may come from two versions of the file."""
 
 
 class Refused(TaskError):
-    """A server will not give out a file."""
+    """A server refuses to send a file."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -91,7 +91,7 @@ class Refused(TaskError):
 
 
 class _Broken(Exception):
-    """A try that may go better the next time."""
+    """A try failed in a way that may be temporary."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
@@ -107,21 +107,21 @@ def transfer(
     advance: Advance | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Transferred:
-    """Bring a file to the disk.
+    """Download a file.
 
     Args:
-        url: where it is.
-        place: where it will lie; the folder must be there.
-        headers: what the first server is told, and no other that it sends us to.
-        plain: whether a connection without encryption will do.
-        advance: is told of every block.
-        say: is told of every failure that is tried again.
+        url: the file's URL.
+        place: the file's final path; its folder must exist. The download itself is stored beside it.
+        headers: extra headers for the first server; they are not sent to servers that it redirects to.
+        plain: whether an unencrypted connection is allowed after a redirect.
+        advance: called after every block.
+        say: called with a message about every failure that is retried.
 
     Returns:
-        What has come, to be checked and moved to its place by the caller.
+        The download, which the caller checks and moves to `place`.
 
     Raises:
-        TaskError: it is not to be had, or the disk is full. What has come stays, for the next call.
+        TaskError: it cannot be downloaded, or the disk is full. What was received stays, for the next call to resume.
     """
     part = Part.of(place)
     opener = urllib.request.build_opener(_Redirects(plain))
@@ -133,7 +133,7 @@ def transfer(
             _try(opener, url, part, headers or {}, advance)
             return Transferred(part.content, pieced)
         except _Broken as broken:
-            # A server that breaks off after every megabyte still brings the file.
+            # Progress restarts the count, so that a server that breaks off after every megabyte still delivers the file.
             failures = failures + 1 if part.size() <= before else 1
             if failures >= TRIES:
                 raise TaskError(
@@ -151,7 +151,12 @@ def transfer(
 
 
 def _try(opener: urllib.request.OpenerDirector, url: str, part: Part, headers: Mapping[str, str], advance: Advance | None) -> None:
-    """Bring as much as one connection brings; return only if it is all."""
+    """Receive as much as one connection delivers, and return only if the file is complete.
+
+    Raises:
+        _Broken: the connection failed, or the server may answer later.
+        TaskError: the server refuses, its certificate is not trusted, or the disk lacks the space.
+    """
     validator = part.validator(url)
     have = part.size() if validator else 0
     request = urllib.request.Request(url, headers={"User-Agent": "mlagentbench", "Accept-Encoding": "identity"})
@@ -195,7 +200,7 @@ def _receive(response: http.client.HTTPResponse, path: Path, have: int, total: i
     with path.open("ab", buffering=0) as file:
         while True:
             try:
-                block = response.read1(BLOCK)  # what is there: all of it is on the disk when this process is killed
+                block = response.read1(BLOCK)  # returns what has arrived, so that it is in the file even if this process is killed
             except http.client.IncompleteRead:
                 raise _Broken("the connection broke off") from None
             except (OSError, http.client.HTTPException) as error:
@@ -236,7 +241,7 @@ def _length(response: http.client.HTTPResponse) -> int | None:
 
 
 def _range(response: http.client.HTTPResponse) -> tuple[int, int | None]:
-    """Where a part begins, and how long the whole file is; None where it does not say."""
+    """Return where the received range starts (-1 if unknown), and the size of the whole file (None if unknown)."""
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", "").strip())
     if match is None:
         return -1, None
@@ -244,7 +249,7 @@ def _range(response: http.client.HTTPResponse) -> tuple[int, int | None]:
 
 
 def _validator(response: http.client.HTTPResponse) -> str | None:
-    """A strong one: a weak tag promises only that two files mean the same."""
+    """Return a response's validator; None for a weak ETag, which does not promise identical bytes (RFC 9110, section 8.8.1)."""
     tag = response.headers.get("ETag", "").strip()
     if tag:
         return None if tag.startswith("W/") else tag
@@ -258,7 +263,7 @@ def _check_space(url: str, folder: Path, needed: int) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but none that gives up encryption."""
+    """A redirect handler that refuses to go from an encrypted to an unencrypted connection, unless that is allowed."""
 
     def __init__(self, plain: bool) -> None:
         self._plain = plain
@@ -266,7 +271,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: http.client.HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
-        """The request that follows a redirect."""
+        """Return the request that follows a redirect.
+
+        Raises:
+            TaskError: the redirect gives up encryption, and that is not allowed.
+        """
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         if following is not None and not self._plain and req.type == "https" and following.type != "https":
             raise TaskError(f"{req.full_url} leads to {following.full_url}, which is not encrypted; it is not downloaded")
