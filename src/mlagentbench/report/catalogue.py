@@ -1,4 +1,4 @@
-"""The page of the catalogue: what tasks there are and what they measured, as Markdown."""
+"""Write the catalogue of tasks as a Markdown page, with what each task's check measured."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mlagentbench.run.check.findings import Check
 from mlagentbench.tasks.catalogue import Task
 
 CATEGORIES = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
-"""The paper's, in its order; the others follow by name."""
+"""The paper's categories, in its order; others follow by name."""
 DIGITS = 2
-"""Of scores: the last digits differ from one machine to another."""
+"""Significant digits of scores; further digits differ from one machine to another."""
 COLUMNS = ("task", "what", "metric", "starter", "constant", "good", "needs", "real data")
 OPENING = """\
 # The tasks
@@ -26,14 +26,14 @@ This page is written by `mlab tasks check --all --variant mini --markdown docs/t
 
 
 class Entry(NamedTuple):
-    """A task and what its check found."""
+    """A task and the findings of its check."""
 
     task: Task
     check: Check
 
 
 def catalogue_page(entries: Iterable[Entry]) -> str:
-    """All tasks by category."""
+    """Return the page of all tasks, by category."""
     by_category: dict[str, list[Entry]] = {}
     for entry in entries:
         by_category.setdefault(entry.task.spec.category, []).append(entry)
@@ -47,7 +47,7 @@ def catalogue_page(entries: Iterable[Entry]) -> str:
 
 def _row(entry: Entry) -> Mapping[str, str]:
     spec, numbers = entry.task.spec, entry.check.numbers
-    # A time is of one machine and one moment.
+    # Measured times are left out, since they depend on the machine and the moment.
     timed = spec.submission.mode == "code"
 
     def score(value: float | None) -> str:

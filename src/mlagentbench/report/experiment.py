@@ -1,6 +1,6 @@
-"""Many runs laid out for what is told of them: columns of agents with models, what each needed, and what must be said beside the numbers.
+"""Arrange many runs for a report: columns (an agent with its model), their averages, and notices to show beside the numbers.
 
-Numbers are made in `results`; here they are put together and worded, once for the page and for the charts.
+The numbers come from `results`. They are collected and worded here once, for the page, the tables and the charts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mlagentbench.results.statistics import Interval
 from mlagentbench.results.tables import columns
 
 FEW = 3
-"""Runs up to which they are told one by one only: rates of so few say nothing that the table of runs does not."""
+"""Up to so many runs are only shown one by one: rates of so few say nothing that the table of runs does not."""
 
 APART: Mapping[str, str] = {
     "infrastructure": "ended by a failure that was not the agent's",
@@ -36,70 +36,70 @@ APART: Mapping[str, str] = {
     "ungraded": "not graded",
     "no_baseline": "compared with no baseline",
 }
-"""Why a run is not counted, by the keys of `Cell.apart`."""
+"""The reasons why a run is not counted, by the keys of `Cell.apart`."""
 
 
 Key = TypeVar("Key", bound=str)
 
 
 class Standing(NamedTuple):
-    """One column over all its tasks. Amounts are means a counted run, with bootstrap intervals over runs."""
+    """One column over all its tasks. Amounts are means per counted run, with bootstrap intervals over runs."""
 
     column: str
     agent: str
     model: str
     under: str
-    """Variant, isolation and hardware, as far as columns differ in them."""
+    """The variant, isolation and hardware, where columns differ in them."""
     tasks: tuple[str, ...]
-    """Those with a counted run."""
+    """The tasks with a counted run."""
     runs: int
-    """The counted ones."""
+    """How many runs are counted."""
     apart: Counter[str]
     rate: Interval | None
-    """The mean over tasks of success (`statistics.average_rate`)."""
+    """The mean over tasks of success rates (`statistics.average_rate`)."""
     improvement: Interval | None
     """The mean over tasks of average improvements (`statistics.average`); as in the paper, a task without a valid submission counts 0."""
     valid: int
-    """The valid submissions that `improvement` rests on."""
+    """How many valid submissions `improvement` is computed from."""
     tokens: Interval | None
     seconds: Interval | None
     steps: Interval | None
     cost: Interval | None
-    """US dollars; None where no run's is known."""
+    """US dollars; None where no run's cost is known."""
     priced: int
-    """Counted runs whose cost is known: those that `cost` is the mean of."""
+    """How many counted runs have a known cost; `cost` is their mean."""
 
 
 class AtThreshold(NamedTuple):
-    """How often a column succeeds where success needs another improvement, as `Standing.rate`."""
+    """A column's success rates, averaged as `Standing.rate`, if success needs an improvement of more than `threshold`."""
 
     column: str
     threshold: float
     last: Interval | None
     """At the last step."""
     best: Interval | None
-    """At the best step; None where not each step was graded."""
+    """At the best step; None where a run's steps were not all graded."""
 
 
 class Course(NamedTuple):
-    """One run's scores."""
+    """One run's scores over its steps, as charts draw them."""
 
     column: str
-    """The agent and model it belongs to."""
+    """The run's column: its agent and model."""
     scores: Sequence[StepScore]
     steps: int
     baseline: Baseline | None
     link: str = ""
-    """The address that its last point leads to."""
+    """The address that its last point links to."""
 
     @property
     def values(self) -> list[float]:
-        """Its valid scores, in order."""
+        """The run's valid scores, in order."""
         return [score.value for score in self.scores if score.value is not None and math.isfinite(score.value)]
 
 
 class Told(NamedTuple):
-    """What must be said beside the numbers."""
+    """A notice to show beside the numbers."""
 
     title: str
     text: str
@@ -107,7 +107,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """Runs by column (an agent with a model, under conditions that are not mixed) and task."""
+    """Runs by column and task. A column is an agent with a model; runs under different conditions are in different columns."""
 
     runs: tuple[Run, ...]
     columns: Mapping[str, Mapping[str, Cell]]
@@ -115,7 +115,7 @@ class Experiment:
 
     @staticmethod
     def of(runs: Iterable[Run]) -> Experiment:
-        """Lay out runs."""
+        """Return the experiment that consists of these runs."""
         runs = tuple(runs)
         found = columns(cells(runs))
         column_of = {cell.conditions: column for column, by_task in found.items() for cell in by_task.values()}
@@ -123,7 +123,7 @@ class Experiment:
 
     @cached_property
     def tasks(self) -> Mapping[str, tuple[Run, ...]]:
-        """All runs by task, in the order of the first."""
+        """All runs by task, tasks in the order of their first run."""
         by_task: dict[str, list[Run]] = {}
         for run in self.runs:
             by_task.setdefault(run.info.spec.task, []).append(run)
@@ -131,17 +131,17 @@ class Experiment:
 
     @cached_property
     def counted(self) -> int:
-        """How many runs say something of their agents."""
+        """How many runs are counted."""
         return sum(standing.runs for standing in self.standings)
 
     @cached_property
     def standings(self) -> list[Standing]:
-        """The columns over all their tasks."""
+        """Each column over all its tasks."""
         return [standing(column, by_task) for column, by_task in self.columns.items()]
 
     @cached_property
     def categories(self) -> Mapping[str, Mapping[str, Group]]:
-        """Groups of tasks by category and column; empty where there is but one, or as many as tasks: then they say nothing new."""
+        """Groups of tasks by category and column; empty for one category, or for as many as tasks, since they would say nothing new."""
         found: dict[str, dict[str, Group]] = {}
         for column, by_task in self.columns.items():
             for group in by_category(by_task):
@@ -150,7 +150,7 @@ class Experiment:
 
     @cached_property
     def thresholds(self) -> list[AtThreshold]:
-        """Success by what it needs, a row a column and threshold."""
+        """Success rates by the improvement that success needs, one row for each column and threshold."""
         by_cell: dict[str, dict[str, list[tuple[Mapping[float, bool], Mapping[float, bool] | None]]]] = {}
         for run in self.runs:
             found = counts(run)
@@ -167,15 +167,15 @@ class Experiment:
         return rows
 
     def column(self, run: Run) -> str:
-        """The column that a run belongs to."""
+        """Return the column that a run belongs to."""
         return self.column_of[conditions(run.info)]
 
     def courses(self, task: str, links: Mapping[Path, str] | None = None) -> list[Course]:
-        """The scores of a task's runs.
+        """Return the scores of a task's runs.
 
         Args:
-            task: which.
-            links: the addresses that the runs' last points lead to, by their directories.
+            task: the task's id.
+            links: the addresses that the runs' last points link to, by the runs' directories.
         """
         return [
             Course(
@@ -189,7 +189,7 @@ class Experiment:
         ]
 
     def told(self) -> list[Told]:
-        """Notices: conditions that differ, runs that are not counted, and flags."""
+        """Return the notices: conditions that differ, runs that are not counted, and flags."""
         found = [*_differences(self.column_of)]
         apart = _together(cell.apart for by_task in self.columns.values() for cell in by_task.values())
         if apart:
@@ -210,11 +210,11 @@ def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
 
 
 def standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
-    """A column over all its tasks.
+    """Summarise a column over all its tasks.
 
     Args:
-        column: its name.
-        by_task: its cells.
+        column: the column's name.
+        by_task: the column's cells.
     """
     trials = [trial for cell in by_task.values() for trial in cell.counted]
     costs = [trial.cost for trial in trials if trial.cost is not None]
@@ -239,7 +239,7 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
 
 
 def _differences(found: Iterable[Conditions]) -> Iterable[Told]:
-    """A notice for each condition that is not the same for all runs."""
+    """Yield a notice for each condition that is not the same for all runs."""
     found = list(found)
     for name, values in (
         ("variants of the data", {each.variant for each in found}),

@@ -1,7 +1,7 @@
-"""How lists stand in a terminal, however narrow: words are not broken, and what is to be copied stands on a line of its own.
+"""Print lists in a terminal of any width: words are not broken, and paths, ids and commands can be copied.
 
-A path, an id or a command that is cut, broken or drawn into a box cannot be copied; `unbroken` leaves it to the terminal to wrap it, which
-copies it as one line. Print the lists of this module with `crop=False`, so that nothing of a long key is cut off.
+A path, an id or a command that is cut, broken or drawn into a frame cannot be copied. `unbroken` leaves wrapping to the terminal, which
+copies the text as one line. Print the lists of this module with `crop=False`, so that long keys are not cut off.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from rich.table import Table
 from rich.text import Text
 
 BESIDE = 36
-"""Columns that descriptions have at least beside their terms; with fewer they stand below them."""
+"""The least width, in characters, of descriptions beside their terms; if less is left, they are printed below."""
 LONGEST_TERM = 30
-"""Columns of a term at most that has its description beside it."""
+"""The longest term, in characters, that can have its description beside it."""
 INDENT = 4
 GAP = 2
 """Spaces between the columns of a table."""
 PIPED = 160
-"""Columns of what no terminal shows."""
+"""The width, in characters, of output that does not go to a terminal."""
 
 
 class Definitions:
-    """Terms with their descriptions: beside them where there is room for that, else below.
+    """A list of terms with descriptions: beside the terms where there is room, else below them.
 
     Args:
         rows: each term with its description.
@@ -53,21 +53,21 @@ class Definitions:
 
 
 class Item(NamedTuple):
-    """A line of a `Listing`."""
+    """A row of a `Listing`."""
 
     key: str
-    """What is to be copied, such as a run's id."""
+    """A text that users copy, such as a run's id."""
     cells: Sequence[str]
     style: str = ""
 
 
 class Listing:
-    """Items by a key that is to be copied: as a table where all of it fits, else each key on a line of its own with the rest below it.
+    """Items with keys that users copy: a table where all of it fits, else each key on a line of its own with its cells below it.
 
     Args:
         key: the heading of the keys.
-        columns: the headings of the cells; those of numbers end in `>`, and stand to the right.
-        items: the lines.
+        columns: the headings of the cells; headings of numbers end in `>`, and those columns are right-aligned.
+        items: the rows.
     """
 
     def __init__(self, key: str, columns: Sequence[str], items: Iterable[Item]) -> None:
@@ -98,7 +98,7 @@ class Listing:
 
 
 def command_console(*, stderr: bool = False) -> Console:
-    """Return the console of a command: as wide as the terminal, or as $COLUMNS says; in a pipe, where nobody looks, lines stay whole."""
+    """Return the console of a command: as wide as the terminal or $COLUMNS; without either, as in a pipe, `PIPED` characters."""
     console = Console(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPED
@@ -106,11 +106,11 @@ def command_console(*, stderr: bool = False) -> Console:
 
 
 def unbroken(console: Console, *lines: tuple[str, str]) -> None:
-    """Print what is to be copied, each on a line of its own after its label.
+    """Print texts that users copy, each on a line of its own after its label.
 
     Args:
-        console: where to.
-        lines: labels and what stands after each.
+        console: the console to print to.
+        lines: labels, each with its text.
     """
     width = max((cell_len(label) for label, _ in lines), default=0)
     for label, text in lines:

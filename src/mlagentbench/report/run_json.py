@@ -1,4 +1,4 @@
-"""A run and its steps as JSON: the records as they lie on disk, with what is only found beside them."""
+"""Turn a run and its steps into JSON: the records as they are on disk, with values computed from them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mlagentbench.results.load import Run, unless_damaged
 
 
 def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
-    """A run but for its steps: `run.json` as `info`, `result.json` as `result` (null without one), and what is counted over its steps.
+    """Return a run without its steps: `run.json` as `info`, `result.json` as `result` (null without one), and totals over its steps.
 
-    `working` says whether a process works on it now. Times are seconds, costs US dollars.
+    `working` says whether a process is working on the run now. Times are seconds, costs US dollars.
 
     Args:
         run: the run.
-        calls: whether the prompts and raw replies after the last step are given, which led to no step (`calls_after_last`).
+        calls: whether to include the prompts and raw replies after the last step, which led to no step (`calls_after_last`).
     """
     told: dict[str, JsonValue] = {
         "run": run.name,
@@ -40,14 +40,14 @@ def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
 
 
 def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False, calls: bool = False) -> dict[str, JsonValue]:
-    """A step: its record, its `score` (null where it was not graded), and its `changes` of files (null without whole snapshots).
+    """Return a step: its record, its `score` (null where it was not graded), and its `changes` of files (null without whole snapshots).
 
     Args:
         run: the run.
         step: the step.
-        diff: whether changes have their unified differences.
-        files: whether all files after the step are listed.
-        calls: whether the prompts and raw replies are given.
+        diff: whether to include the unified diffs of changes.
+        files: whether to list all files after the step.
+        calls: whether to include the prompts and raw replies.
     """
     score = next((score for score in run.scores if score.step == step.number), None)
     changes = unless_damaged(lambda: run.changes(step.number))
@@ -66,6 +66,6 @@ def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False
 
 
 def _plain(record: Record) -> dict[str, JsonValue]:
-    # By way of its text, which spells what JSON has no number for.
+    # pydantic's JSON text, unlike its dict, also converts the values that JSON has no number for.
     plain: dict[str, JsonValue] = json.loads(record.model_dump_json())
     return plain

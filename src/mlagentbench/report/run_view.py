@@ -1,6 +1,6 @@
-"""What is told of a run, on the page and in a terminal: records turned into words and figures.
+"""Turn a run's records into the words and figures that the page and the terminal show.
 
-Nothing here makes HTML or markup. Texts stay as agents wrote them, but for what is cut; who shows them escapes them. Its steps are in
+Nothing here makes HTML or markup. Texts are cut but otherwise stay as agents wrote them: the caller escapes them. Steps are in
 `step_view.py`.
 """
 
@@ -22,7 +22,7 @@ from mlagentbench.tasks.success import THRESHOLD
 
 
 class Figure(NamedTuple):
-    """One key figure: `note` says what it rests on."""
+    """A key figure; `note` explains it."""
 
     label: str
     value: str
@@ -30,7 +30,7 @@ class Figure(NamedTuple):
 
 
 class Share(NamedTuple):
-    """One part of the time, as a piece of a bar: `start` and `width` in percent."""
+    """A part of the run's time, as a piece of a bar: `start` and `width` are in percent."""
 
     kind: str
     label: str
@@ -39,7 +39,7 @@ class Share(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """One run, but for its steps."""
+    """A run without its steps."""
 
     name: str
     slug: str
@@ -53,7 +53,7 @@ class RunView(NamedTuple):
     """The verdict, `unfinished`, or `damaged` where the result cannot be read."""
     verdict: str
     ended: str
-    """How it ended, in two or three words."""
+    """What ended the run, in two or three words."""
     isolation: str
     title: str
     lede: str
@@ -82,7 +82,7 @@ class RunView(NamedTuple):
 
 
 def run_view(run: Run, slug: str, room: Room) -> RunView:
-    """A run as it is told; long texts are cut."""
+    """Return the view of a run, with long texts cut to `room`."""
     info, result = run.info, run.result
     title, lede = _title(run)
     usage = run.usage
@@ -131,7 +131,7 @@ def _without_result(run: Run) -> str:
 
 
 def _title(run: Run) -> tuple[str, str]:
-    """A run's verdict as a title, and the sentences under it."""
+    """Return a run's verdict as a title, and the sentences below the title."""
     info, result = run.info, run.result
     if run.result_is_damaged:
         return "Damaged result", f"There is a result, and it cannot be read; the run has {text.plural(len(run.steps), 'step')}."
@@ -173,7 +173,7 @@ def _figures(run: Run) -> tuple[Figure, ...]:
 
 
 def _shares(run: Run) -> tuple[Share, ...]:
-    """The time, split: waiting for models, running scripts, the framework's own, and grading after it."""
+    """Split the time into waiting for models, running scripts, the framework itself, and grading after the run."""
     parts = [
         ("model", "model", run.model_seconds),
         ("scripts", "scripts", run.script_seconds),
@@ -192,7 +192,7 @@ def _shares(run: Run) -> tuple[Share, ...]:
 
 
 def _facts(run: Run) -> tuple[Figure, ...]:
-    """What a reader needs to do the run again."""
+    """Return what a reader needs to repeat the run."""
     info = run.info
     facts = [
         Figure("Run", info.run),

@@ -1,4 +1,4 @@
-"""What is told of a step, on the page and in a terminal: its record turned into words and cut texts. Who shows them escapes them."""
+"""Turn a step's record into the words and texts, cut to a length, that the page and the terminal show. The caller escapes them."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from mlagentbench.tasks.success import THRESHOLD
 from mlagentbench.workspace.snapshots import FileChange
 
 SHORT = 72
-"""Characters of an argument up to which it is shown within a line."""
+"""The longest argument, in characters, that is shown within a line."""
 FILES = 20
-"""Changed files of a step that are shown with their differences; the rest are counted."""
+"""How many of a step's changed files are shown with their diffs; the rest are counted."""
 
 NO_SNAPSHOT = "no snapshot of this step"
 
 
 class Room(NamedTuple):
-    """Characters that a text may have before it is cut."""
+    """How many characters a text may have before it is cut."""
 
     words: int
-    """For what an agent wrote: thoughts, arguments, answers."""
+    """The limit for what an agent wrote: thoughts, arguments, answers."""
     output: int
-    """For what it was shown, and for differences of files."""
+    """The limit for observations, and for diffs of files."""
 
 
 class Argument(NamedTuple):
-    """One argument of an action."""
+    """A named text of a step: an argument of its action, an entry of the agent's reply, or a rejected reply."""
 
     name: str
     text: text.Cut
     block: bool
-    """Whether it is shown as a block of its own."""
+    """Whether the text is shown as a block of its own."""
 
 
 class DiffPart(NamedTuple):
-    """Adjacent lines of a unified diff that are of one kind: `add`, `del`, `hunk` or `same`."""
+    """Adjacent lines of a unified diff of one kind: `add`, `del`, `hunk` or `same`."""
 
     kind: str
     text: str
 
 
 class ChangeView(NamedTuple):
-    """One changed file of a step."""
+    """A file that a step changed."""
 
     path: str
     what: str
@@ -64,17 +64,17 @@ class ChangeView(NamedTuple):
 
 
 class StepView(NamedTuple):
-    """One step."""
+    """A step, as the page and the terminal show it."""
 
     number: int
     anchor: str
     command: str
-    """What shows the whole step in a terminal."""
+    """The command that shows the whole step in a terminal."""
     action: str
     gist: str
-    """What the action was about, in a few words."""
+    """The action's short arguments: what it was about."""
     thought: str
-    """Its first words, for the folded step."""
+    """The first words of the agent's thought, for a folded step."""
     status: str
     status_words: str
     seconds: str
@@ -84,18 +84,19 @@ class StepView(NamedTuple):
     entries: tuple[Argument, ...]
     arguments: tuple[Argument, ...]
     observation: tuple[text.Cut, ...]
-    """In parts, between which the differences stood that are shown as the changed files."""
+    """The observation, without a diff that `changes` shows: then in two parts, before and after it."""
     changes: tuple[ChangeView, ...]
     changes_note: str
     score: str
     score_note: str
     score_kind: str
-    """`better` or `worse` by more than a success needs, `same` if not or as the step before, `invalid`; empty where it was not graded."""
+    """`better` or `worse` than the baseline by more than a success needs; `same` if by less, or if the score equals that of the last graded
+    step before; `invalid`; empty where the step was not graded."""
     rejected: tuple[Argument, ...]
 
 
 def step_views(run: Run, slug: str, room: Room) -> Iterable[StepView]:
-    """The steps of a run as they are told; long texts are cut."""
+    """Yield the views of a run's steps, with long texts cut to `room`."""
     scores = {score.step: score for score in run.scores}
     before = scores.get(0)
     for step in run.steps:
@@ -105,21 +106,21 @@ def step_views(run: Run, slug: str, room: Room) -> Iterable[StepView]:
 
 
 def shown_path(path: Path) -> Path:
-    """A path as a user would type it: relative to the working directory where it lies below it."""
+    """Return a path as a user would type it: relative to the working directory if it is inside it, else absolute."""
     path = path.resolve()
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def step_view(run: Run, step: Step, slug: str, room: Room, score: StepScore | None, before: StepScore | None) -> StepView:
-    """One step as it is told.
+    """Return the view of one step.
 
     Args:
         run: the run.
         step: the step.
-        slug: the run's part of an anchor.
+        slug: the run's part of the step's anchor.
         room: how long texts may be.
-        score: of the submission as the step left it; None where it was not graded.
-        before: of the last step before it that was graded.
+        score: the score of the submission after the step; None where it was not graded.
+        before: the score of the last graded step before it.
     """
     changes, note = _changes(run, step.number)
     split = [
@@ -155,7 +156,7 @@ def step_view(run: Run, step: Step, slug: str, room: Room, score: StepScore | No
 
 
 def rejected_replies(run: Run, step: int, room: Room) -> tuple[Argument, ...]:
-    """The replies before a step that held no action, named by what their model was told to mend."""
+    """Return the replies before a step that had no action, each named by the correction that was sent to its model."""
     try:
         calls = run.calls(step)
     except RunNotFound as error:
@@ -164,7 +165,7 @@ def rejected_replies(run: Run, step: int, room: Room) -> tuple[Argument, ...]:
 
 
 def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple[str, str, str]:
-    """A step's score, what to say of it, and its kind."""
+    """Return a step's score in words, a note on it, and its kind (`StepView.score_kind`)."""
     if score is None:
         return "", "", ""
     if score.value is None:
@@ -178,7 +179,7 @@ def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple
 
 
 def _changes(run: Run, step: int) -> tuple[tuple[FileChange, ...], str]:
-    """What a step changed, and what to say of changes that are not shown."""
+    """Return the files that a step changed, and a note on changes that are not shown."""
     try:
         changes = run.changes(step)
     except RunNotFound as error:
@@ -189,7 +190,7 @@ def _changes(run: Run, step: int) -> tuple[tuple[FileChange, ...], str]:
 
 
 def _without(changes: Iterable[FileChange], observation: str) -> list[str]:
-    """An observation, split where it tells a whole difference that is shown as a changed file: an edit's does, and once is enough."""
+    """Remove a diff from an observation where it is shown as a changed file, too, as after an edit; return the parts around it."""
     for change in changes:
         _, _, body = (change.text or "").partition("\n+++ ")
         body = body.partition("\n")[2].rstrip("\n")
@@ -204,7 +205,7 @@ def _change_view(change: FileChange, room: Room) -> ChangeView:
         sizes = [text.size(size) for size in (change.size_before, change.size_after) if size is not None]
         return ChangeView(change.path, change.change, 0, 0, (), 0, f"{' to '.join(sizes)}, no text or too long to compare".lstrip(", "))
     head, names, body = change.text.partition("--- ")
-    # The two lines that name the file say nothing that the heading does not.
+    # The two lines that name the file repeat the heading.
     lines = [*head.split("\n")[:-1], *body.split("\n")[2:-1]] if names else change.text.split("\n")[:-1]
     shown: list[str] = []
     left = room.output + 80
@@ -243,7 +244,7 @@ def _gist(arguments: Mapping[str, JsonValue]) -> str:
 
 
 def _first_words(entries: Mapping[str, str]) -> str:
-    """The first sentence of the thought: the entry of that name, or else the last."""
+    """Return the first sentence of the thought: of the entry of that name, or else of the last entry."""
     if not entries:
         return ""
     thought = " ".join(entries.get("Thought", list(entries.values())[-1]).split())
@@ -252,7 +253,7 @@ def _first_words(entries: Mapping[str, str]) -> str:
 
 
 def usage_words(usage: Usage) -> str:
-    """Tokens by kind: `1,234 in, 56 out`."""
+    """Return the tokens by kind: `1,234 in, 56 out`."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     parts = f"{text.tokens(usage.input_tokens)} in, {text.tokens(usage.output_tokens)} out"
     return f"{parts}, {text.tokens(cached)} cached" if cached else parts

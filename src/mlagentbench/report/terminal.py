@@ -1,7 +1,7 @@
-"""A run and its steps in a terminal: what the page tells, as text that Rich can lay out.
+"""Show a run and its steps in a terminal: the content of the page, as Rich renderables.
 
-Whatever an agent, its model or its files wrote passes through `text.visible`, and is never read as markup: a terminal shows it and obeys
-none of it. Colour is left to the console, which leaves it out of pipes and where NO_COLOR asks for none.
+Whatever an agent, its model or its files wrote passes through `text.visible`, and is never read as markup, so that a terminal executes none
+of its escapes. Rich's console leaves colours out in pipes and if NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from mlagentbench.run_spec import NO_MODEL
 BRIEF = Room(words=400, output=4_000)
 WHOLE = Room(words=10**9, output=10**9)
 FEW_FILES = 20
-"""Files that are listed unless all are asked for."""
+"""How many files are listed unless the user asks for all."""
 FEW_CHANGES = 3
-"""Changed files that a step's line names."""
+"""How many changed files are named in a step's few lines."""
 INDENT = 7
-"""Characters before what stands below a step's line."""
+"""Spaces before the lines below a step's first line."""
 MARKS: Mapping[StepStatus, str] = {"ok": "✓", "error": "✗"}
 MARK_STYLES: Mapping[StepStatus, str] = {"ok": "green", "error": "red"}
 SCORE_STYLES: Mapping[str, str] = {"better": "green", "worse": "red", "invalid": "red", "same": "dim"}
@@ -38,28 +38,28 @@ DIFF_STYLES: Mapping[str, str] = {"add": "green", "del": "red", "hunk": "cyan"}
 
 
 class Told(NamedTuple):
-    """A step with its words."""
+    """A step's record and its view."""
 
     step: Step
     view: StepView
 
 
 def told(run: Run, step: Step, room: Room = BRIEF) -> Told:
-    """A step of a run with its words."""
+    """Return a step of a run with its view."""
     graded = {score.step: score for score in run.scores}
     before = [score for number, score in graded.items() if number < step.number]
     return Told(step, step_view(run, step, "", room, graded.get(step.number), before[-1] if before else None))
 
 
 def identity(run: Run) -> RenderableType:
-    """What a run is: its task, agent and model, in two lines."""
+    """Return a run's task, agent, model, name and start, in two lines."""
     view = run_view(run, "", BRIEF)
     who = f" by {visible(view.agent)}" + (f" with {visible(view.models)}" if view.models != NO_MODEL else "")
     return Text.assemble((view.task, "bold"), f", {view.variant} variant,", who, (f"\n{view.name}  {view.started}", "dim"))
 
 
 def outcome(run: Run) -> RenderableType:
-    """How a run came out, what it took, and what its flags mean."""
+    """Return a run's verdict, its key figures, its final answer, and the meaning of its flags."""
     view = run_view(run, "", BRIEF)
     style = VERDICT_STYLES.get(view.kind, "yellow")
     parts: list[RenderableType] = [
@@ -86,7 +86,7 @@ def outcome(run: Run) -> RenderableType:
 
 
 def _state(run: Run) -> str:
-    """Of a run without a result: whether anything still works on it, and what to do."""
+    """Say whether a process is working on a run without a result, and what the user can do."""
     path = shown_path(run.directory.path)
     if run.directory.held:
         return f"A process is working on it. Each step as it is done: mlab show {path} --follow"
@@ -94,19 +94,19 @@ def _state(run: Run) -> str:
 
 
 def headings(width: int) -> Text:
-    """The headings of steps' lines, for a terminal so many characters wide."""
+    """Return the headings of steps' lines, for a terminal of this width in characters."""
     line = _line(_Cells(number="", mark="", action="step", gist="", time="time", tokens="tokens", score="score"), width)
     line.stylize("dim")
     return line
 
 
 def step_lines(run: Run, shown: Told, width: int) -> RenderableType:
-    """A step in a few lines: what was done and to what, its time, tokens and score; the thought; the observation; the files changed.
+    """Return a step in a few lines: the action with its time, tokens and score; the thought; the observation; the changed files.
 
     Args:
         run: the run.
         shown: the step.
-        width: of the terminal, in characters.
+        width: the terminal's width in characters.
     """
     step, view = shown
     mark = MARKS.get(step.status, "!")
@@ -140,7 +140,7 @@ def step_lines(run: Run, shown: Told, width: int) -> RenderableType:
 
 
 def step_whole(run: Run, shown: Told) -> Iterator[Text]:
-    """A step with all that it said, was given and was shown."""
+    """Yield all of a step: rejected replies, the agent's entries, the action's arguments, the observation and the changed files."""
     step, view = shown
     style = MARK_STYLES.get(step.status, "yellow")
     yield Text.assemble((f"Step {step.number}: {visible(view.action)}", "bold"), "  ", (view.status_words, style))
@@ -164,7 +164,7 @@ def step_whole(run: Run, shown: Told) -> Iterator[Text]:
 
 
 def changes(view: StepView) -> Iterator[Text]:
-    """What a step changed in the files, as differences."""
+    """Yield a step's changes of files, as diffs."""
     for change in view.changes:
         note = f" ({change.note})" if change.note else ""
         yield Text(f"{change.what}: {visible(change.path)}{note}", style="bold")
@@ -177,12 +177,12 @@ def changes(view: StepView) -> Iterator[Text]:
 
 
 def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
-    """The files as they were after a step.
+    """Yield a list of the files as they were after a step; nothing without a whole snapshot.
 
     Args:
         run: the run.
         step: the step's number.
-        most: how many are listed; None for all.
+        most: how many files are listed; None for all.
     """
     entries = unless_damaged(lambda: run.files(step))
     if entries is None:
@@ -198,7 +198,7 @@ def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
 
 
 def calls(run: Run, step: int) -> Iterator[Text]:
-    """The prompts and raw replies of a step; those of a damaged file are left out, which the run's damage tells."""
+    """Yield the prompts and raw replies of a step; nothing if their file is damaged, which the run's problems mention."""
     for call in unless_damaged(lambda: run.calls(step)) or ():
         yield Text(f"--- {visible(call.model)} as {call.role}, for {visible(call.purpose)}: the prompt", style="bold magenta")
         yield Text(visible(call.prompt))
@@ -207,11 +207,11 @@ def calls(run: Run, step: int) -> Iterator[Text]:
 
 
 def calls_after_last(run: Run, *, whole: bool) -> Iterator[Text]:
-    """The questions to models after the last step, which led to no step any more; nothing where there are none.
+    """Yield how many model calls came after the last step, and so led to no step; nothing where there are none.
 
     Args:
         run: the run.
-        whole: whether the prompts and raw replies are shown, rather than counted.
+        whole: whether to yield their prompts and raw replies, too.
     """
     count = len(unless_damaged(lambda: run.calls(run.after_last)) or ())
     if count:
@@ -222,7 +222,7 @@ def calls_after_last(run: Run, *, whole: bool) -> Iterator[Text]:
 
 
 class _Cells(NamedTuple):
-    """What stands in a step's line."""
+    """The cells of a step's first line."""
 
     number: str
     mark: str
@@ -234,9 +234,9 @@ class _Cells(NamedTuple):
 
 
 ACTION, TIME, TOKENS, SCORE = 21, 12, 9, 15
-"""Widths of a step's line, in characters; what an action was about has the rest."""
+"""Widths of the cells of a step's line, in characters; the gist has the rest."""
 NARROWEST = 8
-"""The least that an action and what it was about have together; a narrower terminal wraps."""
+"""The least width, in characters, of an action and its gist together; a narrower terminal wraps."""
 
 
 def _line(cells: _Cells, width: int) -> Text:
@@ -248,7 +248,7 @@ def _line(cells: _Cells, width: int) -> Text:
 
 
 def _score(run: Run, shown: Told) -> str:
-    """A step's score so that it fits: without its unit where that is long."""
+    """Return a step's score as a cell: without its unit if it would not fit."""
     if shown.view.score_kind == "invalid":
         return "no score"
     if cell_len(shown.view.score) < SCORE:
@@ -257,7 +257,7 @@ def _score(run: Run, shown: Told) -> str:
 
 
 def _gist_of(step: Step) -> str:
-    """The line of an observation that says most in a glance: a script's or an error's last, else the first."""
+    """Return the most telling line of an observation: the last of a script's or an error's, else the first."""
     lines = [line for line in step.observation.splitlines() if line.strip()]
     if not lines or step.action.name == "Final Answer":
         return ""
@@ -265,7 +265,7 @@ def _gist_of(step: Step) -> str:
 
 
 def _files(run: Run, view: StepView, most: int = FEW_CHANGES) -> str:
-    """The files that a step changed, in a line; and those whose contents were let go."""
+    """Return the files that a step changed, in a line, and those whose contents were deleted from the snapshots."""
     parts = [_changed(change) for change in view.changes[:most]]
     more = len(view.changes) - most
     parts += [f"and {more} more"] if more > 0 else []

@@ -1,7 +1,7 @@
-"""Numbers and texts as people read them: one place, for the terminal and the page.
+"""Format numbers and texts for people, in the terminal and on the page.
 
-Everything here is pure, and returns plain text: no markup, and an ordinary space between a number and its unit, so that what is shown can
-be searched for. Words for how a run went are in `words.py`.
+Every function is pure, and returns plain text: no markup, and an ordinary space between a number and its unit, so that readers can search
+for what they see. Words for how a run went are in `words.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
-"""What stands where there is nothing to tell."""
+"""Stands in the place of a missing value."""
 SECOND_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number to so many significant digits: `0.634`, `1.10`, `12,345`, `3.1e-10`."""
+    """Format a number to so many significant digits: `0.634`, `1.10`, `12,345`, `3.10e-10`."""
     if math.isnan(value):
         return "not a number"
     if math.isinf(value):
@@ -35,17 +35,20 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def quantity(value: float, unit: str, digits: int = 3) -> str:
-    """A value in its unit. Seconds below one become milliseconds and so on: `3.10 ms` for 0.0031 `s`, `31.0 ms/token` for `s/token`."""
+    """Format a value with its unit.
+
+    Seconds below one become milliseconds and so on: `3.10 ms` for 0.0031 `s`, `31.0 ms/token` for 0.031 `s/token`.
+    """
     if unit == "s" or unit.startswith("s/"):
         for size, name in SECOND_UNITS:
-            # What would be rounded up to 1,000 of the smaller unit is one of the larger.
+            # A value that would be rounded up to 1,000 of the smaller unit is shown as 1 of the larger.
             if abs(value) >= size * (1 - 0.5 * 10**-digits):
                 return f"{number(value / size, digits)} {name}{unit[1:]}"
     return f"{number(value, digits)} {unit}".strip()
 
 
 def duration(seconds: float) -> str:
-    """A time that went by: `420 ms`, `3.1 s`, `42 s`, `1 min 23 s`, `2 h 05 min`, `3 d 4 h`."""
+    """Format a duration in seconds: `420 ms`, `3.1 s`, `42 s`, `1 min 23 s`, `2 h 05 min`, `3 d 4 h`."""
     if not math.isfinite(seconds) or seconds < 0:
         return "unknown"
     if seconds == 0:
@@ -67,7 +70,7 @@ def duration(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A relative change, signed: `+63.4 %` for 0.634, `+36,300 %` for 363."""
+    """Format a relative change with its sign: `+63.4 %` for 0.634, `+36,300 %` for 363."""
     if not math.isfinite(share):
         return number(share)
     value = abs(share) * 100
@@ -78,12 +81,12 @@ def percent(share: float) -> str:
 
 
 def tokens(count: int) -> str:
-    """A count with its thousands apart: `12,345`."""
+    """Format a count of tokens with commas between thousands: `12,345`."""
     return f"{count:,}"
 
 
 def size(count: int) -> str:
-    """A size: `812 B`, `12.3 kB`, `4.0 MB`."""
+    """Format a size in bytes: `812 B`, `12.3 kB`, `4.0 MB`."""
     amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 999.5 or unit == "GB":
@@ -93,7 +96,7 @@ def size(count: int) -> str:
 
 
 def cost(dollars: float | None, tokens: float) -> str:
-    """US dollars: `$0.0123`, `$12.30`; `unknown` for None, and a dash where there was not a token that could have cost anything."""
+    """Format US dollars: `$0.012`, `$12.30`; `unknown` for None, and a dash without tokens, since then nothing was paid for."""
     if not tokens:
         return NONE
     if dollars is None:
@@ -102,7 +105,7 @@ def cost(dollars: float | None, tokens: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A count of things: `1 step`, `12,345 steps`, `2 replies`."""
+    """Format a count with its noun: `1 step`, `12,345 steps`, `2 replies`."""
     many = re.sub(r"([^aeiou])y$", r"\1ie", re.sub(r"(s|x|ch|sh)$", r"\1e", noun)) + "s"
     return f"{count:,} {noun if count == 1 else many}"
 
@@ -113,12 +116,12 @@ class Cut(NamedTuple):
     head: str
     tail: str
     left_out: int
-    """Characters between the two; 0 for a whole text, which is all head."""
+    """How many characters are left out between head and tail; 0 for a whole text, which is all in `head`."""
 
 
 def cut(text: str, limit: int) -> Cut:
-    """Keep at most about `limit` characters: two thirds from the start, the rest from the end, where errors stand."""
-    # A cut that saves less than the words that name it is no gain.
+    """Keep at most about `limit` characters: two thirds from the start, the rest from the end, where errors are."""
+    # A cut that saves fewer characters than the note about it is useless.
     if len(text) <= limit + 80:
         return Cut(text, "", 0)
     head = text[: limit * 2 // 3]
@@ -143,14 +146,14 @@ def _visible(match: re.Match[str]) -> str:
     return f"<U+{code:04X}>"
 
 
-# C0 and C1 controls but tab and newline, surrogates, and the marks that turn the direction of text, by which code can be made to read as
-# something else than it is (CVE-2021-42574).
+# C0 and C1 controls except tab and newline, surrogates, and the marks that change the direction of text, which can make code look like
+# other code (CVE-2021-42574).
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Text from an agent with what acts unseen made visible: terminal escapes (`␛[31m`), other controls, marks that turn text around.
+    """Make invisible characters in an agent's text visible: terminal escapes (`␛[31m`), other controls, marks that change text direction.
 
-    A carriage return before a newline goes; one that overwrites a line, as progress bars use it, becomes a newline.
+    A carriage return before a newline is removed; any other, as progress bars use it to overwrite a line, becomes a newline.
     """
     return _UNSEEN.sub(_visible, text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -1,4 +1,4 @@
-"""How a run went, in plain words: for the terminal and the page. Pure functions of records."""
+"""Describe in words how a run went, for the terminal and the page. Every function is a pure function of records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlagentbench.run_spec import RunInfo
 from mlagentbench.tasks.success import THRESHOLD
 
 MANY_TIMES = 1.995
-"""From this ratio on a change is told as "2 times", below it in percent."""
+"""From this ratio on, a change of time is shown as "2 times", below it in percent."""
 
 NO_MODEL = "none/none"
 """The model of an agent that asks none, as Inspect names it."""
@@ -50,7 +50,7 @@ STATUSES: Mapping[StepStatus, str] = {
 
 
 class FlagWords(NamedTuple):
-    """What a flag means to a reader."""
+    """A flag's title and its meaning."""
 
     title: str
     meaning: str
@@ -101,23 +101,23 @@ SOURCES: Mapping[BaselineSource, str] = {
 
 
 def direction_words(direction: Direction) -> str:
-    """`higher is better`, or lower."""
+    """Return `higher is better` or `lower is better`."""
     return "higher is better" if direction == "maximize" else "lower is better"
 
 
 def is_time(unit: str) -> bool:
-    """Whether a unit is one of time, so that less of it is faster."""
+    """Return whether a unit is one of time, so that less is faster."""
     return unit == "s" or unit.startswith("s/")
 
 
 def threshold_value(baseline: float, direction: Direction) -> float:
-    """The score that a success must be better than."""
+    """Return the score that a success must be better than."""
     margin = THRESHOLD * abs(baseline)
     return baseline + margin if direction == "maximize" else baseline - margin
 
 
 def change(value: float, baseline: float, unit: str, direction: Direction) -> str:
-    """A score against the baseline's, in words: `363 times faster`, `18.2 % less time`, `26.5 % better`, `3 times slower`, `no change`."""
+    """Compare a score with the baseline's: `363 times faster`, `18.2 % less time`, `26.5 % better`, `3 times slower`, `no change`."""
     if value == baseline:
         return "no change"
     better = (value > baseline) == (direction == "maximize")
@@ -134,7 +134,7 @@ def change(value: float, baseline: float, unit: str, direction: Direction) -> st
 
 
 def scores(info: RunInfo, value: float, baseline: float | None) -> str:
-    """A score beside the baseline's: `3.03 ms against 1.10 s`, `accuracy 0.634 against 0.501`."""
+    """Return a score beside the baseline's: `3.03 ms against 1.10 s`, `accuracy 0.634 against 0.501`."""
     name = "" if info.unit else f"{info.metric} "
     against = f" against {quantity(baseline, info.unit)}" if baseline is not None else ""
     return f"{name}{quantity(value, info.unit)}{against}"
@@ -144,9 +144,9 @@ def headline(info: RunInfo, result: Result | None, *, damaged: bool = False) -> 
     """Return a run's verdict in one line, for example `success: 3.03 ms against 1.10 s: 363 times faster`.
 
     Args:
-        info: what was asked.
-        result: how it came out; None where there is no result, or one that cannot be read.
-        damaged: whether there is one.
+        info: the run's `run.json`.
+        result: its result; None where there is none, or where it cannot be read.
+        damaged: whether there is a result that cannot be read.
     """
     if damaged:
         return "its result cannot be read"
@@ -166,7 +166,7 @@ def headline(info: RunInfo, result: Result | None, *, damaged: bool = False) -> 
 
 
 def baseline_words(baseline: Baseline, unit: str) -> str:
-    """Where a baseline comes from and how sure it is: `measured side by side with the submission, 3 times, ± 20.0 ms`."""
+    """Return where a baseline comes from and its spread: `measured side by side with the submission, 3 times, ± 20 ms`."""
     words = SOURCES[baseline.source]
     if baseline.source in ("paper", "predictor"):
         return words
@@ -176,20 +176,20 @@ def baseline_words(baseline: Baseline, unit: str) -> str:
 
 
 def outcome_words(result: Result | None) -> str:
-    """How a run ended, and why, as a sentence's end: `ended at the limit of steps`."""
+    """Return what ended a run, to complete a sentence: `ended at the limit of steps`."""
     if result is None:
         return "not ended"
     return ENDED[result.outcome.ended]
 
 
 def price_words(prices: Iterable[Price]) -> str:
-    """Return by which prices a cost was counted: `at OpenAI's list prices (…) of 2026-03-21`; empty where that is not known."""
+    """Return the prices by which a cost was computed: `at OpenAI's list prices (…) of 2026-03-21`; empty where they are not known."""
     sources = dict.fromkeys(price.source + (f" of {price.date}" if price.date else "") for price in prices)
     return f"at {' and '.join(sources)}" if sources else ""
 
 
 def improvement_words(improvement: float | None) -> str:
-    """The relative improvement, or that there is none to tell."""
+    """Return the relative improvement in percent, or `none`."""
     return "none" if improvement is None else percent(improvement)
 
 

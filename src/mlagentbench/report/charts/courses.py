@@ -1,4 +1,4 @@
-"""The chart of a task: the scores of all its runs after each step, against the baseline and what a success needs."""
+"""Draw the chart of a task: the scores of all its runs after each step, with the baseline and the threshold of success."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from mlagentbench.run_spec import RunInfo
 from mlagentbench.tasks.success import THRESHOLD
 
 WIDTH, HEIGHT = 320, 170
-"""Of the plot alone, in pixels."""
+"""The size of the plot without its axes, in pixels."""
 FAR = 1000.0
-"""A baseline this many times off every score is named and not drawn: it would press the scores into one line."""
+"""A baseline that differs from every score by this factor is not drawn, since it would press the scores into one line."""
 SAME = 0.01
 """Baselines that differ by less than this share of their median are drawn as one line."""
 FAINT_FROM = 12
-"""Runs from which single lines are faint."""
+"""From so many runs on, their lines are faint."""
 
 
 class _Baselines(NamedTuple):
-    """What the runs of a task are compared with."""
+    """The baselines of a task's runs: their median and their range."""
 
     middle: float
     low: float
     high: float
     near: bool
-    """Whether it is drawn."""
+    """Whether the baseline is near enough to the scores to be drawn."""
 
     @property
     def one(self) -> bool:
-        """Whether all runs have the same, nearly."""
+        """Whether all runs have nearly the same baseline."""
         return self.high - self.low <= SAME * abs(self.middle)
 
 
@@ -51,15 +51,15 @@ def scores_of_task(
     title: str = "",
     legend: bool = True,
 ) -> alt.LayerChart | None:
-    """The scores of a task's runs: a line a run, its last score a point.
+    """Draw the scores of a task's runs: a line for each run, with a point at its last valid score.
 
     Args:
         info: gives the metric, its unit and its direction.
         courses: the runs.
         palette: the colours.
-        columns: what is compared, in order, where a colour shall be the same in several charts.
-        title: written above, and then the baseline and the threshold are named too: for a chart that stands alone.
-        legend: whether the columns are named.
+        columns: all columns in order, so that a column has the same colour in several charts.
+        title: the title of a chart that stands alone; such a chart also names the baseline and the threshold.
+        legend: whether a legend names the columns.
 
     Returns:
         The chart; None where no run has a valid score.
@@ -96,7 +96,7 @@ def scores_of_task(
 
 
 def describe_courses(info: RunInfo, courses: Sequence[Course]) -> str:
-    """What the chart of `scores_of_task` shows, for who cannot see it, and what it leaves out."""
+    """Describe what the chart of `scores_of_task` shows and leaves out, for readers who cannot see it."""
     drawn = [course for course in courses if course.values]
     if not drawn:
         return f"None of {plural(len(courses), 'run')} has a valid score."
@@ -133,7 +133,7 @@ def _baselines(courses: Sequence[Course], values: Sequence[float]) -> _Baselines
 
 
 def _references(info: RunInfo, baselines: _Baselines, threshold: float, span: Range, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    """The baseline, or the band of the runs' baselines, and the zone of success beyond the threshold."""
+    """Draw the baseline, the band of the runs' baselines where they differ, and the zone of success beyond the threshold."""
     edge = span.high if info.direction == "maximize" else span.low
     zone = alt.Chart(data([{"value": threshold, "edge": edge}])).mark_rect(color=palette.zone, opacity=0.09).encode(y=y, y2=alt.Y2("edge"))
     border = alt.Chart(data([{"value": threshold}])).mark_rule(color=palette.zone, strokeDash=[2, 3]).encode(y=y)
@@ -146,7 +146,7 @@ def _references(info: RunInfo, baselines: _Baselines, threshold: float, span: Ra
 
 
 def _margin(info: RunInfo, baseline: float, threshold: float, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    """Names of the two lines in the right margin, each on its own side, since the lines may be close."""
+    """Label the two lines in the right margin, one above and one below, since the lines may be close."""
     away = -1 if info.direction == "maximize" else 1
     names = (("baseline", baseline, -6 * away, palette.muted), (f"{THRESHOLD:.0%} better", threshold, 6 * away, palette.zone))
     return [
@@ -158,7 +158,7 @@ def _margin(info: RunInfo, baseline: float, threshold: float, y: alt.Y, palette:
 
 
 def _lines(courses: Sequence[Course], by_column: Mapping[str, Look], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
-    """A line a run, which breaks where it has no valid score, and a point at its last."""
+    """Draw a line for each run, which breaks where a step has no valid score, and a point at its last valid score."""
     present = [column for column in by_column if any(course.column == column for course in courses)]
     labels = short(by_column)
     names = [labels[column] for column in present]

@@ -1,4 +1,4 @@
-"""Every chart of a log directory as files: SVG for papers and slides, PNG for the rest."""
+"""Write every chart of a log directory to files: SVG for papers and slides, and PNG."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CATEGORY_WORDS = "All runs of a category together, with 95% intervals and the nu
 
 
 class Figure(NamedTuple):
-    """A chart and the name of its files."""
+    """A chart and the name of its files, without a suffix."""
 
     name: str
     chart: Chart
 
 
 def figures(runs: Sequence[Run]) -> Iterator[Figure]:
-    """The charts of runs that say something: of few runs each one's own, of many those that compare them."""
+    """Yield the charts of runs that are not empty: for up to `FEW` runs each run's own, for more the charts that compare them."""
     if len(runs) <= FEW:
         for run in runs:
             own = score_over_steps(run.info, run.scores, run.result.baseline if run.result else None, _last(run))
@@ -63,7 +63,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write every chart as SVG and PNG.
 
     Returns:
-        The files, in order.
+        The files, in the order of the charts.
 
     Raises:
         UsageError: a file cannot be written.
@@ -87,6 +87,6 @@ def _last(run: Run) -> int:
 
 
 def _stem(name: str, taken: set[str]) -> str:
-    """A file's name: names of tasks and runs come from run directories, and may be anything."""
+    """Return a safe and unused name for a file, since names of tasks and runs come from run directories and may be anything."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:80]
     return stem if stem not in taken else f"{stem}-{len(taken)}"

@@ -1,4 +1,4 @@
-"""How runs came out, as bars of shares: what their submissions were worth, and what ended them."""
+"""Draw bars of how runs came out: by the verdict on their submissions, or by what ended them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mlagentbench.report.charts.style import LIGHT, Palette, config, data, groun
 from mlagentbench.results.cells import Cell, Trial
 
 WIDTH, BAR = 360, 26
-"""Of the plot, and the height of a bar, in pixels."""
+"""The width of the plot and the height of a bar, in pixels."""
 ROOM = 18
-"""Pixels that a count needs within its part."""
+"""The least width of a part, in pixels, that has room for its count."""
 
 Kind = Literal["verdict", "ended"]
 APART = "not counted"
@@ -36,18 +36,18 @@ ENDINGS: Mapping[str, str] = {
 
 
 class Part(NamedTuple):
-    """A part of a bar."""
+    """A part of a bar: the runs of a column that came out in one way."""
 
     column: str
     kind: str
     """A key of `VERDICTS` or `ENDINGS`."""
     runs: int
     of: int
-    """All runs of the column."""
+    """How many runs the column has."""
 
 
 def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[Part]:
-    """The runs of each column by how they came out, those that are not counted the last."""
+    """Count the runs of each column by how they came out; those that are not counted come last."""
     kinds = VERDICTS if kind == "verdict" else ENDINGS
     found = []
     for column, by_task in columns.items():
@@ -58,16 +58,16 @@ def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[Part]:
 
 
 def outcomes(found: Sequence[Part], kind: Kind, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
-    """Bars of shares, a bar a column, with the number of runs in each part.
+    """Draw a bar for each column, divided into parts with their numbers of runs.
 
     Args:
         found: the parts.
-        kind: what they are told apart by.
+        kind: whether the parts are verdicts or what ended the runs.
         palette: the colours.
-        legend: whether the parts are named.
+        legend: whether a legend names the parts.
 
     Returns:
-        The chart; None where there are no runs, or where all came out in one way.
+        The chart; None if there are no runs, or if all came out in one way.
     """
     kinds = VERDICTS if kind == "verdict" else ENDINGS
     present = [each for each in kinds if any(part.kind == each for part in found)]

@@ -1,4 +1,4 @@
-"""Heat maps of a number a task and column: success and improvement, as the paper's Tables 3 and 4."""
+"""Make heat maps of success and improvement by task and column, as the paper's Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mlagentbench.results.compare import Group
 from mlagentbench.results.statistics import Interval
 
 CELL_WIDTH, CELL_HEIGHT = 104, 44
-"""In pixels."""
+"""The size of a cell, in pixels."""
 LINE = 16
-"""Characters of a line of a column's name."""
+"""The length of a line of a column's name, in characters."""
 LABEL = 15
-"""Pixels of such a line."""
+"""The height of such a line, in pixels."""
 AVERAGE = "average"
 LEVELS = 10
-"""Of colour, either way from 0."""
+"""How many levels of colour there are on either side of 0."""
 GREATEST = 0.5
-"""Improvements from which on the colour stays the same, either way."""
+"""The improvement, either way, from which on the colour stays the same."""
 NEUTRAL, GOOD, BAD = "#f5f6f6", "#63bb8d", "#e79a55"
 
 Measure = Literal["success", "improvement"]
@@ -43,29 +43,29 @@ TITLES: Mapping[Measure, tuple[str, str]] = {
 
 
 class Square(NamedTuple):
-    """One number of a heat map, as a fraction."""
+    """A cell of a heat map, with its number as a fraction."""
 
     value: float | None
-    """None where there is nothing to tell."""
+    """None without a counted run."""
     interval: Interval | None
     of: str
-    """What it is of, such as `n 8`."""
+    """What the number is computed from, such as `n 8`."""
     apart: int = 0
-    """Runs that are not counted."""
+    """How many runs are not counted."""
 
     @property
     def shown(self) -> str:
-        """The number in percent: as many decimals as the paper's tables have."""
+        """The number in percent, with as many decimals as the paper's tables."""
         return "—" if self.value is None else hundredth(self.value)
 
     @property
     def bounds(self) -> str:
-        """Its interval in whole percent, empty where there is none."""
+        """The interval in whole percent; empty where there is none."""
         return "" if self.interval is None else between(self.interval)
 
 
 class Heat(NamedTuple):
-    """A number a task and column, and a last row of averages."""
+    """A heat map: a cell for each row (a task, or a group of tasks) and column, and the averages of the columns."""
 
     measure: Measure
     columns: tuple[str, ...]
@@ -74,34 +74,34 @@ class Heat(NamedTuple):
 
 
 def hundredth(value: float) -> str:
-    """A fraction in percent, with a decimal where it has one: `62.5`, or signed."""
+    """Format a fraction in percent, with one decimal unless that is 0: `62.5`, `50`; without decimals from 1,000 % on."""
     shown = f"{100 * value:,.1f}" if abs(value) < 10 else f"{100 * value:,.0f}"
     shown = shown.removesuffix(".0")
     return "0" if shown == "-0" else shown.replace("-", MINUS)
 
 
 def between(interval: Interval) -> str:
-    """Bounds in whole percent: `31 to 86`."""
+    """Format an interval's bounds in whole percent: `31 to 86`."""
     low, high = (f"{round(100 * bound):,}".replace("-", MINUS) for bound in (interval.low, interval.high))
     return f"{low} to {high}"
 
 
 def level(value: float, measure: Measure) -> int:
-    """The level of colour of a number, from -10 to 10: 0 only for what is nearly 0."""
+    """Return the level of colour of a number, from -10 to 10; 0 only for numbers that are nearly 0."""
     share = value if measure == "success" else value / GREATEST
     reached = min(LEVELS, math.ceil(abs(share) * LEVELS - 0.05))
     return reached if share > 0 else -reached
 
 
 def tint(level: int) -> str:
-    """The colour of a level on white."""
+    """Return the colour of a level for a white background."""
     ends = [[int(color[place : place + 2], 16) for place in (1, 3, 5)] for color in (NEUTRAL, GOOD if level > 0 else BAD)]
     mixed = [round(one + (other - one) * abs(level) / LEVELS) for one, other in zip(*ends, strict=True)]
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
 def heat(measure: Measure, columns: Mapping[str, Mapping[str, Cell]]) -> Heat:
-    """The heat map of success or improvement, by task."""
+    """Return the heat map of success or improvement by task."""
     square = _success if measure == "success" else _improvement
     tasks = list(dict.fromkeys(task for by_task in columns.values() for task in by_task))
     rows = {task: {column: square(by_task.get(task)) for column, by_task in columns.items()} for task in tasks}
@@ -110,7 +110,7 @@ def heat(measure: Measure, columns: Mapping[str, Mapping[str, Cell]]) -> Heat:
 
 
 def heat_of_groups(groups: Mapping[str, Mapping[str, Group]], columns: Sequence[str]) -> Heat:
-    """The heat map of success by groups of tasks, each run counting once."""
+    """Return the heat map of success by groups of tasks, in which each run counts once."""
     rows = {}
     for group, by_column in groups.items():
         most = max(len(each.tasks) for each in by_column.values())
@@ -119,10 +119,10 @@ def heat_of_groups(groups: Mapping[str, Mapping[str, Group]], columns: Sequence[
 
 
 def heat_map(heat: Heat, palette: Palette = LIGHT, *, title: str = "", words: str = "") -> alt.LayerChart | None:
-    """A heat map as a picture: for files, since a page has tables.
+    """Draw a heat map for a file; the page shows heat maps as HTML tables.
 
     Returns:
-        The chart; None where there is no number.
+        The chart; None if no cell has a number.
     """
     rows = [
         {
@@ -168,7 +168,7 @@ def _success(cell: Cell | None) -> Square:
 
 
 def _pooled(group: Group | None, most: int) -> Square:
-    """A group's runs together; how many tasks they are of where that is fewer than others have."""
+    """Return the cell of a group's runs; it names the number of tasks if that is fewer than in other columns."""
     if group is None or group.pooled is None:
         return Square(None, None, "")
     fewer = f", {plural(len(group.tasks), 'task')}" if len(group.tasks) < most else ""
@@ -185,7 +185,7 @@ def _improvement(cell: Cell | None) -> Square:
 
 
 def _average(by_task: Mapping[str, Cell], measure: Measure) -> Square:
-    """The mean over the tasks that have counted runs, as the paper's averages."""
+    """Return the mean over the tasks that have counted runs, as the paper's averages."""
     cells = [cell for cell in by_task.values() if cell.counted]
     if measure == "success":
         found = statistics.average_rate([(cell.successes, len(cell.counted)) for cell in cells])
@@ -195,7 +195,7 @@ def _average(by_task: Mapping[str, Cell], measure: Measure) -> Square:
 
 
 def _lines(text: str) -> list[str]:
-    """A name in short lines, broken after commas, and after slashes or anywhere where a part is long."""
+    """Break a name into short lines: after commas, and in long parts after slashes, or else anywhere."""
     lines: list[str] = []
     for part in text.split(", "):
         pieces = [part] if len(part) <= LINE else re.split(r"(?<=/)", part)
@@ -204,7 +204,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _names(names: Sequence[str], orient: Literal["top", "left"]) -> alt.Axis:
-    """An axis of names: the places are numbers, so that two names that look alike stay two."""
+    """Return an axis of names, whose values are numbers, so that two equal names stay two."""
     listed = f"[{', '.join(quoted(name) for name in names)}][datum.value]"
     options: dict[str, Any] = {"labelExpr": f"split({listed}, '\\n')", "labelFontSize": 12, "labelLimit": 260}
     if orient == "top":

@@ -1,4 +1,4 @@
-"""The chart of one run: its score after each step."""
+"""Draw the chart of one run: its score after each step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlagentbench.tasks.success import THRESHOLD
 
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 WIDTH, HEIGHT = 400, 215
-"""Of the plot alone, in pixels."""
+"""The size of the plot without its axes, in pixels."""
 
 
 def score_over_steps(
@@ -29,20 +29,20 @@ def score_over_steps(
     palette: Palette = LIGHT,
     link: Callable[[int], str] | None = None,
 ) -> alt.LayerChart | None:
-    """The score after each step, against the baseline and what a success needs.
+    """Draw the score after each step, with the baseline and the threshold of success.
 
     Args:
         info: gives the metric, its unit and its direction.
-        scores: the submission after each step that was graded; those without a valid score are crosses at the foot.
-        baseline: the starter's score.
-        steps: how many steps the run had: the length of the axis.
+        scores: the score after each graded step; invalid submissions are drawn as crosses at the bottom.
+        baseline: the run's baseline; None draws neither it nor the threshold.
+        steps: how many steps the run had, for the length of the axis.
         palette: the colours.
-        link: the address that a step's point leads to.
+        link: returns the address that a step's point links to.
 
     Returns:
-        The chart; None where there is no value to draw.
+        The chart; None without a valid score.
     """
-    # The converter aborts the whole process on a character that XML forbids.
+    # `visible`, since the converter aborts the whole process on a character that XML forbids.
     info = info.model_copy(update={"metric": visible(info.metric), "unit": visible(info.unit)})
     baseline = baseline if baseline and math.isfinite(baseline.value) else None
     scores = [score if math.isfinite(score.value or 0.0) else score.model_copy(update={"value": None}) for score in scores]
@@ -71,7 +71,7 @@ def score_over_steps(
 
 
 def describe_scores(info: RunInfo, scores: Sequence[StepScore], baseline: Baseline | None) -> str:
-    """What the chart of `score_over_steps` shows, for who cannot see it."""
+    """Describe what the chart of `score_over_steps` shows, for readers who cannot see it."""
     valid = [score for score in scores if score.value is not None and math.isfinite(score.value)]
     if not valid:
         return "No step has a valid score."
@@ -92,13 +92,13 @@ def describe_scores(info: RunInfo, scores: Sequence[StepScore], baseline: Baseli
 
 
 def _references(info: RunInfo, baseline: float, threshold: float, span: Range, steps: int, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    """The baseline, the threshold, and the zone of success beyond it, named in the right margin."""
+    """Draw the baseline, the threshold and the zone of success beyond it, with labels in the right margin."""
     up = info.direction == "maximize"
     edge = span.high if up else span.low
     zone = alt.Chart(data([{"value": threshold, "edge": edge}])).mark_rect(color=palette.zone, opacity=0.09).encode(y=y, y2=alt.Y2("edge"))
     border = alt.Chart(data([{"value": threshold}])).mark_rule(color=palette.zone, strokeDash=[2, 3]).encode(y=y)
     rule = alt.Chart(data([{"value": baseline}])).mark_rule(color=palette.baseline, strokeDash=[6, 4], strokeWidth=1.25).encode(y=y)
-    # Each name stands on its own side of its line, since the two lines may be a few pixels apart.
+    # One label is above its line and the other below, since the two lines may be a few pixels apart.
     away = -1 if up else 1
     names = [
         _margin_label(f"baseline {quantity(baseline, info.unit)}", palette.muted, y, -7 * away, baseline),
@@ -108,7 +108,7 @@ def _references(info: RunInfo, baseline: float, threshold: float, span: Range, s
 
 
 def _course(scores: Sequence[StepScore], x: alt.X, y: alt.Y, palette: Palette, link: Callable[[int], str] | None) -> list[alt.Chart]:
-    """The scores themselves: a line that breaks where a step has none, a point a step, the last one ringed."""
+    """Draw the scores: a line that breaks at steps without one, a point for each step, and a ring around the last."""
     rows = [{"step": score.step, "value": score.value, **({"link": link(score.step)} if link else {})} for score in scores]
     valid = [row for row in rows if row["value"] is not None]
     invalid = [row for row in rows if row["value"] is None]
@@ -125,7 +125,7 @@ def _course(scores: Sequence[StepScore], x: alt.X, y: alt.Y, palette: Palette, l
 
 
 def _last_label(score: StepScore, steps: int, unit: str, x: alt.X, y: alt.Y, palette: Palette) -> alt.Chart:
-    """The last score's value, written beside its point on the side where there is room."""
+    """Write the last score's value beside its point, on the side where there is room."""
     assert score.value is not None
     row = {"step": score.step, "value": score.value, "text": quantity(score.value, unit)}
     left = score.step > steps / 4
@@ -137,7 +137,7 @@ def _last_label(score: StepScore, steps: int, unit: str, x: alt.X, y: alt.Y, pal
 
 
 def _margin_label(text: str, color: str, y: Any, dy: int = 0, value: float = 0.0) -> alt.Chart:
-    """A name in the right margin, beside what it names."""
+    """Write a label in the right margin."""
     mark = alt.Chart(data([{"value": value, "text": text}])).mark_text(
         align="left", baseline="middle", dx=12, dy=dy, color=color, fontSize=12
     )

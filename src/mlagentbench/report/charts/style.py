@@ -1,7 +1,7 @@
-"""How charts look, and how they become files.
+"""Define the style of charts, and convert charts to SVG and PNG.
 
-A chart takes its colours from a `Palette`: fixed ones for files, or `THEMED`, whose colours are variables of the page that shows the SVG,
-so that one drawing serves the light and the dark page.
+A chart takes its colours from a `Palette`: fixed ones for files, or `THEMED`, whose colours are CSS variables of the page that shows the
+SVG, so that one drawing serves the light and the dark theme.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from altair.utils.schemapi import debug_mode
 from mlagentbench.report.text import visible
 
 Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart
-"""What the charts here are made of."""
+"""The types of Altair's charts that are used here."""
 
 _LOADER_BASE = "https://vega.github.io/vega-datasets/"
-"""Vega resolves every address against its own site, also one within the page."""
+"""Vega resolves every address against this site, even those within the page; `to_svg` removes it again."""
 
 SCALE = 2.0
-"""Pixels of a PNG for each of its SVG."""
+"""Pixels of a PNG for each pixel of the SVG, in either direction."""
 DASHES: tuple[Sequence[int], ...] = ([], [5, 3], [2, 2])
-"""Of the lines of a column, once the colours are used up."""
+"""The dashes of columns' lines: the next is used each time that the colours are used up."""
 LONGEST_NAME = 44
-"""Characters of a name within a chart."""
+"""The longest name in a chart, in characters."""
 
 
 class Palette(NamedTuple):
@@ -43,15 +43,15 @@ class Palette(NamedTuple):
     zone: str
     bad: str
     background: str
-    """`transparent` on the page, whose own ground is `--paper`."""
+    """`transparent` on the page, whose background is `--paper`."""
     series: tuple[str, ...]
-    """Of what is compared: agents with their models. Told apart by people who see few colours, as far as eight can be."""
+    """The colours of columns; chosen so that colour-blind people can tell them apart, as far as eight colours allow."""
     verdicts: Mapping[str, str]
-    """By the keys of `outcomes.VERDICTS`."""
+    """The colours of verdicts, by the keys of `outcomes.VERDICTS`."""
     endings: Mapping[str, str]
-    """By the keys of `outcomes.ENDINGS`."""
+    """The colours of what ended runs, by the keys of `outcomes.ENDINGS`."""
     on_bars: str
-    """Of text within bars, whatever their colour."""
+    """The colour of text in bars of any colour."""
 
 
 VERDICT_KEYS = ("success", "no_improvement", "invalid_submission", "no_submission", "apart")
@@ -80,19 +80,19 @@ THEMED = Palette(
 
 
 def ground(palette: Palette) -> str:
-    """What a chart stands on, for gaps and halos."""
+    """Return the colour behind a chart, for gaps and halos."""
     return "var(--paper)" if palette.background == "transparent" else palette.background
 
 
 class Look(NamedTuple):
-    """What sets the marks of one column apart."""
+    """The style of one column's marks."""
 
     color: str
     dash: Sequence[int]
 
 
 def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, Look]:
-    """A look for each column: colours in order, and dashes once they are used up."""
+    """Return a style for each column: colours in order, with other dashes each time that they are used up."""
     count = len(palette.series)
     return {
         column: Look(palette.series[number % count], DASHES[number // count % len(DASHES)])
@@ -101,30 +101,30 @@ def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, Look]:
 
 
 def name(text: str) -> str:
-    """A name from a run as a chart may hold it: the converter aborts the whole process on a character that XML forbids."""
+    """Make a name from a run safe and short enough for a chart: the converter aborts the whole process on characters that XML forbids."""
     text = " ".join(visible(text).split())
-    # Names differ at either end.
+    # The middle is left out, since names differ at either end.
     return text if len(text) <= LONGEST_NAME else f"{text[:27]}…{text[-(LONGEST_NAME - 28) :]}"
 
 
 def short(columns: Iterable[str]) -> Mapping[str, str]:
-    """Names of columns as charts have them: models without their providers, where that leaves them different."""
+    """Return short names of columns for charts: models without their providers, if the names then still differ."""
     columns = list(dict.fromkeys(columns))
     brief = [name(re.sub(r"(?<=, )(?:[^\s,/]+/)+", "", column)) for column in columns]
     full = [name(column) for column in columns]
     if len(set(brief)) < len(columns):
-        # Names cut to the same beginning would be taken for one column.
+        # Columns with the same name after cutting would be drawn as one, so they are numbered.
         brief = full if len(set(full)) == len(columns) else [f"{number}. {each}" for number, each in enumerate(full, start=1)]
     return dict(zip(columns, brief, strict=True))
 
 
 def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows as a chart's own data."""
+    """Return rows as a chart's inline data."""
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
 def config(palette: Palette) -> alt.Config:
-    """Fonts, axes and legends of every chart."""
+    """Return the configuration of fonts, axes and legends that all charts share."""
     axis = alt.AxisConfig(
         labelColor=palette.muted,
         labelFontSize=12,
@@ -143,12 +143,12 @@ def config(palette: Palette) -> alt.Config:
     title = alt.TitleConfig(
         color=palette.ink, fontSize=13, fontWeight=600, anchor="start", subtitleColor=palette.muted, subtitleFontSize=12, offset=12
     )
-    # The page names the picture itself: `aria` off.
+    # `aria` is off, since the page labels the chart itself.
     return alt.Config(aria=False, font="system-ui, sans-serif", axis=axis, legend=legend, title=title, view=alt.ViewConfig(stroke=None))
 
 
 def above(title: str) -> Mapping[str, Any]:
-    """A vertical axis' title, written above it from left to right."""
+    """Return the options that write a vertical axis' title horizontally above the axis."""
     return {
         "title": title,
         "titleAngle": 0,
@@ -162,37 +162,37 @@ def above(title: str) -> Mapping[str, Any]:
 
 @contextmanager
 def unchecked() -> Iterator[None]:
-    """Charts made within are not held against Vega-Lite's schema, which takes longer than drawing them: for many at once."""
+    """Turn off the validation of charts by Vega-Lite's schema within the context, since it takes longer than drawing them."""
     with debug_mode(False):
         yield
 
 
 def across(pixels: int) -> alt.XValue:
-    """A place so many pixels from the left: as `alt.value`, which takes a hundred times as long."""
+    """Return a position in pixels from the left: the same as `alt.value`, which takes a hundred times as long."""
     return alt.XValue(pixels)  # type: ignore[no-untyped-call]
 
 
 def down(pixels: int) -> alt.YValue:
-    """A place so many pixels from the top."""
+    """Return a position in pixels from the top."""
     return alt.YValue(pixels)  # type: ignore[no-untyped-call]
 
 
 def to_svg(chart: Chart) -> str:
-    """A chart as SVG, drawn in this process: no browser, no network. Addresses that begin with `#` stay within the page."""
+    """Convert a chart to SVG, in this process: no browser, no network. Addresses that begin with `#` stay within the page."""
     svg = str(vl_convert.vegalite_to_svg(_spec(chart)))
     return svg.replace(f'<a xlink:href="{_LOADER_BASE}#', '<a tabindex="-1" href="#')
 
 
 def to_png(chart: Chart) -> bytes:
-    """A chart as PNG, in twice the size of its SVG."""
+    """Convert a chart to PNG, at `SCALE` times the size of its SVG."""
     return bytes(vl_convert.vegalite_to_png(_spec(chart), scale=SCALE))
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of Vega's expressions."""
+    """Return a text as a string literal for Vega's expressions."""
     return json.dumps(text)
 
 
 def _spec(chart: Chart) -> str:
-    # As a text, since handing over a dict takes the converter half as long again.
+    # The converter gets a string, since with a dict it takes half as long again.
     return json.dumps(chart.to_dict(validate=False))

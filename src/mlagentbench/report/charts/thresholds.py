@@ -1,4 +1,4 @@
-"""Success where it needs more or less than the paper's 10%: at the last step, and at the best."""
+"""Draw success rates at the paper's threshold of 10% and at others, at the last step or at the best."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlagentbench.report.experiment import AtThreshold
 from mlagentbench.tasks.success import THRESHOLD
 
 WIDTH, HEIGHT = 310, 230
-"""Of the plot alone, in pixels."""
+"""The size of the plot without its axes, in pixels."""
 
 WITH_INTERVALS = 6
-"""Columns up to which intervals are drawn."""
+"""Up to so many columns, intervals are drawn."""
 ASIDE = 0.005
-"""By which the marks of two columns stand apart."""
+"""How far the marks of two columns are apart, in units of the threshold."""
 
 At = Literal["last", "best"]
 
@@ -26,17 +26,17 @@ At = Literal["last", "best"]
 def success_by_threshold(
     found: Sequence[AtThreshold], at: At, palette: Palette = LIGHT, *, columns: Iterable[str] = (), legend: bool = True
 ) -> alt.LayerChart | None:
-    """Success by what it needs, a line a column.
+    """Draw the success rate by the improvement that success needs, a line for each column.
 
     Args:
         found: the rates.
-        at: at which step.
+        at: whether success is judged at the last or at the best step.
         palette: the colours.
-        columns: all columns in order, for their names and colours; those without rates too.
-        legend: whether the columns are named.
+        columns: all columns in order, including those without rates, for their names and colours.
+        legend: whether a legend names the columns.
 
     Returns:
-        The chart; None where no column has rates, or where all are 0.
+        The chart; None if no column has rates, or if all are 0.
     """
     every = tuple(columns) or tuple(each.column for each in found)
     labels, by_column = short(every), looks(every, palette)
@@ -49,7 +49,7 @@ def success_by_threshold(
         return None
     names = [label for label in labels.values() if any(row["column"] == label for row in rows)]
     present = [by_column[column] for column, label in labels.items() if label in names]
-    # Side by side, so that intervals do not hide one another; of many they would hide the lines.
+    # Marks are set side by side, so that intervals do not hide one another; the intervals of many columns would hide the lines.
     few = len(names) <= WITH_INTERVALS
     for row in rows:
         row["x"] = row["threshold"] + (ASIDE if few else 0) * (names.index(row["column"]) - (len(names) - 1) / 2)

@@ -1,4 +1,4 @@
-"""What success costs: mean tokens, minutes and dollars a run against the success rate, as the paper's figure of efficiency has them."""
+"""Draw what success costs: the success rate against mean tokens, minutes or dollars per run, as the paper's figure of efficiency."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mlagentbench.report.experiment import Standing
 from mlagentbench.results.statistics import Interval
 
 WIDTH, HEIGHT = 310, 230
-"""Of the plot alone, in pixels."""
+"""The size of the plot without its axes, in pixels."""
 LETTER, LINE = 6.4, 15
-"""About how wide a letter of a label is, and how high a line."""
+"""About the width of a letter of a label and the height of its line, in pixels."""
 
 MOST_NAMES, LONGEST = 6, 26
-"""Columns, and characters of a name, up to which points have names."""
+"""Up to so many columns, and names of so many characters, points are labelled by names."""
 
 Amount = Literal["tokens", "minutes", "dollars"]
 TITLES: Mapping[Amount, str] = {"tokens": "tokens a run, mean", "minutes": "minutes a run, mean", "dollars": "US dollars a run, mean"}
 AMOUNTS: Mapping[Amount, Callable[[Standing], Interval | None]] = {
     "tokens": lambda standing: standing.tokens,
     "minutes": lambda standing: _scaled(standing.seconds, 1 / 60),
-    # A mean over some of the runs would be no column's.
+    # A mean over some of the runs would not be comparable with other columns.
     "dollars": lambda standing: standing.cost if standing.priced == standing.runs else None,
 }
 
@@ -35,7 +35,7 @@ class _Point(NamedTuple):
     column: str
     name: str
     label: str
-    """What stands beside it: its name, or its number."""
+    """The text beside the point: the column's name, or its number."""
     amount: Interval
     rate: Interval
 
@@ -49,23 +49,23 @@ class _Box(NamedTuple):
     bottom: float
 
     def overlap(self, other: _Box) -> float:
-        """The area that both cover."""
+        """Return the area that both rectangles cover, in square pixels."""
         wide = min(self.right, other.right) - max(self.left, other.left)
         high = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(0.0, wide) * max(0.0, high)
 
 
 def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
-    """Success against what runs took.
+    """Draw success rates against what runs took, a point for each column.
 
     Args:
-        standings: the columns. One whose amount is not known for all its runs is left out.
-        amount: which.
+        standings: the columns; one whose amount is not known for all its runs is left out.
+        amount: what to draw success against.
         palette: the colours.
-        legend: whether columns are named in a key where their points have numbers (`numbered`).
+        legend: whether a legend names the columns if their points are labelled by numbers (`numbered`).
 
     Returns:
-        The chart; None with fewer than two points.
+        The chart; None if there are fewer than two points.
     """
     names = short(standing.column for standing in standings)
     labels = {column: str(number) for number, column in enumerate(names, start=1)} if numbered(standings) else names
@@ -101,18 +101,18 @@ def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = L
 
 
 def numbered(standings: Sequence[Standing]) -> bool:
-    """Whether points have numbers for labels: names, if they are many or long, would cover one another."""
+    """Return whether points are labelled by numbers, since many or long names would cover one another."""
     names = short(standing.column for standing in standings)
     return len(names) > MOST_NAMES or max(map(len, names.values()), default=0) > LONGEST
 
 
 def left_out(standings: Sequence[Standing], amount: Amount) -> list[str]:
-    """The columns that have a rate and no place in the chart, since their amount is unknown."""
+    """Return the columns that have a rate but are not drawn, since their amount is unknown."""
     return [standing.column for standing in standings if standing.rate is not None and AMOUNTS[amount](standing) is None]
 
 
 class _Span(NamedTuple):
-    """What the axes reach over: amounts from `low` to `high`, rates from 0 to `top`."""
+    """The range of the axes: amounts from `low` to `high`, rates from 0 to `top`."""
 
     low: float
     high: float
@@ -120,13 +120,13 @@ class _Span(NamedTuple):
     top: float
 
     def across(self, value: float) -> float:
-        """Where an amount stands, in pixels from the left."""
+        """Return the position of an amount, in pixels from the left."""
         if self.log:
             return WIDTH * math.log(value / self.low) / math.log(self.high / self.low)
         return WIDTH * (value - self.low) / (self.high - self.low)
 
     def down(self, rate: float) -> float:
-        """Where a rate stands, in pixels from the top."""
+        """Return the position of a rate, in pixels from the top."""
         return HEIGHT * (1 - rate / self.top)
 
 
@@ -150,7 +150,7 @@ def _scaled(interval: Interval | None, factor: float) -> Interval | None:
 
 
 def _rules(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """The two intervals of a point."""
+    """Draw the two intervals of a point."""
     row = {"x": point.amount.value, "y": point.rate.value}
     across = {**row, "x": point.amount.low, "x2": point.amount.high}
     upright = {**row, "y": point.rate.low, "y2": point.rate.high}
@@ -162,7 +162,7 @@ def _rules(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
 
 
 def _points(points: Sequence[_Point], by_point: Sequence[Look], x: alt.X, y: alt.Y, *, key: bool) -> alt.Chart:
-    """The means themselves, named in a key where their labels are numbers."""
+    """Draw the points at the means, and with `key` a legend that names them."""
     rows: list[dict[str, Any]] = [
         {"x": point.amount.value, "y": point.rate.value, "column": f"{point.label}  {point.name}"} for point in points
     ]
@@ -174,7 +174,7 @@ def _points(points: Sequence[_Point], by_point: Sequence[Look], x: alt.X, y: alt
 
 
 class _Place(NamedTuple):
-    """Where a label stands, from its point."""
+    """The position of a label relative to its point, in pixels."""
 
     dx: int
     dy: int
@@ -186,17 +186,17 @@ PLACES = (
     *(_Place(9, -25, "left"), _Place(-9, -25, "right"), _Place(9, 26, "left"), _Place(-9, 26, "right")),
     *(_Place(0, -40, "center"), _Place(0, 41, "center")),
 )
-"""The first is taken that covers least of what is there already."""
+"""The positions that are tried for a label: the first of those that cover least is chosen."""
 
 
 def _places(points: Sequence[_Point], span: _Span) -> list[_Place]:
-    """A place for each label, from left to right, where it covers no other label and as little else as can be."""
+    """Choose a position for each label, from left to right, where it covers as little of other labels and points as possible."""
     taken = [box for point in points for box in _crosshair(point, span)]
     found: dict[int, _Place] = {}
     frame = _Box(0, -8, WIDTH + 12, HEIGHT)
     for number, point in sorted(enumerate(points), key=lambda each: each[1].amount.value):
         boxes = [_box(point, place, span) for place in PLACES]
-        # What hangs out of the chart is as bad as what covers another label.
+        # The area outside the chart counts as much as the area that covers something else.
         costs = [
             sum(box.overlap(other) for other in taken) + ((box.right - box.left) * (box.bottom - box.top) - box.overlap(frame))
             for box in boxes
@@ -208,7 +208,7 @@ def _places(points: Sequence[_Point], span: _Span) -> list[_Place]:
 
 
 def _crosshair(point: _Point, span: _Span) -> list[_Box]:
-    """What a point and its intervals cover."""
+    """Return the rectangles that a point and its intervals cover."""
     across, down = span.across(point.amount.value), span.down(point.rate.value)
     return [
         _Box(across - 6, down - 6, across + 6, down + 6),
@@ -226,7 +226,7 @@ def _box(point: _Point, place: _Place, span: _Span) -> _Box:
 
 
 def _label(point: _Point, place: _Place, color: str, halo: str, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """A column's name beside its point, in its colour, on a halo that keeps it legible over lines."""
+    """Write a label beside its point, in the column's colour, on a halo that keeps it legible over lines."""
     row = {"x": point.amount.value, "y": point.rate.value, "text": point.label}
     options: dict[str, Any] = {"align": place.align, "baseline": "middle", "dx": place.dx, "dy": place.dy, "fontSize": 12}
     marks = [

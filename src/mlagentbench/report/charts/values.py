@@ -1,4 +1,4 @@
-"""The vertical axis of a score: its range, its scale, and ticks in the metric's unit."""
+"""Make the axes of charts of scores: the range, the scale, and ticks in the metric's unit."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from mlagentbench.report.words import direction_words, is_time
 from mlagentbench.run_spec import RunInfo
 
 LOG_FROM = 30
-"""Ratio of the largest to the smallest value from which a logarithmic scale is used."""
+"""From this ratio of the largest to the smallest value on, the scale is logarithmic."""
 
 
 PLAIN = "abs(datum.value) >= 1e4 && abs(datum.value) < 1e9 ? format(datum.value, ',.0f') : format(datum.value, '~g')"
-"""How Vega writes a number on an axis."""
+"""The Vega expression that formats a number on an axis."""
 
 
 class Range(NamedTuple):
-    """The values that a chart spans."""
+    """The range of a chart's values, and whether its scale is logarithmic."""
 
     low: float
     high: float
@@ -30,7 +30,7 @@ class Range(NamedTuple):
 
 
 def value_range(values: Sequence[float]) -> Range:
-    """What a chart of these values spans: a little more than they do, and logarithmic where they differ by a factor of `LOG_FROM`."""
+    """Return a range a little wider than these values; logarithmic if they are positive and differ by a factor of `LOG_FROM`."""
     low, high = min(values), max(values)
     if low > 0 and high / low >= LOG_FROM:
         return Range(low / 1.6, high * 1.8, log=True)
@@ -39,12 +39,15 @@ def value_range(values: Sequence[float]) -> Range:
 
 
 def value_scale(span: Range) -> alt.Scale:
-    """The scale of a range."""
+    """Return the scale of a range."""
     return alt.Scale(type="log" if span.log else "linear", domain=[span.low, span.high], nice=False, zero=False, clamp=True)
 
 
 def value_axis(info: RunInfo, span: Range, ticks: int = 5) -> alt.Axis:
-    """Ticks at the decades of a logarithmic scale; labels of times with their unit, the axis named above it."""
+    """Return the axis of a metric, with its name above it.
+
+    A logarithmic axis has ticks at powers of ten, and at three times them if there are two powers at most. Times are labelled with units.
+    """
     unit = f" ({info.unit})" if info.unit and not is_time(info.unit) else ""
     scale = ", logarithmic" if span.log else ""
     title = f"{info.metric.replace('_', ' ')}{unit}{scale}: {direction_words(info.direction)}"
@@ -62,22 +65,22 @@ def value_axis(info: RunInfo, span: Range, ticks: int = 5) -> alt.Axis:
 
 
 def top_of(rates: Iterable[float]) -> float:
-    """Where an axis of rates ends that begins at 0: at a tenth beyond the greatest, at 1 at most."""
+    """Return the upper end of an axis of rates: the greatest plus 0.02, rounded up to a tenth, at least 0.2 and at most 1."""
     return min(1.0, max(0.2, math.ceil(10 * max(rates) + 0.2) / 10))
 
 
 def step_axis(steps: int, ticks: int = 10) -> alt.Axis:
-    """Whole steps."""
+    """Return an axis of whole steps."""
     return alt.Axis(title="step", tickMinStep=1, tickCount=min(max(steps, 1), ticks), format="d", grid=False)
 
 
 def _seconds_label(unit: str, span: Range) -> str:
-    """Ticks in seconds or parts of them: each in its own on a logarithmic scale, all in one on a linear scale."""
+    """Return the expression that formats times: each in a unit of its size on a logarithmic scale, all in one unit on a linear scale."""
     per = unit[1:]
     sizes: Sequence[tuple[float, str]] = SECOND_UNITS
     if not span.log:
         sizes = (next(((size, name) for size, name in sizes if span.high >= size), sizes[-1]),)
-    # Computed ticks miss their decade by a rounding error, hence the factor.
+    # The factor is there because computed ticks miss their power of ten by a rounding error.
     cases = [
         f"abs(datum.value) >= {size * 0.999} ? format(datum.value / {size}, '~g') + {quoted(f' {name}{per}')} : "
         for size, name in sizes[:-1]

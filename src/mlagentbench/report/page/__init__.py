@@ -1,8 +1,8 @@
-"""The report page: one HTML file that holds everything it needs, and asks no network for anything.
+"""Render the report page: one HTML file that contains everything it needs, and loads nothing from the network.
 
-Every text goes through the templates, which escape it; `text.visible` shows what would act unseen. A small report carries its runs' stories
-as they are, so that it can be read, searched and printed without JavaScript. A large one carries them packed (gzip), and a story is
-unpacked when its run is opened: the same HTML either way, made in one place.
+Every text goes through the templates, which escape it; `text.visible` makes control characters visible. A run's part of the page is its
+story. A small report includes the stories as HTML, so that it can be read, searched and printed without JavaScript. A large one includes
+the same HTML compressed (gzip), and decompresses a story when the reader opens its run.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from mlagentbench.report.text import plural, visible
 from mlagentbench.results.load import Loaded, Run
 
 MAX_BYTES = 4_900_000
-"""What the page may weigh; texts are cut shorter until it does."""
+"""The limit of the page's size; texts are cut shorter to keep it."""
 WHOLE = 1_500_000
-"""Up to so many characters the stories are in the page as they are; beyond, packed."""
+"""Up to so many characters, the stories are in the page as HTML; beyond, compressed."""
 ROOMS = tuple(
     Room(words, output)
     for words, output in (
@@ -44,11 +44,11 @@ ROOMS = tuple(
         *((800, 300), (600, 240), (450, 190), (330, 150), (240, 120), (170, 90), (120, 60), (80, 40)),
     )
 )
-"""How long texts may be, from the most to the least: the first with which the page keeps its size is taken."""
+"""Limits of texts, from the largest to the smallest: the first that keeps the page within `MAX_BYTES` is used, or else the last."""
 FEW = 3
-"""Names up to which they are told and not counted."""
+"""Up to so many names are listed; more are counted."""
 SAMPLE = 10
-"""Runs from which the size of the page is estimated before all are rendered."""
+"""About how many runs are rendered to estimate the size of the page, before all are."""
 
 
 class Column(NamedTuple):
@@ -57,7 +57,7 @@ class Column(NamedTuple):
     label: str
     kind: str = "text"
     wide: bool = False
-    """Whether it is left out where there is little room."""
+    """Whether the column is left out on a narrow screen."""
 
 
 COLUMNS = (
@@ -75,7 +75,7 @@ COLUMNS = (
 
 
 class Filter(NamedTuple):
-    """A choice that narrows the table."""
+    """A filter of the table of runs."""
 
     label: str
     key: str
@@ -90,7 +90,7 @@ class Story:
     title: str
     html: Markup
     packed: str = ""
-    """The HTML packed for a script element, where it is not in the page as it is."""
+    """The HTML compressed, for a script element, where it is not in the page as HTML."""
 
 
 def write_report(loaded: Loaded, output: Path) -> Path:
@@ -116,12 +116,12 @@ def write_report(loaded: Loaded, output: Path) -> Path:
 
 
 def render_report(loaded: Loaded, *, max_bytes: int = MAX_BYTES, whole: int = WHOLE) -> str:
-    """Return the page of `write_report` as a text.
+    """Return the page of `write_report` as a string.
 
     Args:
         loaded: the runs.
-        max_bytes: what it may weigh.
-        whole: characters up to which stories are in the page as they are.
+        max_bytes: the limit of the page's size.
+        whole: up to so many characters, the stories are in the page as HTML.
     """
     runs, unreadable, path = loaded
     many = len(runs) != 1 or bool(unreadable)
@@ -136,7 +136,7 @@ def render_report(loaded: Loaded, *, max_bytes: int = MAX_BYTES, whole: int = WH
 
 
 class _Pages:
-    """The templates, and what every one of them is given."""
+    """The templates, and what they have in common."""
 
     def __init__(self, many: bool, slugs: dict[Path, str]) -> None:
         self.many = many
@@ -154,7 +154,7 @@ class _Pages:
         self._templates.globals.update(plural=plural)
 
     def run(self, run: Run, room: Room) -> Story:
-        """One run's story."""
+        """Render one run's story."""
         slug = self.slugs[run.directory.path]
         view = run_view(run, slug, room)
         html = self._templates.get_template("run.html.j2").render(
@@ -168,7 +168,7 @@ class _Pages:
         return Story(slug, view.title, Markup(html))
 
     def overview(self, runs: Sequence[Run], views: Sequence[RunView], unreadable: Sequence[str]) -> Markup:
-        """What is told of all runs together, and their table."""
+        """Render the overview of all runs: the comparison and the table of runs."""
         links = {path: f"#{quote(slug)}" for path, slug in self.slugs.items()}
         html = self._templates.get_template("overview.html.j2").render(
             runs=views,
@@ -187,7 +187,7 @@ class _Pages:
         return Markup(html)
 
     def shell(self, title: str, scope: str, overview: Markup, stories: Sequence[Story], room: Room) -> str:
-        """The whole page."""
+        """Render the whole page."""
         style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
         packed = any(story.packed for story in stories)
         return self._templates.get_template("report.html.j2").render(
@@ -215,9 +215,9 @@ class _Pages:
 
 
 def _fitted(pages: _Pages, runs: Sequence[Run], max_bytes: int, whole: int) -> tuple[Room, list[Story]]:
-    """All stories, their texts cut as little as the page's size allows."""
+    """Render all stories, with their texts cut as little as the page's size allows."""
     sample = runs[:: max(1, len(runs) // SAMPLE)]
-    # What else there is: the page's own style and script, and a heading a run.
+    # The rest of the page is its style and script, and a heading for each run.
     budget = max_bytes - 50_000 - 500 * len(runs)
 
     def seems_to_fit(room: Room) -> bool:
@@ -239,14 +239,14 @@ def _pack(html: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """A content security policy that allows this page's own style and script, and nothing else from anywhere."""
+    """Return a content security policy that allows this page's own style and script, images within it, and nothing else."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     own = f"style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'"
     return f"default-src 'none'; img-src data:; {own}; base-uri 'none'; form-action 'none'"
 
 
 def _slugs(runs: Sequence[Run]) -> dict[Path, str]:
-    """Names for addresses within the page, by the runs' directories."""
+    """Return unique anchors for runs, by the runs' directories."""
     slugs: dict[Path, str] = {}
     for run in runs:
         slug = "run-" + re.sub(r"[^A-Za-z0-9._-]+", "-", run.directory.name)
@@ -262,7 +262,7 @@ def _filters(views: Sequence[RunView]) -> list[Filter]:
 
 
 def _named(noun: str, names: Sequence[str]) -> str:
-    """A few different names, or how many there are."""
+    """List the different names if they are few, else return how many they are."""
     different = sorted(set(names))
     return ", ".join(different) if len(different) <= FEW else plural(len(different), noun)
 
@@ -273,7 +273,7 @@ def _counted(views: Sequence[RunView]) -> str:
 
 
 def _outcomes(views: Sequence[RunView]) -> str:
-    """How runs came out: `5 successes, 2 without success`. What no agent is to blame for is told apart."""
+    """Count runs by verdict: `5 successes, 2 without success`. Failures that are not the agent's are mentioned at the end."""
     counts = Counter(view.kind for view in views)
     told = [
         plural(counts["success"], "success"),
@@ -291,5 +291,5 @@ def _outcomes(views: Sequence[RunView]) -> str:
 
 
 def _breakable(text: str) -> Markup:
-    """A long name that may be broken after its hyphens and slashes."""
+    """Let a long name be broken after its hyphens, slashes, underscores, dots and colons."""
     return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[-/_.:])", visible(text)))

@@ -1,6 +1,6 @@
-"""What the page's overview shows of many runs together: tables of agents with models by task, and pictures.
+"""Prepare what the page's overview shows of many runs together: tables of agents with models by task, and charts.
 
-Nothing here makes HTML but the charts' own SVG; the templates escape the rest. A part that would say nothing is left out.
+The only markup made here is the charts' SVG; the templates escape the rest. Empty parts are left out.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
 
 LABELLED = 5.5
-"""Percent of a bar from which a part has room for its number."""
+"""Percent of a bar from which a piece has room for its number."""
 KEYED = 2
-"""Columns from which a key of colours is shown."""
+"""From so many columns on, a key of colours is shown."""
 
 
 class Key(NamedTuple):
-    """What a colour stands for in pictures."""
+    """An entry of a key: a colour of the charts and the name it stands for."""
 
     name: str
     color: str
@@ -35,17 +35,17 @@ class Key(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A chart, and in words what it shows."""
+    """A chart with a description."""
 
     title: str
     svg: Markup
     words: str
     points: tuple[str, ...] = ()
-    """The same, point by point, for who cannot see it."""
+    """The values of the chart, one by one, for readers who cannot see it."""
 
 
 class Piece(NamedTuple):
-    """A part of a bar, in percent of its length."""
+    """A piece of a bar; positions and widths are in percent of the bar's length."""
 
     color: str
     start: float
@@ -53,12 +53,12 @@ class Piece(NamedTuple):
     middle: float
     runs: int
     label: str
-    """The number of runs, where there is room for it."""
+    """The number of runs, if there is room for it, else empty."""
     words: str
 
 
 class Bar(NamedTuple):
-    """How the runs of a column came out."""
+    """The runs of a column by verdict, or by what ended them."""
 
     head: Head
     runs: int
@@ -66,7 +66,7 @@ class Bar(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """A bar a column, and what their parts stand for."""
+    """A bar for each column, with a key."""
 
     title: str
     key: tuple[Key, ...]
@@ -107,7 +107,7 @@ class HeatTable(NamedTuple):
 
 
 class Whisker(NamedTuple):
-    """An interval as a line, in percent of its length."""
+    """An interval drawn as a line; the values are in percent of the scale."""
 
     start: float
     width: float
@@ -115,7 +115,7 @@ class Whisker(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """A number with what it rests on."""
+    """A number with a note on its interval and what it is computed from."""
 
     value: str
     note: str = ""
@@ -123,7 +123,7 @@ class Amount(NamedTuple):
 
 
 class StandingRow(NamedTuple):
-    """A column of the heat maps over all its tasks, as a row."""
+    """A column over all its tasks, as a row of the table of agents and models."""
 
     head: Head
     amounts: tuple[Amount, ...]
@@ -133,7 +133,7 @@ STANDING_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a r
 
 
 class Comparison(NamedTuple):
-    """All of it."""
+    """The parts of the overview."""
 
     told: tuple[Told, ...]
     key: tuple[Key, ...]
@@ -151,7 +151,7 @@ class Comparison(NamedTuple):
 
     @property
     def contents(self) -> tuple[tuple[str, str], ...]:
-        """The parts that there are, by their place in the page."""
+        """The anchors and titles of the parts that are not empty."""
         parts = [
             ("agents", "Agents and models", self.standings),
             ("success", "Success by task", self.success),
@@ -166,11 +166,11 @@ class Comparison(NamedTuple):
 
 
 def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
-    """Lay out what is told of many runs.
+    """Prepare the overview of many runs.
 
     Args:
         runs: all of them.
-        links: the addresses of runs within the page, by their directories.
+        links: the addresses of runs within the page, by the runs' directories.
     """
     experiment = Experiment.of(runs)
     many = len(runs) > FEW and experiment.counted > 0
@@ -184,7 +184,7 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
         else (),
         heads=tuple(_head(standing) for standing in experiment.standings),
         standings=tuple(StandingRow(_head(standing), _amounts(standing)) for standing in standings),
-        # Of a single task the standings say it.
+        # The standings say the same about a single task.
         success=_table(rates.heat("success", columns), experiment) if len(experiment.tasks) > 1 else None,
         improvement=_table(rates.heat("improvement", columns), experiment) if len(experiment.tasks) > 1 else None,
         tradeoffs=_tradeoffs(standings),
@@ -226,7 +226,7 @@ def _improvement(standing: Standing) -> Amount:
 
 
 def _cost(standing: Standing) -> Amount:
-    """Unknown is unknown, never nothing; a mean over some of the runs says so."""
+    """Return the mean cost of a run, with a note if only some costs are known; `unknown` if none is, and a dash without tokens."""
     unknown = standing.runs - standing.priced
     asked = standing.tokens.value if standing.tokens else 0
     if standing.cost is None or not asked:
@@ -289,7 +289,7 @@ def _tradeoffs(standings: Sequence[Standing]) -> tuple[Picture, ...]:
 
 
 def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
-    """What submissions were worth and what ended the runs; without what all runs have in common."""
+    """Return bars of the runs' verdicts and of what ended the runs, each only if it is not the same for all runs."""
     titles: Mapping[outcomes.Kind, str] = {"verdict": "What submissions were worth", "ended": "What ended the runs"}
     found = []
     for kind, title in titles.items():
@@ -335,7 +335,7 @@ def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:
 
 
 def _courses(experiment: Experiment, links: Mapping[Path, str]) -> tuple[Picture, ...]:
-    """A picture a task that has two runs with a valid score."""
+    """Draw the scores of each task that has at least two runs with a valid score."""
     pictures = []
     for task, runs in experiment.tasks.items():
         found = experiment.courses(task, links)

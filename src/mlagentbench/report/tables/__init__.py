@@ -1,1 +1,1 @@
-"""Results as tables: a typed model (`model.py`), filled from runs (`build.py`), written as files (`export.py`) or in a terminal."""
+"""Make tables of results: a typed model (`model.py`), filled from runs (`build.py`), written to files (`export.py`) or a terminal."""

@@ -1,7 +1,7 @@
-"""The tables of an experiment: what `mlab report` prints, and writes as files.
+"""Build the tables of an experiment, which `mlab report` prints and writes to files.
 
-Success is as in the paper's Table 3 (arXiv 2310.03302), improvements as in its Table 4; beside each number stand its 95% interval and the
-runs that it rests on. Runs that say nothing of an agent are in no rate and no mean: they have a table of their own, by name.
+Success is as in the paper's Table 3 (arXiv 2310.03302), improvements as in its Table 4; each number has its 95% interval and the number of
+runs that it is computed from. Runs that are not counted are in no rate and no mean; a table of their own lists them by name.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ COLUMN: Mapping[str, Kind] = {"column": "text", "agent": "text", "model": "text"
 
 
 def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> list[Table]:
-    """All tables that have something in them; without a run that counts, only how runs ended.
+    """Return all tables that have rows; if no run is counted, only those of verdicts, endings and runs that are not counted.
 
     Args:
         experiment: the runs.
-        cutoffs: the last day that a model may know of, by its name; None where it is not known.
+        cutoffs: the last day of each model's training data, by the model's name; None where it is not known.
     """
     whatever = [verdicts(experiment), endings(experiment), not_counted(experiment)]
     if not experiment.counted:
@@ -43,7 +43,7 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
 
 
 def notices(experiment: Experiment) -> list[Told]:
-    """What must be said beside the numbers: conditions that differ, runs that are not counted, flags, and what runs of a cell differ in."""
+    """Return the notices to show beside the numbers: those of `Experiment.told`, and differences between the runs of a cell."""
     differing: dict[str, list[str]] = {}
     for task, column, cell in _cells(experiment):
         for difference in cell.differences:
@@ -53,7 +53,7 @@ def notices(experiment: Experiment) -> list[Told]:
 
 
 def success(experiment: Experiment) -> Table:
-    """Success rates, tasks down and columns across, with their mean over tasks."""
+    """Return the table of success rates, by task and column, with their means over tasks."""
     rows: list[Row] = []
     for task, column, cell in _cells(experiment):
         rows.append(
@@ -81,7 +81,10 @@ def success(experiment: Experiment) -> Table:
 
 
 def improvement(experiment: Experiment) -> Table:
-    """Improvements over the baseline, tasks down and columns across. Without a valid submission a cell's is 0, as the paper has it."""
+    """Return the table of improvements over the baseline, by task and column.
+
+    As in the paper, a cell with counted runs but without a valid submission counts 0.
+    """
     rows: list[Row] = []
     for task, column, cell in _cells(experiment):
         found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
@@ -111,7 +114,7 @@ def improvement(experiment: Experiment) -> Table:
 
 
 def cost(experiment: Experiment) -> Table:
-    """What a run took: means over the runs that count, and what all runs of a column cost together."""
+    """Return the table of what a run took: mean steps, time, tokens and cost over each column's counted runs."""
 
     def row(standing: Standing) -> Row:
         amounts = {"tokens": standing.tokens, "seconds": standing.seconds, "steps": standing.steps, "cost": standing.cost}
@@ -140,24 +143,24 @@ def cost(experiment: Experiment) -> Table:
 
 
 def verdicts(experiment: Experiment) -> Table:
-    """What runs' submissions were worth, of all runs."""
+    """Return the table of all runs by verdict, including those that are not counted."""
     return _tally(experiment, "verdicts", "What submissions were worth, in runs", "verdict", VERDICTS)
 
 
 def endings(experiment: Experiment) -> Table:
-    """How runs ended, of all runs: those too that do not count."""
+    """Return the table of all runs by what ended them, including those that are not counted."""
     names = {ended: re.sub(r"^limit (\w+?)s?$", r"\1 limit", ended.replace("_", " ")) for ended in (*ENDED, UNFINISHED, DAMAGED)}
     return _tally(experiment, "endings", "How runs ended, in runs", "ended", names)
 
 
 def categories(experiment: Experiment) -> Table:
-    """Success by category of task, where there are several."""
+    """Return the table of success rates by category of task; without rows where `Experiment.categories` is empty."""
     rows = [_group(experiment, "category", column, group) for groups in experiment.categories.values() for column, group in groups.items()]
     return _groups("categories", "Success rate by category, % [95% interval], n tasks", "category", rows)
 
 
 def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> Table:
-    """Success on tasks published before a model's knowledge ends and after it, of the models of which that is known."""
+    """Return the table of success rates on tasks published before and after a model's cutoff, for models whose cutoff is known."""
     rows: list[Row] = []
     known: dict[str, datetime.date] = {}
     for column, by_task in experiment.columns.items():
@@ -168,7 +171,7 @@ def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None])
         known[model] = cutoff
         rows += [_group(experiment, "published", column, group) for group in by_cutoff(by_task, cutoffs)]
     order = [kind for kind in (BEFORE, AFTER) if any(row["published"] == kind for row in rows)]
-    # Where no task's date is known, there is nothing to tell.
+    # The table is empty where no task's date is known.
     rows = [row for kind in (*order, UNKNOWN_DATE) for row in rows if row["published"] == kind] if order else []
     table = _groups("cutoffs", "Success rate by when tasks were published, % [95% interval], n tasks", "published", rows)
     notes = [f"The knowledge of {model} ends on {cutoff}." for model, cutoff in known.items()]
@@ -176,7 +179,7 @@ def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None])
 
 
 def compared(experiment: Experiment) -> Table:
-    """Every pair of columns, task by task."""
+    """Return the table that compares every pair of columns, paired by task."""
     found = [comparison for comparison in comparisons(experiment.columns) if comparison.success is not None]
     lacking = sorted({task for comparison in found for task in comparison.left_out})
     return Table(
@@ -207,7 +210,7 @@ def compared(experiment: Experiment) -> Table:
 
 
 def not_counted(experiment: Experiment) -> Table:
-    """The runs that say nothing of an agent, by name, and why."""
+    """Return the table of runs that are not counted, each with the reason."""
     rows: list[Row] = []
     for run in experiment.runs:
         apart = trial(run).apart
@@ -250,7 +253,7 @@ def _bounds(found: Interval | None) -> dict[str, Value]:
 
 
 def _ordered(experiment: Experiment, rows: Sequence[Row]) -> list[Row]:
-    """Rows so that the columns across come in the experiment's order, whichever has the first row."""
+    """Sort the rows of each task by column in the experiment's order, so that the first row's column is not printed first."""
     order = list(experiment.columns)
     first = {column: place for place, column in enumerate(order)}
     by_line: dict[Value, list[Row]] = {}
@@ -277,7 +280,7 @@ def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
 
 
 def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapping[Any, str]) -> Table:
-    """How many runs of each column came out how, columns down."""
+    """Return a table that counts the runs of each column by an attribute of their trials."""
     rows: list[Row] = []
     for column, by_task in experiment.columns.items():
         together = Counter(getattr(trial, what) for cell in by_task.values() for trial in cell.trials)
@@ -324,11 +327,11 @@ def _priced(experiment: Experiment) -> list[str]:
 
 
 def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
-    """A number in percent with its interval, and what it rests on: `62.5 [31, 86] n=8`."""
+    """Format a fraction in percent with its interval and the number it is computed from: `62.5 [31, 86] n=8`."""
     if row[name] is None:
         return text.NONE
     value, low, high = (_number(row[key]) for key in (name, "low", "high"))
-    # The interval of a mean of equal numbers, or of one, says nothing.
+    # The interval of a mean of equal numbers, or of one number, is empty, and left out.
     digits = 0 if high - low >= 0.05 else 1
     interval = f" [{_percent(low, digits)}, {_percent(high, digits)}]" if low != high else ""
     count = f" n={row[of]}" if of else ""
@@ -357,5 +360,5 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _sentences(lines: Iterable[str]) -> list[str]:
-    """Lines as sentences; one that begins with a column's name keeps it as it is."""
+    """Make sentences of lines: with a capital, unless the line begins with a column's name, and a full stop."""
     return [f"{line}." if ": " in line else f"{line[:1].upper()}{line[1:]}." for line in lines]

@@ -1,7 +1,7 @@
-"""Tables as files: CSV and Parquet, JSON, LaTeX, Markdown.
+"""Write tables to files: CSV, Parquet, JSON, LaTeX and Markdown.
 
-The first three hold raw values, for programs; the other two what people see, for papers and pages. What agents wrote stands in them as
-text: it is escaped where the form has a syntax.
+The first three have raw values, for programs; the other two have formatted values, for papers and web pages. Texts that agents wrote are
+escaped where the format has a syntax.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ LATEX: Mapping[str, str] = {
 
 
 def write_tables(folder: Path, tables: Iterable[Table], frames: Mapping[str, pl.DataFrame], formats: Iterable[Format]) -> list[Path]:
-    """Write tables, and frames beside them in the forms that programs read, a file each.
+    """Write tables, and data frames in the formats for programs, to one file each.
 
     Args:
-        folder: where to; it is made where it is not there.
+        folder: the folder to write to; it is created if it does not exist.
         tables: the tables, written as `<name>.<suffix>`.
-        frames: more, by name.
-        formats: the forms.
+        frames: data frames by the name of their file, written only in the formats for programs.
+        formats: the file formats.
 
     Returns:
         The files.
 
     Raises:
-        UsageError: one cannot be written.
+        UsageError: a file cannot be written.
     """
     tables, written = list(tables), []
     for form in dict.fromkeys(formats):
@@ -74,7 +74,7 @@ def write_tables(folder: Path, tables: Iterable[Table], frames: Mapping[str, pl.
 
 
 def encoded(table: Table, form: Format) -> bytes:
-    """A table in a form."""
+    """Return a table in a file format."""
     if form == "latex":
         return latex(table).encode()
     if form == "markdown":
@@ -85,7 +85,7 @@ def encoded(table: Table, form: Format) -> bytes:
 
 
 def frame(table: Table) -> pl.DataFrame:
-    """A table as a frame of raw values; whatever the rows, its columns have their types."""
+    """Return a table as a data frame of raw values. Its columns have their types even if all values are missing."""
     import polars as pl
 
     types: Mapping[Kind, Any] = {"text": pl.String, "count": pl.Int64, "number": pl.Float64}
@@ -93,12 +93,12 @@ def frame(table: Table) -> pl.DataFrame:
 
 
 def as_object(table: Table) -> dict[str, Any]:
-    """A table for JSON: its title, its notes, and its rows of raw values."""
+    """Return a table for JSON: its title, its notes, and its rows of raw values."""
     return {"title": table.title, "notes": list(table.notes), "rows": rows(frame(table))}
 
 
 def report_object(experiment: Experiment, tables: Iterable[Table], damage: Iterable[str]) -> dict[str, Any]:
-    """A whole report for JSON: its notices, its tables by name, and a row a run."""
+    """Return a whole report for JSON: its notices, its unreadable runs, its tables by name, and a row for each run."""
     from mlagentbench.results.frames import runs_frame
 
     return {
@@ -110,13 +110,13 @@ def report_object(experiment: Experiment, tables: Iterable[Table], damage: Itera
 
 
 def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """A frame for JSON, which has neither times nor infinity: those are text, this is null."""
+    """Return a data frame's rows for JSON: times become text, and infinity becomes null."""
     found: list[dict[str, Any]] = json.loads(frame.write_json())
     return found
 
 
 def latex(table: Table) -> str:
-    """A table for LaTeX with the package booktabs."""
+    """Return a table for LaTeX, which needs the package booktabs."""
     shown = grid(table)
     align = "".join("r" if number else "l" for number in shown.numbers)
     lines = ["% needs \\usepackage{booktabs}", r"\begin{table}", r"\centering", rf"\caption{{{_latex(table.title)}}}"]
@@ -129,19 +129,19 @@ def latex(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A table for Markdown as GitHub reads it, with its title above and its notes below."""
+    """Return a table in GitHub's Markdown, with its title above and its notes below."""
     return "\n\n".join([f"**{_markdown(table.title)}**", pipe_table(grid(table)), *map(_markdown, table.notes)]) + "\n"
 
 
 def pipe_table(shown: Grid) -> str:
-    """The lines of a Markdown table."""
+    """Return the lines of a Markdown table."""
     rule = "|".join("---:" if number else "---" for number in shown.numbers)
     lines = [f"| {' | '.join(map(_markdown, line))} |" for line in (shown.headings, *shown.lines)]
     return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
 def _encode(frame: pl.DataFrame, form: Format) -> bytes:
-    """A frame in a form that programs read. A CSV has no lists: their items stand in it with spaces between."""
+    """Return a data frame in a format for programs. CSV has no lists: their items are joined by spaces."""
     import polars as pl
 
     buffer = io.BytesIO()

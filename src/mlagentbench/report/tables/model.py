@@ -1,7 +1,7 @@
-"""A table: rows of raw values with types, which programs read, and how people see the same.
+"""Define a table: typed rows of raw values, which programs read, and how they are formatted for people.
 
-The rows are tidy: a value's unit and meaning follow from its column alone, and what lies across the table for people, such as the agents,
-is a column of its own. Everything that a file or a terminal shows is made from this.
+The rows are tidy: a value's unit and meaning follow from its column alone, and what people see as headings across the table, such as the
+agents, is a column of its own. Everything that a file or a terminal shows is made from this.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mlagentbench.report.text import NONE
 from mlagentbench.run_spec import NO_MODEL
 
 Kind = Literal["text", "count", "number"]
-"""What a column holds: words, whole numbers, or numbers. Rates and improvements are fractions, times seconds, costs US dollars."""
+"""The type of a column: text, whole numbers, or numbers. Rates and improvements are fractions, times seconds, costs US dollars."""
 
 Value = str | int | float | None
 Row = Mapping[str, Value]
@@ -24,49 +24,49 @@ AVERAGE = "average over tasks"
 
 
 class Shown(NamedTuple):
-    """A column as people see it."""
+    """A column as it is formatted for people."""
 
     heading: str
     text: Callable[[Row], str]
     number: bool = True
-    """Whether it stands to the right, as numbers do."""
+    """Whether the column is right-aligned, as numbers are."""
     copied: bool = False
-    """Whether it is copied from a terminal, as the ids of runs are, and so is never broken."""
+    """Whether users copy its texts from a terminal, as the ids of runs; such texts are never broken."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Raw values, and how people see them."""
+    """Raw values, and how they are formatted for people."""
 
     name: str
-    """Of its file and its place in JSON."""
+    """The name of the table's file, without a suffix, and its key in JSON."""
     title: str
     columns: Mapping[str, Kind]
     rows: Sequence[Row]
     down: Shown
-    """What stands at the left of each line."""
+    """The first column for people: the names of the lines."""
     shown: Sequence[Shown]
-    """The other columns; the only one where values lie `across`."""
+    """The other columns for people; with `across`, exactly one, which formats the cells."""
     across: str | None = None
-    """The column whose values are people's columns; then rows with the same text `down` are one line."""
+    """The column of raw values that become headings; rows with the same text of `down` are then one line."""
     words: Mapping[Any, str] = field(default_factory=dict)
-    """What people read in the place of values across."""
+    """The headings of values of `across`; others are their own headings."""
     notes: Sequence[str] = ()
-    """What must be said beside it, a sentence each."""
+    """Notes to show below the table, one or a few sentences each."""
 
 
 class Grid(NamedTuple):
-    """A table as people see it: nothing but text."""
+    """A table as people see it: text only."""
 
     headings: list[str]
-    """The first is that of the lines' names."""
+    """The first is the heading of the lines' names."""
     lines: list[list[str]]
     numbers: list[bool]
-    """Whether each column stands to the right."""
+    """Whether each column is right-aligned."""
 
 
 def grid(table: Table) -> Grid:
-    """A table as people see it, as wide as it is."""
+    """Format a table for people, at its full width."""
     if table.across is None:
         lines = [[table.down.text(row), *(shown.text(row) for shown in table.shown)] for row in table.rows]
         return Grid(
@@ -83,5 +83,5 @@ def grid(table: Table) -> Grid:
 
 
 def named(column: Value) -> str:
-    """The name of an agent with its model, as people read it: an agent that asks no model has none."""
+    """Return a column's name for people: without the model if the agent asks none."""
     return str(column).replace(f", {NO_MODEL}", "")

@@ -1,4 +1,4 @@
-"""Tables in a terminal, however narrow: a table that is too wide becomes several, one below the other, with the same lines."""
+"""Print tables in a terminal of any width: a table that is too wide is split into several with the same lines, one below the other."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from mlagentbench.report.tables.model import AVERAGE, Grid, Table, grid
 from mlagentbench.report.text import visible
 
 LABEL = 34
-"""The most characters that the names of lines take."""
+"""The greatest width of the names of lines, in characters, before they are wrapped."""
 SHORT_LABEL = 24
-"""What they take at least, where a table then need not be split."""
+"""The width, in characters, to which the names may shrink if the table then need not be split."""
 HEADING = 8
-"""What a heading may take where the cells below it are narrower."""
+"""The width, in characters, that a heading may have where the cells below it are narrower."""
 GAP = 2
 """Spaces between columns."""
 MOST = 8
-"""Lines of a list that are shown; the rest is counted."""
+"""How many lines of a list are shown; the rest are counted."""
 
 
 def shown(table: Table, width: int) -> Iterator[RenderableType]:
-    """A table with its title and notes, for a terminal so many characters wide."""
+    """Yield a table with its title and notes, for a terminal of this width in characters."""
     whole = grid(table)
     yield Text(visible(table.title), style="bold")
     if table.across is not None:
@@ -36,7 +36,7 @@ def shown(table: Table, width: int) -> Iterator[RenderableType]:
                 yield Text()
             yield _rich(part, _label(part, width))
     else:
-        # Only lists grow without end: what has columns across is as long as there are tasks or agents.
+        # Only lists need a limit: a table with columns across has a line for each task or agent, but a list may have one for each run.
         part = whole._replace(lines=whole.lines[:MOST])
         yield _listing(part) if table.down.copied else _rich(part, _label(whole, width))
         if len(whole.lines) > MOST:
@@ -51,7 +51,7 @@ def _listing(part: Grid) -> Listing:
 
 
 def _parts(whole: Grid, width: int) -> Iterator[Grid]:
-    """A grid as grids that fit, each with the names of the lines."""
+    """Split a grid into grids that fit the width, each with the names of the lines."""
     label = _label(whole, width)
     left = width - label
     places: list[int] = []
@@ -66,7 +66,7 @@ def _parts(whole: Grid, width: int) -> Iterator[Grid]:
 
 
 def _label(whole: Grid, width: int) -> int:
-    """How wide the names of the lines are: shorter than they might be where that spares a second part."""
+    """Return the width of the names of lines: narrower than the longest if the table then need not be split."""
     longest = min(LABEL, max(map(cell_len, (whole.headings[0], *(line[0] for line in whole.lines)))))
     left = width - sum(GAP + _width(whole, place) for place in range(1, len(whole.headings)))
     return left if SHORT_LABEL <= left < longest else longest
@@ -82,13 +82,13 @@ def _part(whole: Grid, places: list[int]) -> Grid:
 
 
 def _width(whole: Grid, place: int) -> int:
-    """How wide a column is: as its cells, or what its heading cannot do without."""
+    """Return the width of a column: that of its cells, or of its heading broken into lines."""
     cells = max((cell_len(line[place]) for line in whole.lines), default=0)
     return max(cells, *map(cell_len, _heading_lines(whole.headings[place], max(cells, HEADING))))
 
 
 def _heading_lines(heading: str, room: int) -> list[str]:
-    """A heading, broken where its parts end: an agent, a provider, its model."""
+    """Break a heading where its parts end: an agent, a provider, its model."""
     lines: list[str] = []
     for part in visible(heading).split(", "):
         lines += [part] if cell_len(part) <= room else [piece.strip() for piece in re.findall(r"[^/ ]+[/ ]?", part)]
