@@ -1,8 +1,9 @@
-"""Folders and files of a workspace, opened and measured whatever modes a script gave them.
+"""Open and measure the folders and files of a workspace, whatever modes a script gave them.
 
-Everything is reached by descriptors and no link is followed, so that nothing outside a workspace is changed, whatever a script that still
-runs swaps meanwhile. Modes of folders and files become such that their owner can use them; bits that lend an owner's rights (setuid and
-setgid) are taken away. Not covered: files that belong to another user, and flags that only root can set (`chattr +i`).
+Everything is opened by descriptor and no link is followed, so that nothing outside the workspace changes, even if a running script swaps
+files meanwhile. Modes are changed so that the owner can use folders and files; the setuid and setgid bits are removed.
+
+Not covered: files that belong to another user, and flags that only root can set (`chattr +i`).
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from typing import NamedTuple
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 OF_FOLDERS, OF_FILES = 0o700, 0o600
-"""What the owners of folders, and of files that they could not read, are given."""
+"""Permission bits that the owner is given, of folders and of files that the owner could not read."""
 LENT = 0o6000
 """The setuid and the setgid bit."""
 DEEPEST = 300
-"""Folders within folders beyond which nothing is measured; each of them is held open."""
+"""Levels of folders that are measured at most; the folder of each level stays open meanwhile."""
 _ONLY_NAME = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 _INHERITED = "system.posix_acl_default"
 
 
 class Measured(NamedTuple):
-    """What a folder holds."""
+    """The size of a folder's content."""
 
     bytes: float
-    """On disk; infinite where folders are nested deeper than `DEEPEST`."""
+    """Bytes on disk; infinite where folders are nested deeper than `DEEPEST`."""
     files: int
-    """Names of any kind: files, folders, links."""
+    """The number of names of any kind: files, folders, links."""
 
 
 def open_folder(path: str | os.PathLike[str], within: int | None = None) -> int:
-    """Open a folder, and make sure that its owner can list it, change it and enter it.
+    """Open a folder, and make sure that its owner can list, change and enter it.
 
     Args:
         path: the folder, relative to `within` if that is given.
-        within: a descriptor of the folder it is in.
+        within: a descriptor of the folder that contains it.
 
     Raises:
         OSError: there is no such folder, it is a link, or it belongs to somebody else.
@@ -53,31 +54,31 @@ def open_folder(path: str | os.PathLike[str], within: int | None = None) -> int:
         if mode != _usable(mode, OF_FOLDERS):
             os.fchmod(descriptor, _usable(mode, OF_FOLDERS))
     with contextlib.suppress(OSError, AttributeError):
-        os.removexattr(descriptor, _INHERITED)  # by which all that is made there could be closed to its owner
+        os.removexattr(descriptor, _INHERITED)  # a default ACL could keep the owner from all that is created in the folder
     return descriptor
 
 
 def make_usable(path: str | os.PathLike[str], within: int | None = None) -> None:
-    """Give a folder or a regular file a mode by which its owner can use it. Leave what belongs to somebody else as it is."""
+    """Change the mode of a folder or a regular file so that its owner can use it. Skip what belongs to another user."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, _ONLY_NAME, dir_fd=within)
         try:
             mode = os.fstat(descriptor).st_mode
             if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
                 least = OF_FOLDERS if stat.S_ISDIR(mode) else OF_FILES
-                # A descriptor of a mere name cannot be changed by fchmod; the kernel's link to it leads to that very file.
+                # fchmod refuses an O_PATH descriptor; the kernel's link to it in /proc leads to the same file.
                 os.chmod(f"/proc/self/fd/{descriptor}", _usable(stat.S_IMODE(mode), least))
         finally:
             os.close(descriptor)
 
 
 def is_usable(mode: int) -> bool:
-    """Whether a regular file can be read by its owner, and lends nobody the owner's rights."""
+    """Return whether a regular file is readable by its owner and neither setuid nor setgid."""
     return mode & (LENT | stat.S_IRUSR) == stat.S_IRUSR
 
 
 def measure(root: str | os.PathLike[str], most: Measured) -> Measured:
-    """Measure a folder, until it is known to hold more than `most` of anything. Takes 3 µs a file."""
+    """Measure a folder, and stop early once it holds more bytes or more files than `most`. Takes 3 µs per file."""
     size, files = 0, 0
     with contextlib.ExitStack() as opened:
         held = [_Listing(root, None, opened)]
@@ -87,7 +88,7 @@ def measure(root: str | os.PathLike[str], most: Measured) -> Measured:
                 held.pop().close()
                 continue
             files += 1
-            with contextlib.suppress(OSError):  # it went away
+            with contextlib.suppress(OSError):  # the entry may have been removed since it was listed
                 size += entry.stat(follow_symlinks=False).st_blocks * 512
                 if entry.is_dir(follow_symlinks=False):
                     if len(held) > DEEPEST:
@@ -97,7 +98,7 @@ def measure(root: str | os.PathLike[str], most: Measured) -> Measured:
 
 
 class _Listing:
-    """A folder that is being listed; empty where it went away or belongs to somebody else."""
+    """A folder that is being listed; empty where it was removed or belongs to another user."""
 
     def __init__(self, path: str | os.PathLike[str], within: int | None, opened: contextlib.ExitStack) -> None:
         self._own = opened.enter_context(contextlib.ExitStack())

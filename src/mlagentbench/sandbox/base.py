@@ -1,8 +1,8 @@
-"""What a sandbox is asked and what it answers, whichever mechanism stands behind it.
+"""The interface of every sandbox: `Sandbox`, its input `Box` and its result `Launch`.
 
-A sandbox turns a command and a `Box` into a `Launch`: an argument list that any process can start. `process.py` starts one, streams
-its output, holds its limits and leaves nothing alive. Scripts of agents go through `process.run`; a grader that talks with the agent's
-code over pipes uses `process.start`.
+A `Box` is a sandbox spec: what a command may see and use. A sandbox turns a command and a spec into a `Launch`, an argument list that any
+process can start. `process.py` starts it, streams its output, enforces its limits and kills all its processes at the end. Scripts of agents
+go through `process.run`; a grader that exchanges data with the agent's code over pipes uses `process.start`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Literal, NamedTuple, Protocol
 from mlagentbench.run_spec import ScriptLimits
 
 WORKSPACE = "/workspace"
-"""Where a box's workspace is mounted, in sandboxes that have a file system of their own."""
+"""Where the workspace is mounted, in sandboxes that have a file system of their own."""
 
 Isolation = Literal["bubblewrap", "docker", "landlock", "none"]
 
 OWN_FILES: frozenset[Isolation] = frozenset({"bubblewrap", "docker"})
-"""The sandboxes with a file system of their own: a workspace is at `WORKSPACE`, and `Box.read_only` is mounted. In the others a workspace
-is where the host has it, and data must be linked into it."""
+"""The sandboxes with a file system of their own: the workspace is at `WORKSPACE`, and `Box.read_only` is mounted. In the others the
+workspace is at its path on the host, and data must be linked into it."""
 
 
 class Mount(NamedTuple):
-    """A file or folder of the host that a box can read."""
+    """A file or folder of the host that a sandbox can read."""
 
     host: Path
     inside: str
@@ -35,7 +35,7 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True)
 class Box:
-    """Everything a command may see and use."""
+    """A sandbox spec: everything a command may see and use."""
 
     workspace: Path
     """Read-write, and the working directory."""
@@ -46,7 +46,8 @@ class Box:
     packages: tuple[str, ...] | None = None
     """Top-level packages of the interpreter's site-packages that are visible; None for all but `mlagentbench`."""
     hidden: tuple[str, ...] = ()
-    """Globs, relative to the interpreter's standard library and its folders of packages, of files that are empty, or cannot be opened."""
+    """Globs of files to hide, relative to the interpreter's standard library and its folders of packages. A hidden file is empty, or
+    cannot be opened."""
     network: bool = False
     gpus: tuple[str, ...] = ()
     """Indices as in CUDA_VISIBLE_DEVICES."""
@@ -61,10 +62,11 @@ class Launch(NamedTuple):
     environment: Mapping[str, str]
     directory: Path
     namespace: bool
-    """True when the kernel ends all descendants with the first process, as a pid namespace does. Otherwise the command gets a supervisor,
-    and a folder as HOME and TMPDIR that lives as long as the call."""
+    """True when the kernel kills all descendants with the first process, as a pid namespace does. Otherwise the command gets a supervisor,
+    and a temporary folder as HOME and TMPDIR that is removed after the call."""
     control: Callable[[int], tuple[str, ...]] | None = None
-    """For a command whose processes are not descendants of the first one: the command that sends them a signal, with SIGKILL for good."""
+    """For a command whose processes are not descendants of the first one: return the command that sends them a signal. The one for SIGKILL
+    also removes what they ran in."""
 
 
 EndReason = Literal["exit", "time", "memory", "output", "disk", "processes", "cancelled"]
@@ -72,17 +74,18 @@ EndReason = Literal["exit", "time", "memory", "output", "disk", "processes", "ca
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of a command."""
+    """The result of a command."""
 
     output: str
     """Standard output and error as they came, decoded with replacement, terminal escapes made visible, head and tail kept."""
     exit_code: int
-    """As a shell gives it: 128 + the signal for a killed process."""
+    """As in a shell: 128 + the signal for a killed process."""
     reason: EndReason
-    """Why it ended: by itself (`exit`) or at a limit."""
+    """Why it ended: by itself (`exit`), at a limit, or because it was cancelled."""
     seconds: float
+    """Wall time."""
     output_bytes: int
-    """Before anything was left out."""
+    """Bytes that the command wrote, those left out of `output` included."""
 
 
 class Sandbox(Protocol):
@@ -90,13 +93,13 @@ class Sandbox(Protocol):
 
     @property
     def isolation(self) -> Isolation:
-        """What the sandbox is called in results."""
+        """The sandbox's name in results."""
         ...
 
     def launch(self, command: tuple[str, ...], box: Box) -> Launch:
-        """How to start a command in a box. `python` as the command's first word is the box's interpreter.
+        """Return how to start a command in a sandbox. `python` as the command's first word is the interpreter `box.python`.
 
         Raises:
-            SandboxUnavailable: this machine cannot do what the box asks.
+            SandboxUnavailable: this machine cannot provide what `box` asks for.
         """
         ...

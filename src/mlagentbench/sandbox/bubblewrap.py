@@ -1,11 +1,11 @@
-"""Bubblewrap: namespaces of the kernel, started in milliseconds and without privileges.
+"""A sandbox of Linux namespaces, made by bubblewrap in milliseconds and without privileges.
 
-A command sees its workspace at `/workspace`, the system's programs, one Python installation, the read-only data of its box, and a /tmp and
-a /dev/shm of its own; all else of the host is absent. It has no network, no other process in sight, no capability, and cannot make a user
-namespace in which it had some.
+A command sees its workspace at `/workspace`, the system's programs, one Python installation, its read-only data, and a /tmp and a /dev/shm
+of its own; nothing else of the host is visible. It has no network unless its spec allows it, sees no other process, has no capability, and
+cannot create a user namespace to gain one.
 
-Run by root, bubblewrap alone is no boundary: a command keeps its capabilities, and as the same user it owns the kernel's settings in
-/proc. `_privileges` and `_kernel` answer that.
+Run by root, bubblewrap alone does not isolate: a command would keep its capabilities, and as root it would own the kernel's settings in
+/proc. `_privileges` and `_kernel` prevent both.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ HOW_TO_ALLOW = (
     " --security-opt systempaths=unconfined"
 )
 PYTHON_LINKS = "/run/python"
-"""Where `python` and `python3` are made for an interpreter that lacks one of them beside it."""
+"""Where links `python` and `python3` are created for an interpreter whose folder lacks one of them."""
 
 _KERNEL_SETTINGS = ("sys", "irq", "bus", "fs", "scsi", "acpi", "pressure")
-"""Folders of /proc whose files root, or everybody, may write without any capability."""
+"""Folders of /proc with files that root, or everybody, may write without any capability."""
 
 
 class BubblewrapSandbox:
@@ -45,10 +45,10 @@ class BubblewrapSandbox:
     isolation: Isolation = "bubblewrap"
 
     def launch(self, command: tuple[str, ...], box: Box) -> Launch:
-        """How to start a command in a box.
+        """Return how to start a command in its own namespaces.
 
         Raises:
-            SandboxUnavailable: bubblewrap is missing, the interpreter cannot be shown, a GPU or a mount does not exist.
+            SandboxUnavailable: bubblewrap is missing, the interpreter cannot be shown, or a GPU or a mount does not exist.
         """
         interpreter = describe(box.python)
         check_workspace(box, interpreter)
@@ -77,16 +77,16 @@ class BubblewrapSandbox:
 
 
 def version() -> tuple[int, ...]:
-    """The version of the bubblewrap that is installed.
+    """Return the version of the installed bubblewrap.
 
     Raises:
-        SandboxUnavailable: none is.
+        SandboxUnavailable: bubblewrap is not installed.
     """
     return _version(_program())
 
 
 def trial() -> tuple[str, ...]:
-    """A command that succeeds where a sandbox can be started, and takes as long as one.
+    """Return a command that succeeds where a sandbox can be started, and takes as long as starting one.
 
     Raises:
         SandboxUnavailable: bubblewrap is not installed.
@@ -96,11 +96,11 @@ def trial() -> tuple[str, ...]:
 
 
 def _privileges() -> list[str]:
-    """Who the command is: user 1000 of a user namespace, without capabilities, whoever runs the harness.
+    """Return the arguments that make the command user 1000 of a user namespace, without capabilities, whoever runs the harness.
 
-    Outside the namespace it stays the user of the harness. Root could become a user with fewer rights first, and does not: then every
-    file of a workspace would have to be given to that user before each call, and interpreters and data below /root, where `root`
-    usually keeps them, would be out of reach. What root owns and the command can see is mounted read-only instead.
+    Outside the namespace the command still runs as the user of the harness. When that is root, the harness does not switch to a user with
+    fewer rights first: it would have to give every file of the workspace to that user before each call, and interpreters and data below
+    /root, where root usually has them, would be out of reach. Instead, what root owns and the command can see is mounted read-only.
     """
     words = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
     words += ["--uid", "1000", "--gid", "1000", "--hostname", "sandbox"]
@@ -110,9 +110,9 @@ def _privileges() -> list[str]:
 
 
 def _kernel(memory_mb: int) -> list[str]:
-    """What the kernel shows, and the file systems in memory.
+    """Return the arguments for /proc, /dev and the file systems in memory.
 
-    Mounts keep root without capabilities from the kernel's settings, which belong to it.
+    The kernel's settings belong to root, who could write them even without capabilities, so that they are mounted read-only.
     """
     words = ["--proc", "/proc"]
     for name in _KERNEL_SETTINGS:
@@ -138,14 +138,17 @@ def _mounts(pieces: Iterable[Piece]) -> list[str]:
 
 
 def _tasks_limit(box: Box) -> tuple[str, ...]:
-    """Set from inside, where the kernel counts this user namespace's tasks and not all of the user's. It does not count root's."""
+    """Return the start of a command that limits its number of processes and threads; empty for root, to whom RLIMIT_NPROC does not apply.
+
+    The limit is set inside the user namespace, where the kernel counts only that namespace's tasks and not all of the user's.
+    """
     if os.getuid() == 0:
         return ()
     return ("/bin/sh", "-c", f'{set_tasks(box.limits.processes)}; exec "$@"', "sh")
 
 
 def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Bubblewrap with a system call filter on descriptor 9, where there is one for this machine."""
+    """Return bubblewrap's command with a system call filter on descriptor 9, where this machine has a filter."""
     filter_file = seccomp.filter_file()
     if filter_file is None:
         return words

@@ -1,13 +1,14 @@
-"""Docker: a container for each command, through the `docker` command. For machines without bubblewrap, and the only sandbox on macOS.
+"""A sandbox that runs each command in a Docker container, for machines without bubblewrap, and the only sandbox on macOS.
 
-On Linux a container shows the host's own programs and Python installation, read-only, as bubblewrap would, on an empty image that is made
-on first use; nothing is downloaded. Elsewhere, or when `MLAGENTBENCH_DOCKER_IMAGE` names an image, its commands run with what that image
-holds: `Box.python`, `Box.packages` and `Box.hidden` do not count, and `python` is the image's.
+On Linux a container shows the host's own programs and Python installation, read-only, as bubblewrap does, on an empty image that is made
+on first use; nothing is downloaded. Elsewhere, or when `MLAGENTBENCH_DOCKER_IMAGE` names an image, commands run with that image's programs
+and its `python`; `Box.python`, `Box.packages` and `Box.hidden` are ignored.
 
-A container starts in about half a second. Its processes are the engine's, so that their number is limited but not watched: a command that
-starts too many is refused them, and not ended. Its output and its errors come as two streams, whose order can differ by a moment.
+A container starts in about half a second. Its processes belong to the engine, so that their number is limited but not watched: a command
+that starts too many gets an error, and is not ended. Standard output and standard error come as two streams, so that lines that were
+written at nearly the same time can change places.
 
-Not covered: engines on other machines, which cannot mount our folders, and rootless ones, whose users are not ours.
+Not covered: engines on other machines, which cannot mount this one's folders, and rootless engines, which use other user ids.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ while :; do
     kill -0 $command 2>/dev/null || exit $status
 done
 """
-"""The first process of a container: it hands on SIGTERM, which a first process would ignore, and waits for the command."""
+"""A script for the first process of a container. It forwards SIGTERM, which the kernel ignores for a first process without a handler, and
+waits for the command."""
 _REMOVE = """
 tries=0
 until "$0" inspect "$1" || [ $tries = 10 ]; do
@@ -53,16 +55,17 @@ until "$0" inspect "$1" || [ $tries = 10 ]; do
 done
 "$0" rm --force "$1"
 """
-"""Ends a container, which an engine may still be making for a client that is gone."""
+"""A script that removes a container. It waits up to a second for the container to exist: the engine may still be creating it for a
+client that was killed."""
 _CLIENT = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "XDG_RUNTIME_DIR", "PATH")
 """Variables by which the `docker` command finds its engine."""
 
 
 class DockerSandbox:
-    """Runs a command in a container of its own.
+    """Runs each command in a container of its own.
 
     Args:
-        image: what its commands run with; by default what `MLAGENTBENCH_DOCKER_IMAGE` says, and without it the host's own programs.
+        image: the image that commands run with; by default the one named by `MLAGENTBENCH_DOCKER_IMAGE`, otherwise the host's programs.
     """
 
     isolation: Isolation = "docker"
@@ -71,10 +74,10 @@ class DockerSandbox:
         self.image = image or os.environ.get(IMAGE_VARIABLE)
 
     def launch(self, command: tuple[str, ...], box: Box) -> Launch:
-        """How to start a command in a box.
+        """Return how to start a command in a container.
 
         Raises:
-            SandboxUnavailable: Docker is missing or does not answer, a GPU or a mount does not exist, or no image is named and this is no
+            SandboxUnavailable: Docker is missing or does not answer, a GPU or a mount does not exist, or no image is named and this is not
                 Linux.
         """
         docker = _program()
@@ -98,7 +101,7 @@ class DockerSandbox:
 
 
 def server_version() -> str:
-    """The version of the engine that answers.
+    """Return the version of the Docker engine.
 
     Raises:
         SandboxUnavailable: Docker is not installed, or no engine answers.
@@ -119,12 +122,12 @@ def _limits(box: Box) -> list[str]:
 
 
 def _host_view(box: Box, command: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
-    """The mounts of the host's programs and Python, and the command in their terms."""
+    """Return the arguments that show the host's programs, Python and GPUs in a container, and the command with its paths there."""
     interpreter = describe(box.python)
     check_workspace(box, interpreter)
     gpus = gpu_nodes(box.gpus)
     pieces = [*programs(False), *installation(interpreter, box.packages, box.hidden), *workspace(box)]
-    words = _mounts(piece for piece in pieces if not isinstance(piece, Link))  # the links are the image's
+    words = _mounts(piece for piece in pieces if not isinstance(piece, Link))  # the image has the links
     words += [word for node in gpus.nodes for word in ("--device", str(node))]
     words += ["--env", f"CUDA_VISIBLE_DEVICES={gpus.visible}"]
     command = own_command(command, box)
@@ -153,12 +156,12 @@ def _mounts(pieces: Iterable[Piece]) -> list[str]:
 
 
 def _csv(*fields: str) -> str:
-    """A line of CSV, as `--mount` reads its value, so that any path can stand in it."""
+    """Return fields as a line of CSV, in which form `--mount` accepts any path."""
     return ",".join('"' + field.replace('"', '""') + '"' for field in fields)
 
 
 def _control(docker: str, name: str, number: int) -> tuple[str, ...]:
-    """The command that sends a signal to a container's processes."""
+    """Return the command that sends a signal to a container's processes. For SIGKILL it removes the container."""
     match number:
         case signal.SIGSTOP:
             return (docker, "pause", name)
@@ -171,7 +174,7 @@ def _control(docker: str, name: str, number: int) -> tuple[str, ...]:
 
 
 def _client_environment() -> dict[str, str]:
-    """What the `docker` command needs. Its own settings are in the user's home, which it is not told of otherwise."""
+    """Return the environment of the `docker` command. It has no HOME, so that DOCKER_CONFIG says where the user's Docker settings are."""
     settings = os.environ.get("DOCKER_CONFIG", str(Path.home() / ".docker"))
     return {**{name: os.environ[name] for name in _CLIENT if name in os.environ}, "DOCKER_CONFIG": settings}
 
@@ -192,7 +195,7 @@ def _ask(*command: str, data: bytes = b"") -> subprocess.CompletedProcess[str]:
 
 @functools.cache
 def _empty_image(docker: str) -> str:
-    """An image with nothing but the host's links into /usr and the folders that a box mounts."""
+    """Import an image that holds nothing but the host's links into /usr, and return its name."""
     if sys.platform != "linux":
         raise SandboxUnavailable(
             f"name an image with Python and what your tasks need in {IMAGE_VARIABLE}, for example one made from python:3.12"

@@ -1,4 +1,4 @@
-"""What isolation this machine can give, shown by trying it, and the choice of one."""
+"""Find out by trial which sandboxes work on this machine, and choose one."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from mlagentbench.sandbox.standalone import confine
 CHOICES: tuple[SandboxChoice, ...] = get_args(SandboxChoice)
 
 TRIAL_SECONDS = 10.0
-"""A machine that takes longer to start a sandbox has none."""
+"""A sandbox that takes longer to start counts as unavailable."""
 
 
 class Capability(NamedTuple):
-    """A way to isolate, and whether this machine has it."""
+    """A kind of sandbox, and whether it works on this machine."""
 
     name: Isolation
     available: bool
     detail: str
-    """What was found, in a line: a version, or what went wrong."""
+    """The version, or the reason why it does not work, in one line."""
     how_to_get: str
-    """What to do to have it; empty where it is available."""
+    """How to make it available; empty where it is."""
 
 
 def probe() -> tuple[Capability, ...]:
-    """What this machine gives, best first, without `none`. Each is really started; a few hundredths of a second in all."""
+    """Try each sandbox but `none`, and return the results, best sandbox first. Takes a few hundredths of a second in all."""
     return tuple(trial() for trial in _TRIALS.values())
 
 
 def choose(name: SandboxChoice = "auto") -> Sandbox:
-    """The sandbox of a name; for `auto` the best that works here, which is never `none`.
+    """Return the sandbox of a name; for `auto` the best that works here, which is never `none`.
 
     Raises:
-        SandboxUnavailable: this machine cannot give it; the message says how to get it.
+        SandboxUnavailable: it does not work on this machine; the message says how to make it available.
     """
     if name == "none":
         return PlainSandbox()
@@ -91,7 +91,7 @@ def _landlock() -> Capability:
 
 
 def _failure(command: tuple[str, ...]) -> str | None:
-    """Why a command fails, in a line; None where it does not."""
+    """Run a command and return why it fails, in one line; None where it succeeds."""
     try:
         tried = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TRIAL_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""Landlock: the kernel's own confinement, which needs no installation and no privilege, for machines without bubblewrap.
+"""A sandbox made by Landlock, which is part of the Linux kernel and needs no installation and no privilege.
 
-A command runs in its workspace where it lies on the host. It reads the system's programs, one Python installation and the data of its box,
-and writes its workspace, its temporary folder and shared memory of its own. It changes no file's mode, and has no network and no
-capability. What Landlock cannot promise is `LIMITATIONS`.
+It is for machines without bubblewrap. A command runs in its workspace at the workspace's path on the host. It can read the system's
+programs, one Python installation and its read-only data, and write its workspace, its temporary folder and shared memory of its own. It
+cannot change a file's mode, and has no capability, and no network unless its spec allows it. `LIMITATIONS` lists what Landlock cannot do.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LIMITATIONS = (
     "a command that keeps its supervisor from its work is ended by other means, which can miss a process without a control group",
     "no TCP at all, not even to itself, unless the box has the network",
 )
-"""What a user of this sandbox should know, a line each."""
+"""What a user of this sandbox should know, one line each."""
 
 NEEDED = 3
-"""The first version of Landlock that keeps files from being truncated (Linux 6.2)."""
+"""The first version of Landlock that can deny truncating files (Linux 6.2)."""
 HOW_TO_GET = "it needs Linux 6.2 or later with `landlock` in /sys/kernel/security/lsm; bubblewrap runs on older ones"
 
 _KERNEL = ("/proc", "/sys/devices/system")
@@ -41,15 +41,15 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 
 class LandlockSandbox:
-    """Runs a command that has given up its rights. See `LIMITATIONS`."""
+    """Runs a command confined by Landlock and a system call filter. See `LIMITATIONS`."""
 
     isolation: Isolation = "landlock"
 
     def launch(self, command: tuple[str, ...], box: Box) -> Launch:
-        """How to start a command in a box.
+        """Return how to start a command confined by Landlock.
 
         Raises:
-            SandboxUnavailable: the kernel cannot hold what the box asks, the interpreter cannot be shown, a GPU or a mount does not exist.
+            SandboxUnavailable: the kernel cannot enforce the rules, the interpreter cannot be shown, or a GPU or a mount does not exist.
         """
         version = confine.abi()
         if version < NEEDED:
@@ -78,9 +78,9 @@ class LandlockSandbox:
 
 
 def _installation(interpreter: Interpreter, box: Box) -> Iterator[tuple[str, str]]:
-    """Rules for the programs and one Python installation, without this package, and with no other packages than the box names.
+    """Yield the rules for the programs and one Python installation, without this package and with no packages but those in `box.packages`.
 
-    Landlock allows whole folders and takes nothing back, so that the way down to what is hidden is allowed piece by piece.
+    Landlock allows whole folders and cannot exclude a part of one. A folder with something hidden in it is thus allowed entry by entry.
     """
     files = {file.resolve() for file in library_files(interpreter, box.hidden)}
     hidden = {place.resolve() for place in interpreter.hidden} | files
@@ -97,11 +97,11 @@ def _installation(interpreter: Interpreter, box: Box) -> Iterator[tuple[str, str
 
 
 def _around(folder: Path, hidden: Iterable[Path]) -> Iterator[Path]:
-    """The fewest paths that hold everything below a folder but some other folders."""
+    """Yield the fewest paths that cover everything below a folder except what is hidden."""
     below = [place for place in hidden if place.is_relative_to(folder)]
     if not below:
         yield folder
     elif folder not in below:
         for entry in folder.iterdir():
-            if not entry.is_symlink():  # its target has rules of its own
+            if not entry.is_symlink():  # Landlock's rules apply to a link's target, which has its own
                 yield from _around(entry, below)

@@ -1,11 +1,12 @@
-"""The limits of one command: set before it starts, and watched while it runs.
+"""Enforce the limits of one command: set them before it starts, and check them while it runs.
 
-Covered: memory, processes and threads by a control group where one can be made (version 1 or 2); otherwise memory by RLIMIT_DATA and by
-watching, processes and threads by RLIMIT_NPROC, and by watching for root, for whom that does not count; core dumps and file size by
-rlimits; the size and the files of the workspace by watching. The file size limit holds for each file, the others for the whole command.
+Memory, processes and threads are limited by a control group where one can be made (version 1 or 2). Otherwise memory is limited by
+RLIMIT_DATA and by checks, and processes and threads by RLIMIT_NPROC and by checks, since RLIMIT_NPROC does not apply to root. Core
+dumps and file size are limited by rlimits, the bytes and the files of the workspace by checks. The file size limit holds for each file, the
+others for the whole command.
 
-Not covered: CPU seconds, since a limit of wall time holds already; use of a disk outside the workspace, since sandboxes with a file
-system of their own have none.
+Not covered: CPU seconds, since wall time is limited already; use of a disk outside the workspace, since sandboxes with a file system of
+their own show none.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from mlagentbench.sandbox.base import EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send
 
 RESERVED_MB = 2048
-"""What allocators reserve and never touch, allowed on top of the memory limit where only RLIMIT_DATA holds it."""
+"""MB on top of the memory limit where RLIMIT_DATA enforces it: allocators reserve memory that they never touch, and it counts that too."""
 MEMORY_ERRORS = ("MemoryError", "std::bad_alloc", "an't allocate memory", "annot allocate memory")
-"""The last words of a program whose allocation failed."""
+"""What programs print when an allocation fails. A first letter that may be a capital is left out."""
 
 _ROOT = Path("/sys/fs/cgroup")
 
 
 class Group(NamedTuple):
-    """A control group of one command: one folder in version 2, one a controller in version 1."""
+    """A control group of one command: one folder in version 2, one per controller in version 1."""
 
     folders: tuple[Path, ...]
 
@@ -43,11 +44,11 @@ class Group(NamedTuple):
         return tuple(str(folder / "cgroup.procs") for folder in self.folders)
 
     def processes(self) -> list[int]:
-        """Who is in it."""
+        """Return the ids of its processes."""
         return [int(line) for line in _read(self.folders[0] / "cgroup.procs").split()]
 
     def hit(self, limit: str) -> bool:
-        """Whether a limit, `memory` or `pids`, stopped something."""
+        """Return whether the kernel has enforced a limit: killed a process for `memory`, or refused a new one for `pids`."""
         names = {"memory": ("memory.events", "memory.oom_control"), "pids": ("pids.events",)}[limit]
         words = {"memory": "oom_kill", "pids": "max"}
         for folder in self.folders:
@@ -59,7 +60,7 @@ class Group(NamedTuple):
         return False
 
     def end(self) -> bool:
-        """Kill whoever is in it, and remove it. False while it is not empty: call it again."""
+        """Kill its processes, and remove the group. Returns False while it is not empty: call it again then."""
         for folder in self.folders:
             for pid in _read(folder / "cgroup.procs").split():
                 send(int(pid), 9)
@@ -69,26 +70,26 @@ class Group(NamedTuple):
 
 
 def make_group(limits: ScriptLimits) -> Group | None:
-    """A control group with a command's limits; None where this machine lets us make none."""
+    """Make a control group with a command's limits; None where this machine does not allow it."""
     group = None
     parents = _parents()
     try:
         group = _make(parents, limits) if parents else None
-    except OSError:  # the parent went away, or a quota of groups is used up
+    except OSError:  # the parent was removed, or a quota of groups is used up
         return None
     return group
 
 
 def prelude(limits: ScriptLimits, group: Group | None, namespace: bool) -> tuple[str, ...]:
-    """The start of an argument list: it sets the limits on itself, then becomes the command that follows.
+    """Return the start of an argument list: a shell that sets the limits on itself, then executes the command that follows.
 
-    A shell rather than code between fork and exec, which deadlocks in a process with threads.
+    Code between fork and exec (`preexec_fn`) could deadlock in a process with threads.
     """
     script = [f"ulimit -c 0 2>/dev/null; ulimit -f {limits.file_mb * 2048} 2>/dev/null"]
     entrances: tuple[str, ...] = ()
     if group is None:
         script.append(f"ulimit -d {(limits.memory_mb + RESERVED_MB) * 1024} 2>/dev/null")
-        if not namespace and os.getuid() != 0:  # root has no such limit, and a user namespace counts for itself
+        if not namespace and os.getuid() != 0:  # the limit does not apply to root, and is set inside a user namespace by the sandbox
             script.append(set_tasks(limits.processes + _tasks_of_user()))
     else:
         entrances = group.entrances
@@ -99,18 +100,18 @@ def prelude(limits: ScriptLimits, group: Group | None, namespace: bool) -> tuple
 
 
 def set_tasks(most: int) -> str:
-    """The shell command for RLIMIT_NPROC, in the spellings of bash and of dash."""
+    """Return the shell command that sets RLIMIT_NPROC, in the spellings of bash and of dash."""
     return f"ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null"
 
 
 class Watch:
-    """Looks after a running command's limits.
+    """Checks a running command's limits.
 
     Args:
         limits: what it may use.
         pid: its first process.
-        workspace: the folder whose size is watched.
-        group: the control group it is in.
+        workspace: the folder whose size is limited.
+        group: its control group, if it has one.
     """
 
     def __init__(self, limits: ScriptLimits, pid: int, workspace: Path, group: Group | None) -> None:
@@ -121,9 +122,9 @@ class Watch:
         self.disk = DiskWatch(workspace, Measured(limits.workspace_mb << 20, limits.workspace_files))
 
     def check(self) -> EndReason | None:
-        """The limit that is broken now, of those that take no time to check."""
+        """Return the limit of memory or processes that is reached; None where neither is. Takes little time."""
         if self._group is not None:
-            # the kernel holds these: it has refused a process or killed one, and the others may wait for it
+            # The kernel enforces these limits, but the remaining processes may wait forever for one that it refused or killed.
             return "processes" if self._group.hit("pids") else "memory" if self._group.hit("memory") else None
         members = self.members()
         if sum(map(_tasks, members)) >= self._limits.processes:
@@ -131,16 +132,21 @@ class Watch:
         return "memory" if _memory(members, self._limits.memory_mb << 20) > self._limits.memory_mb << 20 else None
 
     def members(self) -> list[int]:
-        """The command's processes, its first one and our own helpers included."""
+        """Return the ids of the command's processes, its first one and the harness's helpers included."""
         return self._group.processes() if self._group else [self._pid, *descendants(self._pid)]
 
     def close(self) -> None:
-        """Remember what the control group can tell, before it is removed."""
+        """Store which limits the control group has enforced, before it is removed."""
         if self._group is not None:
             self._hit = frozenset(limit for limit in ("memory", "pids") if self._group.hit(limit))
 
     def verdict(self, exit_code: int, last_words: str) -> EndReason:
-        """Why a command that ended by itself did so."""
+        """Return why a command ended that was not ended by the harness.
+
+        Args:
+            exit_code: as in a shell.
+            last_words: the end of its output, where an allocation that failed is reported.
+        """
         if exit_code == 0:
             return "exit"
         if "memory" in self._hit:
@@ -153,28 +159,28 @@ class Watch:
 
 
 class DiskWatch:
-    """Looks at what a folder holds, seldom where the disk's free space shows that it cannot have grown much.
+    """Checks the size of a folder, less often where the disk's free space shows that it cannot have grown much.
 
     Args:
-        folder: what to watch. Symbolic links are not followed.
+        folder: the folder. Symbolic links are not followed.
         most: the bytes and the files that it may hold.
     """
 
     LONGEST = 5.0
-    """Seconds after which it looks in any case: what another process freed can hide what this one wrote."""
+    """Seconds after which the folder is measured in any case: space that another process freed can hide what this one wrote."""
     SHARE = 0.05
-    """Of the time at most that goes into looking."""
+    """The fraction of the time that measuring takes at most."""
 
     def __init__(self, folder: Path, most: Measured) -> None:
         self._folder = folder
         self._most = most
         self._held = Measured(0, 0)
         self._free = _free(folder)
-        self._looked = time.monotonic() - self.LONGEST + 1  # the first look is after a second: most commands are shorter
+        self._looked = time.monotonic() - self.LONGEST + 1  # measure first after a second: most commands are shorter
         self._next = 0.0
 
     def due(self) -> bool:
-        """Whether it is time to look. Takes microseconds."""
+        """Return whether it is time to measure the folder. Takes microseconds."""
         now = time.monotonic()
         grown = [before - free for before, free in zip(self._free, _free(self._folder), strict=True)]
         room = [most - held for most, held in zip(self._most, self._held, strict=True)]
@@ -185,7 +191,7 @@ class DiskWatch:
         return any(more > some / 2 for more, some in zip(grown, room, strict=True)) or now - self._looked > self.LONGEST
 
     def broken(self) -> bool:
-        """Look. True when the folder holds more than it may."""
+        """Measure the folder. Returns True if it holds more than it may."""
         started = time.monotonic()
         self._free = _free(self._folder)
         self._held = measure(self._folder, self._most)
@@ -196,7 +202,7 @@ class DiskWatch:
 
 @functools.cache
 def _parents() -> tuple[Path, ...]:
-    """Folders of the control group file system in which groups can be made and entered, as a trial shows."""
+    """Find by trial the folders of the control group file system in which groups can be made and joined; empty where there are none."""
     for candidate in _candidates():
         try:
             group = _make(candidate, ScriptLimits())
@@ -212,7 +218,7 @@ def _parents() -> tuple[Path, ...]:
 
 
 def _tidy(parents: tuple[Path, ...]) -> None:
-    """Remove the empty groups of harnesses that were killed."""
+    """Remove the empty groups of harness processes that were killed."""
     for parent in parents:
         for folder in parent.glob("mlagentbench-*-*"):
             if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
@@ -257,7 +263,7 @@ def _make(parents: tuple[Path, ...], limits: ScriptLimits) -> Group:
 
 
 def _memory(pids: list[int], limit: int) -> int:
-    """Bytes of memory that processes hold of their own, exact only where a cheap upper bound is over the limit."""
+    """Return the bytes of anonymous memory of processes: a cheap upper bound, or the exact number where the bound is over the limit."""
     page = os.sysconf("SC_PAGE_SIZE")
     bound = 0
     for pid in pids:
@@ -265,7 +271,7 @@ def _memory(pids: list[int], limit: int) -> int:
         bound += (int(fields[1]) - int(fields[2])) * page if fields else 0
     if bound <= limit:
         return bound
-    return sum(_shared_fairly(pid) for pid in pids)  # forked workers share what the bound counts for each
+    return sum(_shared_fairly(pid) for pid in pids)  # the bound counts memory that forked workers share once per worker
 
 
 def _shared_fairly(pid: int) -> int:
@@ -276,7 +282,7 @@ def _shared_fairly(pid: int) -> int:
 
 
 def _tasks(pid: int) -> int:
-    """How many threads a process has; none where it is gone."""
+    """Return the number of threads of a process; 0 where it has ended."""
     try:
         return len(os.listdir(f"/proc/{pid}/task"))
     except OSError:
@@ -284,7 +290,7 @@ def _tasks(pid: int) -> int:
 
 
 def _tasks_of_user() -> int:
-    """How many tasks RLIMIT_NPROC counts for us already."""
+    """Count the processes and threads of this user, which RLIMIT_NPROC counts together with the command's."""
     tasks = 0
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -296,7 +302,7 @@ def _tasks_of_user() -> int:
 
 
 def _free(folder: Path) -> Measured:
-    """What the disk of a folder can still take. File systems that make files as they are needed have no number of them, and say 0."""
+    """Return the free bytes and the free inodes of a folder's disk. File systems that create inodes as needed report 0 of them."""
     try:
         disk = os.statvfs(folder)
     except OSError:
@@ -320,5 +326,5 @@ def _write(path: Path, value: int) -> None:
 
 
 def _write_if_there(path: Path, value: int) -> None:
-    with contextlib.suppress(OSError):  # swap is not accounted for here
+    with contextlib.suppress(OSError):  # kernels without swap accounting have no such file
         _write(path, value)

@@ -1,7 +1,7 @@
-"""What a command printed: safe to show on a terminal, and never more of it in memory than is kept.
+"""Store and stream the output of a command, safe to show on a terminal.
 
-Covered: decoding with replacement, terminal escapes made visible, the head and the tail of long output, a stream of it that a flood
-cannot drown. Not covered: HTML, which the report escapes by itself.
+Output is decoded with replacement, and terminal escapes are made visible. Only the head and the tail of long output are stored, and the
+stream leaves parts out where a command prints too fast. Not covered: HTML, which the report escapes.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import io
 import time
 
 STREAM_BURST = 1 << 20
-"""Bytes that are streamed at once before a command is held to `STREAM_RATE`."""
+"""Bytes that are streamed at once before a command is limited to `STREAM_RATE`."""
 STREAM_RATE = 256 << 10
-"""Bytes a second."""
+"""Bytes per second."""
 
 _KEPT = "\n\t"
 _BIDIRECTIONAL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Marks that reorder what a reader sees."""
+"""Unicode's marks of direction, which change the order in which text is shown."""
 _VISIBLE = {
     code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
     for code in [*range(0x20), *range(0x7F, 0xA0), *map(ord, _BIDIRECTIONAL)]
@@ -26,20 +26,20 @@ _VISIBLE = {
 
 
 def visible(text: str) -> str:
-    r"""The text with its control characters spelt out, `\x1b` for an escape, so that it cannot act on a terminal."""
+    r"""Replace control characters by their escapes, such as `\x1b`, so that a text cannot control a terminal."""
     return text.translate(_VISIBLE)
 
 
 def decode(data: bytes) -> str:
-    """Bytes as safe text: UTF-8 with replacement, every kind of line end a newline, controls made visible."""
+    """Decode bytes as safe text: UTF-8 with replacement, every kind of line end a newline, control characters made visible."""
     return visible(data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n"))
 
 
 class Transcript:
-    """The output of one command, as it comes.
+    """The output of one command.
 
     Args:
-        keep: bytes to keep, half of them from the head and half from the tail.
+        keep: bytes to store, half of them from the head and half from the tail.
     """
 
     def __init__(self, keep: int) -> None:
@@ -51,7 +51,10 @@ class Transcript:
         self._stream = _Stream()
 
     def feed(self, data: bytes) -> str:
-        """Take the next bytes. Returns what to show of them now, which may be nothing, or more than they hold."""
+        """Add the next bytes. Returns the text to stream, empty while the command prints too fast.
+
+        The text after such a gap begins with a line that says how much was left out.
+        """
         self.total += len(data)
         shown = self._stream.feed(data)
         room = self._half - len(self._head)
@@ -59,16 +62,16 @@ class Transcript:
             self._head += data[:room]
             data = data[room:]
         self._tail += data[-self._half :]
-        if len(self._tail) > 2 * self._half:  # not at every call: each cut moves the rest
+        if len(self._tail) > 2 * self._half:  # not at every call, since a cut moves all that remains
             del self._tail[: -self._half]
         return shown
 
     def finish(self) -> str:
-        """What is left to show once the command has ended."""
+        """Return the rest of the text to stream, once the command has ended."""
         return self._stream.finish()
 
     def text(self) -> str:
-        """The whole output, or its head, a line that says how much is missing, and its tail."""
+        """Return the whole output, or its head, a line that says how much is missing, and its tail."""
         tail = bytes(self._tail[-self._half :])
         missing = self.total - len(self._head) - len(tail)
         if missing <= 0:
@@ -78,7 +81,7 @@ class Transcript:
 
 
 class _Stream:
-    """Text to show while it comes: all of it, until it floods."""
+    """The text to stream while output comes: all of it, up to `STREAM_BURST` and `STREAM_RATE`."""
 
     def __init__(self) -> None:
         self._decoder = _decoder()
@@ -102,7 +105,7 @@ class _Stream:
     def _notice(self) -> str:
         if not self._dropped:
             return ""
-        cut = visible(self._decoder.decode(b"", final=True))  # half a character may wait for bytes that were dropped
+        cut = visible(self._decoder.decode(b"", final=True))  # the decoder may hold half a character whose other bytes were dropped
         self._decoder = _decoder()
         notice = f"{cut}\n{_left_out(self._dropped)}\n"
         self._dropped = 0
@@ -118,7 +121,7 @@ def _left_out(count: int) -> str:
 
 
 def _whole_characters(head: bytes, tail: bytes) -> tuple[bytes, bytes]:
-    """Both without the character that the cut went through."""
+    """Remove the parts of a UTF-8 character that was cut: at the end of the head, and at the start of the tail."""
     start = 0
     while start < min(3, len(tail)) and tail[start] & 0xC0 == 0x80:
         start += 1

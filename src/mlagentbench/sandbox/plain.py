@@ -1,4 +1,4 @@
-"""No sandbox: for machines that give none, and only when asked for."""
+"""No sandbox (`--sandbox none`): used on request only, for machines that support no sandbox."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mlagentbench.sandbox.view.environment import host_environment, own_command
 class PlainSandbox:
     """Runs a command as the user, with the user's files and network.
 
-    It isolates nothing and masks nothing: a command can read the answers, the harness and its logs, write what the user can, and kill the
-    harness. `Box.read_only`, `workspace_writable`, `packages`, `network` and `gpus` are requests that it cannot enforce. What holds: an
-    environment without the user's secrets, the limits, and that a command which does not fight its supervisor leaves nothing alive.
+    It isolates and hides nothing: a command can read the answers, the harness and its logs, write what the user can, and kill the harness.
+    It cannot enforce `Box.read_only`, `workspace_writable`, `packages`, `network` and `gpus`. It does give the command an environment
+    without the user's secrets, enforces the limits, and kills all processes of a command that does not attack its supervisor.
     """
 
     isolation: Isolation = "none"
 
     def launch(self, command: tuple[str, ...], box: Box) -> Launch:
-        """How to start the command: as it is, in the workspace."""
+        """Return how to start the command: unchanged, in the workspace."""
         return Launch(own_command(command, box), host_environment(box), box.workspace, namespace=False)

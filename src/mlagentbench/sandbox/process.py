@@ -1,9 +1,9 @@
-"""Starts a command in a sandbox, streams its output, holds its limits, and leaves nothing alive.
+"""Start a command in a sandbox, stream its output, enforce its limits, and kill all its processes at the end.
 
-Scripts of agents go through `run`; a grader that talks with the agent's code over pipes uses `start`.
+Scripts of agents go through `run`; a grader that exchanges data with the agent's code over pipes uses `start`.
 
-Both must be called on a thread that outlives the command, in an asyncio program the main one: the kernel ends a command when the
-thread that started it ends.
+Call both on a thread that outlives the command, in an asyncio program on the main thread: the kernel kills a command when the thread that
+started it ends (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from mlagentbench.sandbox.tree import Tree
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL for a command at its time limit."""
 TICK = 0.2
-"""Seconds between two looks at a running command's limits."""
+"""Seconds between two checks of a running command's limits."""
 FLOOD = 1 << 30
-"""Bytes of output that end a command. Less is drained, and costs nothing but what is kept."""
+"""Bytes of output after which a command is ended. Up to there output is read and discarded, but for its head and tail."""
 CHUNK = 1 << 18
 STDERR_KB = 64
-"""How much of a piped command's standard error is kept."""
+"""KB of a piped command's standard error that are stored."""
 
 
 async def run(
@@ -42,15 +42,15 @@ async def run(
 
     Args:
         sandbox: where to run it.
-        command: its words; `python` as the first is the box's interpreter.
+        command: its words; `python` as the first is the interpreter `box.python`.
         box: what it may see and use.
-        on_output: is given the output while it comes, safe for a terminal. A flood is thinned for it.
-        groups: use control groups where they can be made; False holds the limits as a machine without them does.
+        on_output: called with the output while it comes, safe for a terminal. Parts are left out where the command prints too fast.
+        groups: use control groups where they can be made; False enforces the limits as on a machine without them.
 
     Raises:
-        SandboxUnavailable: this machine cannot do what the box asks.
-        ActionError: the command can be started nowhere, for example since it is too long.
-        InfrastructureError: something that it started could not be ended.
+        SandboxUnavailable: this machine cannot provide what `box` asks for.
+        ActionError: no machine can start the command, for example because it is too long.
+        InfrastructureError: a process that it started could not be killed.
     """
     started = time.monotonic()
     tree = Tree(sandbox.launch(command, box), box, piped=False, groups=groups)
@@ -61,7 +61,7 @@ async def run(
     try:
         reason = await _follow(tree, pump, started + box.limits.seconds)
         if reason == "time":
-            tree.signal_members(signal.SIGTERM)  # so that it can write its last words
+            tree.signal_members(signal.SIGTERM)  # the command may save or print something before it is killed
             await _follow(tree, pump, time.monotonic() + GRACE)
     finally:
         try:
@@ -80,17 +80,17 @@ async def run(
 
 
 def start(sandbox: Sandbox, command: tuple[str, ...], box: Box, *, groups: bool = True) -> SandboxProcess:
-    """Start a command to talk with over pipes. Use it as a context manager: its end is the end of all it started.
+    """Start a command with pipes for its standard streams. Use the result as a context manager: on exit all its processes are killed.
 
     Raises:
-        SandboxUnavailable: this machine cannot do what the box asks.
-        ActionError: the command can be started nowhere, for example since it is too long.
+        SandboxUnavailable: this machine cannot provide what `box` asks for.
+        ActionError: no machine can start the command, for example because it is too long.
     """
     return SandboxProcess(Tree(sandbox.launch(command, box), box, piped=True, groups=groups), box)
 
 
 class SandboxProcess:
-    """A running command and its pipes. Its limits are held by a thread; at one, the command ends and its pipes close."""
+    """A running command and its pipes. A thread enforces its limits: at a limit the command is killed, so that its pipes close."""
 
     def __init__(self, tree: Tree, box: Box) -> None:
         self._tree = tree
@@ -98,7 +98,7 @@ class SandboxProcess:
         self._errors = Transcript(STDERR_KB << 10)
         self._time_left = box.limits.seconds
         self._since: float | None = time.monotonic()
-        """From when on the time left passes; None while frozen."""
+        """When the time left began to count, by the monotonic clock; None while frozen."""
         self._closed = threading.Event()
         self.reason: EndReason | None = None
         """Why it ended; None while it runs."""
@@ -109,7 +109,7 @@ class SandboxProcess:
 
     @property
     def pid(self) -> int:
-        """The first process, as the host counts."""
+        """The first process's id on the host."""
         return self._tree.popen.pid
 
     @property
@@ -119,50 +119,50 @@ class SandboxProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """As a shell gives it; None while it runs."""
+        """As in a shell: 128 + the signal for a killed process; None while it runs."""
         return None if self.running else self._tree.exit_code
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for its end, for so long at most. Returns the exit code, or None when it still runs."""
+        """Wait for the first process to end. Returns its exit code, or None if it still runs after `seconds`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._tree.popen.wait(seconds)
         return self.exit_code
 
     def stderr_tail(self) -> str:
-        """What it wrote to its standard error so far, safe to show; head and tail of more than 64 KB."""
+        """Return its standard error so far, safe for a terminal; only head and tail of more than 64 KB."""
         return self._errors.text()
 
     def freeze(self) -> None:
-        """Stop all its processes; the time until `thaw` does not count against its limit."""
+        """Pause all its processes (SIGSTOP); the time until `thaw` does not count against its limit."""
         self._time_left = self._left()
         self._since = None
         self._tree.signal_members(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let them go on."""
+        """Continue its processes after `freeze`."""
         self._tree.signal_members(signal.SIGCONT)
         self._since = time.monotonic()
 
     def kill(self) -> None:
-        """End it and all it started. Its pipes stay readable to what was written before."""
+        """Kill all its processes. What was written to its pipes before can still be read."""
         self._tree.end()
         self.reason = self.reason or self._tree.verdict(self._errors.text())
 
     def close(self) -> None:
-        """Kill it and close the pipes."""
+        """Kill all its processes and close the pipes."""
         try:
             if self._hung_up():
-                self.wait(GRACE / 4)  # it is ending by itself, and `reason` should say of what
+                self.wait(GRACE / 4)  # the command is ending by itself, and its exit code decides `reason`
             self.kill()
         finally:
             self._closed.set()
             self._thread.join()
             for pipe in (self.stdin, self.stdout):
-                with contextlib.suppress(BrokenPipeError):  # what was not yet flushed has no reader any more
+                with contextlib.suppress(BrokenPipeError):  # input that was not yet flushed has no reader any more
                     pipe.close()
 
     def _hung_up(self) -> bool:
-        """Whether nobody can write to its standard output any more."""
+        """Return whether every process that could write to its standard output has closed it."""
         if self.stdout.closed:
             return False
         poll = select.poll()
@@ -208,7 +208,7 @@ class SandboxProcess:
 
 
 class _Pump:
-    """Reads a pipe without ever waiting for it."""
+    """Reads a pipe without blocking."""
 
     def __init__(self, pipe: int, transcript: Transcript, show: Callable[[str], None]) -> None:
         self._pipe = pipe
@@ -218,19 +218,19 @@ class _Pump:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def attach(self, wake: Callable[[], None]) -> None:
-        """Call a function of the running loop whenever there is something to read."""
+        """Call `wake` in the running event loop whenever there is something to read."""
         if self._open:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._pipe, wake)
 
     def detach(self) -> None:
-        """Stop calling it."""
+        """Stop calling `wake`."""
         if self._loop is not None:
             self._loop.remove_reader(self._pipe)
             self._loop = None
 
     def drain(self, most: int = 1 << 24) -> None:
-        """Read what is there, at most so many bytes."""
+        """Read what the pipe holds now, about `most` bytes at most."""
         while self._open and most > 0:
             try:
                 data = os.read(self._pipe, CHUNK)
@@ -243,14 +243,14 @@ class _Pump:
             self.show(self._transcript.feed(data))
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is something to read, for so long at most."""
+        """Wait until there is something to read, or `seconds` have passed."""
         if self._open:
             select.select([self._pipe], [], [], seconds)
         else:
             time.sleep(seconds)
 
     def show(self, text: str) -> None:
-        """Hand on text that is not empty."""
+        """Pass text on unless it is empty."""
         if text:
             self._show(text)
 
@@ -264,13 +264,13 @@ async def _end(tree: Tree) -> None:
     try:
         for pause in tree.ending():
             await asyncio.sleep(pause)
-    except asyncio.CancelledError:  # asked again while it ends: now without letting others run meanwhile
+    except asyncio.CancelledError:  # cancelled while the processes are being killed: finish that without yielding to the event loop
         tree.end()
         raise
 
 
 async def _follow(tree: Tree, pump: _Pump, deadline: float) -> EndReason | None:
-    """Read a command's output until it ends (None) or a limit is broken."""
+    """Read a command's output until the command ends, or a limit is reached. Returns the limit, or None where the command ended."""
     loop = asyncio.get_running_loop()
     wake = asyncio.Event()
     end = _end_descriptor(tree.popen.pid)
@@ -308,7 +308,7 @@ async def _follow(tree: Tree, pump: _Pump, deadline: float) -> EndReason | None:
 
 
 def _end_descriptor(pid: int) -> int | None:
-    """Readable once a child of ours has ended. None where the kernel has no such descriptor: the end is then seen at the next look."""
+    """Open a descriptor that becomes readable when a child process ends. None where the kernel has none: the next check then sees it."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

@@ -1,7 +1,7 @@
-"""A filter of system calls that no experiment needs and that reach into the kernel, as classic BPF.
+"""Build a seccomp filter, as classic BPF, for system calls that no experiment needs and that give access to much of the kernel.
 
-Flatpak's list is the model. It is a second line: the namespaces hold without it. Made for x86-64 and ARM; other machines run without.
-Not covered: 32-bit programs, which are killed.
+The list of calls follows Flatpak's. The filter is a second line of defence: namespaces isolate without it. It is made for x86-64 and 64-bit
+ARM; on other machines bubblewrap runs without it. Not covered: 32-bit programs, which are killed.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _UNCHANGED: dict[str, tuple[int | None, int | None]] = {
     "utimensat": (280, 88),
     "utimes": (235, None),
 }
-"""Calls that change a file's mode or times. A filter cannot see which file they name: in a sandbox that shares the host's files they
-succeed and change nothing, so that `shutil.copy` and what unpacks archives goes on, and no file of the user's is touched."""
+"""Calls that change a file's mode or times. A filter cannot see which file a call names. In a sandbox that shares the host's files these
+calls thus succeed and change nothing: `shutil.copy` and programs that unpack archives work, and no file of the user's is touched."""
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "chown": (92, None),
     "fchown": (93, 55),
@@ -87,7 +87,8 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "setxattrat": (463, 463),
     "shmget": (29, 194),
 }
-"""Calls that give files to others, or make what outlives a command and belongs to no folder. Programs expect that these may fail."""
+"""Calls that change a file's owner or attributes, or create what outlives a command outside of any folder, such as shared memory. Programs
+expect that these may fail."""
 
 
 class _Machine(NamedTuple):
@@ -101,11 +102,11 @@ class _Machine(NamedTuple):
 _MACHINES = {"x86_64": _Machine(_X86_64, 0, 56, 41, 16), "aarch64": _Machine(_AARCH64, 1, 220, 198, 29)}
 _CLONE3 = 435
 _NEW_NAMESPACES = 0x7E020080
-"""The flags of clone(2) that make one: mount, cgroup, uts, ipc, user, pid, net, time."""
+"""The flags of clone(2) that create a namespace: mount, cgroup, uts, ipc, user, pid, net, time."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-"""Requests that type into the terminal."""
+"""Requests of ioctl(2) that type into the terminal."""
 _SETFLAGS, _FSSETXATTR = 0x40086602, 0x401C5820
-"""Requests that change a file's attributes, as `chattr` does."""
+"""Requests of ioctl(2) that change a file's attributes, as `chattr` does."""
 _AF_UNIX = 1
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -115,12 +116,12 @@ _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
 
 
 def build(machine: str | None = None, *, sockets: bool = True, own_files: bool = True) -> bytes | None:
-    """The filter as an array of struct sock_filter; None for a machine it is not made for.
+    """Build the filter as an array of struct sock_filter; None for a machine that it does not support.
 
     Args:
         machine: as `platform.machine()` names it; by default this one.
         sockets: False refuses all sockets but local ones, for a sandbox that shares the host's network.
-        own_files: False keeps modes, owners, times and attributes of files as they are, for a sandbox that shares the host's.
+        own_files: False keeps modes, owners, times and attributes of files unchanged, for a sandbox that shares the host's files.
     """
     numbers = _MACHINES.get(machine or platform.machine())
     if numbers is None:
@@ -130,7 +131,7 @@ def build(machine: str | None = None, *, sockets: bool = True, own_files: bool =
         (_EQUAL, 1, 0, numbers.audit),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER),
-        (_AT_LEAST, 0, 1, 0x40000000),  # the x32 calls, which are the same ones by other numbers
+        (_AT_LEAST, 0, 1, 0x40000000),  # calls of the x32 ABI, which would pass the filter under other numbers
         (_RETURN, 0, 0, _ERROR | _ENOSYS),
     ]
     answers = {pair[numbers.column]: _EPERM for pair in (_DENIED if own_files else _DENIED | _REFUSED).values()}
@@ -138,7 +139,7 @@ def build(machine: str | None = None, *, sockets: bool = True, own_files: bool =
     for number, error in answers.items():
         if number is not None:
             program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERROR | error)]
-    # clone3 keeps its flags where a filter cannot read them; told that it does not exist, the C library takes clone
+    # clone3 has its flags in memory, where a filter cannot read them. With ENOSYS the C library falls back to clone.
     program += [(_EQUAL, 0, 1, _CLONE3), (_RETURN, 0, 0, _ERROR | _ENOSYS)]
     program += [(_EQUAL, 0, 4, numbers.clone), (_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NEW_NAMESPACES)]
     program += [(_RETURN, 0, 0, _ERROR | _EPERM), (_RETURN, 0, 0, _ALLOW)]
@@ -155,7 +156,7 @@ def build(machine: str | None = None, *, sockets: bool = True, own_files: bool =
 
 
 def filter_file() -> str | None:
-    """A path, good while this process lives, from which the filter can be read; None for a machine it is not made for."""
+    """Return a path, valid while this process lives, from which the filter can be read; None for a machine that it does not support."""
     descriptor = _descriptor()
     return None if descriptor is None else f"/proc/{os.getpid()}/fd/{descriptor}"
 

@@ -1,4 +1,4 @@
-"""A Python that keeps its state between commands, in a sandbox of its own, and is frozen while nobody asks it."""
+"""Run Python commands one after the other in a process that keeps its state, in a sandbox of its own, and is frozen between commands."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mlagentbench.sandbox.output import Transcript
 
 SERVER = Path(__file__).parent / "standalone" / "session_server.py"
 ALWAYS = 1e9
-"""Seconds: a session lives as long as its run, each command has a limit of its own."""
+"""Seconds. A session lives as long as its run; each command has a time limit of its own."""
 
 
 class PythonSession:
-    """A running Python. Close it: its end is the end of all it started.
+    """A running Python process. `close` kills it and all the processes that it started.
 
     Args:
         sandbox: where it runs.
-        box: what it may see and use; its limit of seconds holds for each command.
+        box: what it may see and use. Its time limit is not used: `run` takes one for each command.
 
     Raises:
-        SandboxUnavailable: this machine cannot do what the box asks.
+        SandboxUnavailable: this machine cannot provide what `box` asks for.
     """
 
     def __init__(self, sandbox: Sandbox, box: Box) -> None:
@@ -41,11 +41,11 @@ class PythonSession:
         return self._process.running
 
     async def run(self, source: str, seconds: float) -> Execution:
-        """Run a command, and freeze again. A command at its limit, or one that ends the process, ends the session.
+        """Run a command, and freeze the process again. The session ends when a command reaches a limit or ends the process.
 
         Args:
             source: Python source; the value of a last expression is printed.
-            seconds: how long it may take.
+            seconds: the time limit.
         """
         started = time.monotonic()
         self._process.thaw()
@@ -75,19 +75,22 @@ class PythonSession:
         )
 
     def close(self) -> None:
-        """End it and all it started."""
+        """Kill the process and all the processes that it started."""
         self._process.close()
 
     def _ask(self, order: bytes) -> tuple[int, bytes]:
-        """Send an order and read its answer. Its process's end ends the wait.
+        """Send a command and wait for its output.
+
+        Returns:
+            The bytes that the command printed, and their head and tail.
 
         Raises:
-            EOFError: the session ended meanwhile.
+            EOFError: the process ended meanwhile.
         """
         self._process.stdin.write(struct.pack(">Q", len(order)) + order)
         self._process.stdin.flush()
         size, length = struct.unpack(">QQ", self._read(16))
-        # What runs there may write here too: it can spoil its own answer, and nothing else.
+        # The command can write to this pipe too. It can spoil its own output so, and nothing else.
         return size, self._read(min(length, self._box.limits.output_kb << 10))
 
     def _read(self, count: int) -> bytes:

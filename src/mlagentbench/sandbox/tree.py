@@ -1,9 +1,11 @@
-"""The processes of one call: its first one, and how all that it starts is found again and ended.
+"""Start the first process of one call, and find and kill all that it starts.
 
-A command in a pid namespace dies with the namespace. Any other has a supervisor of its own (`standalone/supervise.py`), so that two calls
-of one harness never meet each other's processes. Behind both, this process is a child subreaper, and the first process of each call carries
-a mark in its environment: what an ended launcher or a killed supervisor leaves becomes our child, is known by the mark, killed and waited
-for. A control group, where one can be made, is emptied too.
+The processes of a command in a pid namespace die with the namespace. Any other command has a supervisor of its own
+(`standalone/supervise.py`), so that two calls of one harness never touch each other's processes.
+
+As a second line of defence, the harness is a child subreaper, and the first process of each call has a mark in its environment. Processes
+that outlive their launcher or supervisor become children of the harness, which recognizes them by the mark, kills them and waits for them.
+All processes in the call's control group, where it has one, are killed too.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from mlagentbench.sandbox.limits import Watch, make_group, prelude
 from mlagentbench.sandbox.standalone import supervise
 
 PATIENCE = 10.0
-"""Seconds that killed processes have to be gone: a driver may take some of them to free a GPU's memory."""
+"""Seconds to wait for killed processes: a driver may need some of them to free a GPU's memory."""
 
 
 class Tree:
@@ -35,11 +37,11 @@ class Tree:
     Args:
         launch: how to start it.
         box: its limits, and the workspace whose size is one of them.
-        piped: with pipes for its input and its errors, rather than no input and errors among the output.
+        piped: use pipes for standard input and standard error; False gives no input, and puts errors among the output.
         groups: use a control group where one can be made.
 
     Raises:
-        ActionError: the command can be started nowhere.
+        ActionError: no machine can start the command.
         InfrastructureError: the launcher cannot be started.
     """
 
@@ -76,17 +78,17 @@ class Tree:
 
     @property
     def exit_code(self) -> int:
-        """As a shell gives it. Waits for the first process to end."""
+        """As in a shell: 128 + the signal for a killed process. Waits for the first process to end."""
         code = self.popen.wait()
         return code if code >= 0 else 128 - code
 
     def signal_members(self, number: int) -> None:
-        """Send a signal to all processes but the first, which is ours."""
+        """Send a signal to all processes but the first, which is a launcher or a supervisor of the harness."""
         if self._launch.control:
             subprocess.run(self._launch.control(number), env=dict(self._launch.environment), stdin=subprocess.DEVNULL, capture_output=True)
             return
         told: set[int] = set()
-        for _ in range(5):  # again, for those that were started meanwhile
+        for _ in range(5):  # repeat, for processes that were started meanwhile
             new = set(supervise.descendants(self.popen.pid)) - told
             for pid in new:
                 supervise.send(pid, number)
@@ -95,32 +97,32 @@ class Tree:
                 break
 
     def verdict(self, last_words: str) -> EndReason:
-        """Why an ended command ended, where no limit that we watch was broken.
+        """Return why a command ended, where no check found a limit reached.
 
         Args:
-            last_words: the end of what it wrote.
+            last_words: the end of its output.
         """
         if not self._ended_by_itself:
             return "cancelled"
         if self._launch.control and self.exit_code == 128 + signal.SIGKILL:
-            return "memory"  # nobody but the engine's kernel kills in a container
+            return "memory"  # nobody but the kernel sends SIGKILL in a container, when memory runs out
         return self.watch.verdict(self.exit_code, last_words[-4000:])
 
     def end(self) -> None:
-        """Leave nothing alive. Can be called again, and from any thread.
+        """Kill all processes, and wait until they have ended. Can be called again, and from any thread.
 
         Raises:
-            InfrastructureError: a process could not be ended.
+            InfrastructureError: a process could not be killed.
         """
         with self._lock:
             for pause in self.ending():
                 time.sleep(pause)
 
     def ending(self) -> Iterator[float]:
-        """Do the same in steps, with the seconds to wait after each.
+        """Do the same in steps, and yield the seconds to wait after each.
 
         Raises:
-            InfrastructureError: a process could not be ended.
+            InfrastructureError: a process could not be killed.
         """
         if self._over:
             return
@@ -129,7 +131,7 @@ class Tree:
         if self.popen.poll() is None:
             yield from self._end_first()
         if self._unsupervised():
-            yield 0.05  # what was being started when its supervisor was killed shows its mark by then
+            yield 0.05  # a process that was being started when its supervisor was killed shows its mark by then
         yield from self._until(self._no_orphans)
         self.watch.close()
         if self._group is not None:
@@ -139,18 +141,18 @@ class Tree:
         self._over = True
 
     def _unsupervised(self) -> bool:
-        """Whether the supervisor was killed rather than left its tree ended."""
+        """Return whether the command had a supervisor that was killed before it could kill the command's processes. Waits for it."""
         return not self._launch.namespace and self.popen.wait() < 0
 
     def _end_first(self) -> Iterator[float]:
         if self._launch.namespace:
             self.popen.kill()
         else:
-            self.popen.terminate()  # the supervisor ends the tree and then itself
+            self.popen.terminate()  # the supervisor kills the other processes and then exits
             self.popen.send_signal(signal.SIGCONT)
         try:
             yield from self._until(lambda: self.popen.poll() is not None)
-        except InfrastructureError:  # the command keeps its supervisor from it
+        except InfrastructureError:  # the command keeps its supervisor from working, for example by stopping it
             supervise.end_descendants(self.popen.pid)
             self.popen.kill()
             yield from self._until(lambda: self.popen.poll() is not None)
@@ -165,21 +167,21 @@ class Tree:
                     f"a process of {self._launch.command[0]} cannot be ended; find it with `ps -ef`, and restart the machine"
                 )
             if waited < 0.002:
-                time.sleep(pause)  # most often it is a millisecond, and an event loop would make it several
+                time.sleep(pause)  # most processes end within a millisecond, and an event loop would wait for several
             else:
                 yield pause
                 pause = min(pause * 2, 0.1)
 
     def _no_orphans(self) -> bool:
-        """Kill what became our child. True when none of it is left."""
+        """Kill the call's processes that became children of the harness. Returns True when none is left."""
         variable = f"{supervise.MARK}={self._mark}".encode()
-        # without their supervisor processes are found one by one, below others that are ending and show no environment any more
+        # Without a supervisor the call's processes can be below others that are ending and show no environment any more.
         for pid in (supervise.descendants if self._unsupervised() else supervise.children)(os.getpid()):
             if pid == self.popen.pid:
                 continue
             environment = _environment(pid)
             leads = _leads_namespace(pid)
-            # the leader of a namespace that is about to end shows no environment any more, and only an orphan can be our child
+            # The first process of a namespace that is ending shows no environment any more; it is an orphan if it is our child.
             if variable in environment or (leads and not environment):
                 self._orphans.update([pid] if leads else [*supervise.descendants(pid), pid])
         supervise.kill(list(self._orphans))
@@ -189,11 +191,11 @@ class Tree:
 
 @functools.cache
 def _adopt_orphans(pid: int) -> None:
-    supervise.become_subreaper()  # once a process: one forked from this one is none
+    supervise.become_subreaper()  # once per process id: a forked process does not inherit it
 
 
 def _environment(pid: int) -> list[bytes]:
-    """What a process was started with; nothing where it has ended or is about to."""
+    """Return the variables a process was started with; none where it has ended or is ending."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
@@ -202,7 +204,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _leads_namespace(pid: int) -> bool:
-    """Whether a process is the first of a pid namespace below ours: its end waits for the end of all in it."""
+    """Return whether a process is the first of a pid namespace below ours. When it ends, the kernel first ends all others in it."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             numbers = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
@@ -212,7 +214,7 @@ def _leads_namespace(pid: int) -> bool:
 
 
 def _gone(pid: int) -> bool:
-    """Whether a process has ended and been waited for, by us where it is our child."""
+    """Return whether a process has ended and been waited for. Waits for it without blocking where it is our child."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:

@@ -1,13 +1,13 @@
-"""Programs that run outside the harness: each is started by its path, with the standard library alone."""
+"""Programs that run outside the harness's process, and import nothing but the standard library."""
 
 from pathlib import Path
 
 
 def absent_file() -> Path:
-    """A module that fails to import as if it were not installed."""
+    """Return the path of a module whose import fails as if it were not installed."""
     return Path(__file__).parent / "absent.py"
 
 
 def empty_file() -> Path:
-    """A file with nothing in it, to lie over another."""
+    """Return the path of an empty file, to mount over another."""
     return Path(__file__).parent / "empty"

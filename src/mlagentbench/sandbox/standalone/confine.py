@@ -1,8 +1,8 @@
-"""Gives up rights for good, and becomes a command: Landlock for files and TCP, a system call filter, no capabilities.
+"""Confine this process by Landlock and a system call filter, drop its capabilities, and execute a command.
 
     python -I -S confine.py RULES COMMAND...
 
-RULES is the JSON of `landlock.py`'s rules. The folder TMPDIR names can be written too. Needs no privilege.
+RULES is the JSON of `landlock.py`'s rules. The command can also write to the folder named by TMPDIR. Needs no privilege.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import struct
 import sys
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-"""System calls, the same on every machine."""
+"""Numbers of system calls, the same on every architecture."""
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
@@ -25,15 +25,15 @@ READ = EXECUTE | READ_FILE | READ_DIR
 WRITE = ALL & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEVICE)
 DEVICE = READ_FILE | WRITE_FILE | IOCTL_DEVICE
 SHARED = READ_FILE | WRITE_FILE | MAKE_REG | REMOVE_FILE | TRUNCATE
-"""For a /dev/shm that is not private: each can use what it made, none can list what others did."""
+"""For a /dev/shm that is not private: a command can use files there by name, but cannot list the folder."""
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE
-"""What can be allowed of a file that is no folder."""
+"""Rights that can be allowed for a file that is no folder."""
 
 RIGHTS = {"read": READ, "list": READ_DIR, "write": WRITE, "device": DEVICE, "shared": SHARED}
 
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_SET_SECUREBITS = 24, 38, 22, 28
 SIGPIPE, SIGXFSZ = 13, 25
-"""Not from `signal`, which takes longer to import than all else here."""
+"""Defined here, since importing `signal` takes longer than all else in this program."""
 CAPABILITY_VERSION_3 = 0x20080522
 SHARED_MEMORY = "/dev/shm"
 NEW_MOUNTS, NEW_IPC, NEW_USER = 0x20000, 0x8000000, 0x10000000
@@ -41,20 +41,20 @@ RECURSIVE, PRIVATE, NO_SUID, NO_DEVICES = 0x4000, 0x40000, 2, 4
 
 
 def abi() -> int:
-    """The version of Landlock that the kernel speaks; 0 for none."""
+    """Return the version of Landlock that the kernel supports; 0 for none."""
     version: int = _libc().syscall(CREATE_RULESET, None, 0, 1)
     return max(version, 0)
 
 
 def main(arguments: list[str]) -> int:
-    """Confine this process and become the command. Returns only where that fails."""
+    """Confine this process and execute the command. Returns an exit status only where that fails."""
     rules, command = json.loads(arguments[0]), arguments[1:]
     try:
         shared = "write" if make_private_memory(rules["shared_mb"]) else "shared"
         restrict([*rules["paths"], [shared, SHARED_MEMORY], ["write", os.environ["TMPDIR"]]], tcp=rules["tcp"])
         drop_capabilities()
         filter_calls(bytes.fromhex(rules["filter"]))
-        for ignored in (SIGPIPE, SIGXFSZ):  # by Python
+        for ignored in (SIGPIPE, SIGXFSZ):  # Python ignores these, and the command would inherit that
             _libc().signal(ignored, None)
     except OSError as error:
         sys.stderr.write(f"cannot confine this process: {error}\n")
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
 
 
 def make_private_memory(megabytes: int) -> bool:
-    """Mount a /dev/shm of this process's own, which goes with it. False where the kernel does not let us."""
+    """Mount a private /dev/shm, which is removed when the process and its children end. Returns False where the kernel refuses."""
     libc, user, group = _libc(), os.geteuid(), os.getegid()
     if libc.unshare(NEW_MOUNTS | NEW_IPC):
         if libc.unshare(NEW_USER | NEW_MOUNTS | NEW_IPC):
@@ -85,10 +85,10 @@ def make_private_memory(megabytes: int) -> bool:
 
 
 def restrict(paths: list[list[str]], tcp: bool) -> None:
-    """Deny every file but those below some paths, and TCP unless it is allowed.
+    """Deny access to every file but those below some paths, and to TCP unless it is allowed.
 
     Args:
-        paths: pairs of a key of `RIGHTS` and a path. A path that does not exist is passed over.
+        paths: pairs of a key of `RIGHTS` and a path. A path that does not exist is skipped.
         tcp: whether ports can be bound and connected to.
 
     Raises:
@@ -116,15 +116,15 @@ def restrict(paths: list[list[str]], tcp: bool) -> None:
 
 
 def drop_capabilities() -> None:
-    """Leave root, too, without any right beyond its files.
+    """Drop all capabilities for good, also those of root, who keeps only the rights to its own files.
 
     Raises:
         OSError: the kernel refuses.
     """
     if os.geteuid() == 0:
         for capability in range(64):
-            _libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails beyond the last there is
-        _prctl(PR_SET_SECUREBITS, 0b101111)  # uid 0 brings none back, and this cannot be undone
+            _libc().prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for numbers that are no capability
+        _prctl(PR_SET_SECUREBITS, 0b101111)  # uid 0 no longer gives capabilities, and this is locked
     if _libc().capset(struct.pack("II", CAPABILITY_VERSION_3, 0), bytes(24)):
         raise OSError(ctypes.get_errno(), f"capset: {os.strerror(ctypes.get_errno())}")
 

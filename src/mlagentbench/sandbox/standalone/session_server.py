@@ -1,7 +1,8 @@
-"""The far end of `sandbox/session.py`: runs commands one after the other in one namespace, in the sandbox. Standard library only.
+"""Run Python commands one after the other in one namespace. `sandbox/session.py` starts this program in a sandbox. Standard library only.
 
-An order is a length (8 bytes, big-endian) and Python source; an answer is the output's whole length, the length of what follows, and the
-output, of a long one its head and its tail. What the commands print, and what processes they start print, goes to a file between the two.
+A request on standard input is a length (8 bytes, big-endian) and Python source. A reply on standard output is the length of the whole
+output, the length of what follows (8 bytes each), and the output, of a long one its head and its tail. What the command and the processes
+it starts print goes to a temporary file until the reply is sent.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import traceback
 from typing import Any, BinaryIO
 
 KEPT = int(sys.argv[1])
-"""Bytes of an output that are sent."""
+"""Bytes of a command's output that are sent at most."""
 
 
 def answer(answers: BinaryIO, output: int) -> None:
-    """Send what was printed, and forget it."""
+    """Send the output of a command, and empty the file that holds it."""
     size = os.lseek(output, 0, os.SEEK_END)
     head = os.pread(output, size if size <= KEPT else KEPT // 2, 0)
     tail = os.pread(output, KEPT // 2, size - KEPT // 2) if size > KEPT else b""
@@ -40,14 +41,14 @@ def run(source: str, namespace: dict[str, Any]) -> None:
             sys.displayhook(eval(compile(ast.Expression(last.value), "<command>", "eval"), namespace))
     except SystemExit as stop:
         print(f"SystemExit: {stop.code} (the session goes on)")
-        sys.stdin = os.fdopen(0, closefd=False)  # `exit()` closed it
+        sys.stdin = os.fdopen(0, closefd=False)  # `exit()` has closed it
     except BaseException as error:
-        # The frame of this function is not the command's; a command that does not parse has no other.
+        # Leave this function's frame out of the traceback. With a syntax error there is no other frame.
         traceback.print_exception(error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None))
 
 
 def main() -> None:
-    """Serve until nobody asks any more."""
+    """Run the commands of requests until standard input is closed."""
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with tempfile.TemporaryFile() as file:
         output = os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDWR | os.O_APPEND)

@@ -1,14 +1,14 @@
-"""Runs a command, and ends whatever it left behind: for sandboxes without a pid namespace.
+"""Run a command, and kill all processes that it leaves behind. For sandboxes without a pid namespace.
 
     python -I -S supervise.py HARNESS_PID [LAST...] -- COMMAND...
 
-The supervisor is a child subreaper: an orphan of the command, `setsid`ed and forked twice or not, becomes a child of the supervisor and
-of no other call. It ends the tree when the command has ended, when it is sent SIGTERM, and when the harness dies, and exits with the
-command's status as a shell gives it. LAST is a command to run where the other did not end by itself. Until the end the command has a
-folder of its own as HOME and TMPDIR.
+The supervisor is a child subreaper: an orphan of the command, even one that called setsid and forked twice, becomes a child of this
+supervisor. The supervisor kills all its descendants when the command has ended, when it gets SIGTERM, and when the harness dies. It exits
+with the command's status as in a shell. LAST is a command to run at the end unless COMMAND ended by itself. COMMAND has a temporary folder
+of its own as HOME and TMPDIR, which is removed at the end.
 
-Not covered: a command that kills its supervisor, which one of the same user can unless a sandbox forbids it. The harness then ends what
-it can still find.
+Not covered: a command that kills its supervisor, as a process of the same user can unless the sandbox forbids it. The harness then kills
+the processes that it can still find.
 """
 
 from __future__ import annotations
@@ -19,23 +19,28 @@ import sys
 import time
 
 MARK = "MLAGENTBENCH_CALL"
-"""The variable by which a call's processes are known. Its value is the call's."""
+"""The environment variable that identifies a call's processes. Each call has a value of its own."""
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def private_folder(harness: int, mark: str) -> str:
-    """The path of a call's own folder, by the process that made the call and the call's mark."""
+    """Return the path of a call's temporary folder.
+
+    Args:
+        harness: the id of the process that made the call.
+        mark: the call's value of `MARK`.
+    """
     return f"/tmp/mlagentbench-{harness}-{mark}"
 
 
 def become_subreaper() -> None:
-    """Make this process the parent of its descendants' orphans. Does nothing where the kernel is not Linux."""
+    """Make this process the parent of its descendants' orphans. Does nothing on systems other than Linux."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def children(pid: int) -> list[int]:
-    """The direct children of a process, zombies included; none where it is gone."""
+    """Return the direct children of a process, zombies included; none where it has ended."""
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -48,7 +53,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below one, parents before their children."""
+    """Return all descendants of a process, parents before their children."""
     if os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         below = children
     else:
@@ -64,7 +69,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal to a process that may be gone."""
+    """Send a signal to a process, or to a group as -id. Do nothing if it has ended or belongs to another user."""
     try:  # noqa: SIM105 - contextlib would take longer to import than the rest of a supervisor's start
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -72,10 +77,10 @@ def send(pid: int, number: int) -> None:
 
 
 def kill(processes: list[int]) -> None:
-    """Kill processes, and the process groups that they are in.
+    """Kill processes, and the process groups that they are in, other than this process's.
 
-    A group is killed as one, so that even a fork bomb cannot outrun it. Only for processes that this one did not start itself: nobody
-    else is in their groups.
+    The kernel kills a group at once, so that even a fork bomb cannot start new processes in time. Call it only for descendants of a command
+    that has a session of its own, so that no other process is in their groups.
     """
     groups = set()
     for process in processes:
@@ -90,7 +95,11 @@ def kill(processes: list[int]) -> None:
 
 
 def end_descendants(pid: int, seconds: float = 5.0) -> bool:
-    """Kill everything below a process, which stays, and wait for it where that process is ours. True when nothing is left."""
+    """Kill all descendants of a process, but not the process itself. Reaps them where it is the calling one.
+
+    Returns:
+        True when none is left, False when some are after `seconds`.
+    """
     own = pid == os.getpid()
     deadline = time.monotonic() + seconds
     while True:
@@ -106,12 +115,12 @@ def end_descendants(pid: int, seconds: float = 5.0) -> bool:
 
 
 def is_zombie(pid: int) -> bool:
-    """True when a process has ended, or is gone."""
+    """Return whether a process has ended, reaped or not."""
     return _stat(pid)[1] in "ZX"
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command of the arguments and end its tree. Returns its exit status."""
+    """Run the command and kill the processes that it leaves behind. Returns its exit status."""
     harness, separator = int(arguments[0]), arguments.index("--")
     last, command = arguments[1:separator], arguments[separator + 1 :]
     signal.signal(signal.SIGTERM, _stop)
@@ -122,7 +131,7 @@ def main(arguments: list[str]) -> int:
     home = private_folder(harness, os.environ[MARK])
     try:
         os.mkdir(home, 0o700)
-        if os.getppid() != harness:  # it died before it could be watched
+        if os.getppid() != harness:  # the harness died before PR_SET_PDEATHSIG was set
             return 128 + signal.SIGKILL
         status = _wait(_start(command, home))
         if status < 128:
@@ -153,7 +162,7 @@ def _start(command: list[str], home: str) -> int:
     if pid:
         return pid
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # ours, and those that Python ignores
+        signal.signal(number, signal.SIG_DFL)  # the supervisor's handlers, and the signals that Python ignores
     os.setsid()  # so that `kill 0` in the command does not reach the supervisor
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
@@ -185,9 +194,9 @@ def _remove(path: str) -> None:
     except FileNotFoundError:
         pass
     except OSError:
-        import shutil  # only where something was left: it takes longer to import than most folders to remove
+        import shutil  # imported only if the folder is not empty, since the import takes longer than most removals
 
-        for folder, names, _ in os.walk(path):  # what is below is listed after this: folders may be closed to their owner
+        for folder, names, _ in os.walk(path):  # os.walk lists a folder after this: its mode may deny it to its owner
             for name in names:
                 if not os.path.islink(os.path.join(folder, name)):
                     os.chmod(os.path.join(folder, name), 0o700)
@@ -195,11 +204,11 @@ def _remove(path: str) -> None:
 
 
 def _parents() -> dict[int, list[int]]:
-    """All processes of the machine by their parent."""
+    """Return the children of every process of the machine, by the parent's id."""
     found: dict[int, list[int]] = {}
     try:
         names = os.listdir("/proc")
-    except OSError:  # no Linux
+    except OSError:  # systems other than Linux may have no /proc
         return found
     for name in names:
         if name.isdigit():
@@ -210,7 +219,7 @@ def _parents() -> dict[int, list[int]]:
 
 
 def _stat(pid: int) -> tuple[int, str]:
-    """The parent and the state of a process; `(0, "X")` where it is gone."""
+    """Return the parent's id and the state of a process; `(0, "X")` where it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rsplit(b")", 1)[1].split()
@@ -221,10 +230,10 @@ def _stat(pid: int) -> tuple[int, str]:
 
 def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
-        import ctypes  # not at the top: the harness imports this file, and importing does nothing
+        import ctypes  # not at the top: the harness imports this module too, and importing must do nothing
 
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))  # nothing is left to tidy, and an interpreter takes milliseconds to find out
+    os._exit(main(sys.argv[1:]))  # skips the interpreter's clean-up, which takes milliseconds and has nothing to do

@@ -1,1 +1,1 @@
-"""What a command sees: files, one Python installation, variables."""
+"""What a command in a sandbox sees: files, one Python installation, environment variables."""

@@ -1,6 +1,6 @@
-"""What a command finds in its environment: nothing of the harness's, so that no key leaks.
+"""Make the environment variables of a command, and find the device nodes of its GPUs (NVIDIA's).
 
-Covered: the variables, and the nodes of GPUs (NVIDIA's). Not covered: GPUs of other makers.
+The harness's variables are not passed on, but for those in `PASSED`, so that no API key leaks. Not covered: GPUs of other makers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMMON = {
     "MPLBACKEND": "Agg",
 }
 PASSED = ("LD_LIBRARY_PATH",)
-"""Variables of the harness that programs need to start on some machines, and that hold no secret."""
+"""Variables of the harness that are passed on: programs on some machines need them to start, and they hold no secret."""
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
@@ -30,35 +30,37 @@ _SHARED_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "
 
 
 class Gpus(NamedTuple):
-    """The device nodes of some GPUs, and how CUDA counts them once only these are visible."""
+    """The device nodes of some GPUs, and CUDA_VISIBLE_DEVICES where only these can be opened."""
 
     nodes: tuple[Path, ...] = ()
     visible: str = ""
 
 
 def variables() -> dict[str, str]:
-    """The variables that every sandbox sets, without PATH and HOME."""
+    """Return the variables that every sandbox sets, without PATH and HOME."""
     return {**COMMON, **{name: os.environ[name] for name in PASSED if name in os.environ}}
 
 
 def host_environment(box: Box) -> Mapping[str, str]:
-    """The environment of a command that sees the host's file system: its programs, none of its secrets."""
+    """Return the environment of a command that sees the host's file system: the host's PATH, but none of its secrets."""
     path = f"{Path(os.path.abspath(box.python)).parent}:{os.environ.get('PATH', SYSTEM_PATH)}"
     gpus = {"CUDA_VISIBLE_DEVICES": ",".join(box.gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     return {**variables(), "PATH": path, **gpus, **box.environment}
 
 
 def own_command(command: tuple[str, ...], box: Box) -> tuple[str, ...]:
-    """The command with the box's interpreter for `python`."""
+    """Return the command, with the path of `box.python` where its first word is `python` or `python3`."""
     if command[0] in ("python", "python3"):
         return (os.path.abspath(box.python), *command[1:])
     return command
 
 
 def gpu_nodes(indices: tuple[str, ...]) -> Gpus:
-    """The nodes of GPUs, by their place in the order of their PCI addresses, as `nvidia-smi` counts, or by UUID.
+    """Find the device nodes of GPUs.
 
-    CUDA counts from 0 what it can open, in the same order.
+    Args:
+        indices: numbers in the order of PCI addresses, as in `nvidia-smi`, or UUIDs. In the sandbox CUDA counts the GPUs that it can open
+            from 0, in the same order.
 
     Raises:
         SandboxUnavailable: this machine has no such GPU.
@@ -78,7 +80,7 @@ def gpu_nodes(indices: tuple[str, ...]) -> Gpus:
 
 
 def _no_such_gpu(index: str, count: int) -> str:
-    """Return what is wrong with the name of a GPU that is not there, and which there are."""
+    """Return the message for a GPU that does not exist, with those that do."""
     if not count:
         return f"there is no GPU {index}: this machine has none that can be opened (see `nvidia-smi`); leave --gpu out"
     there = "the only one is 0" if count == 1 else f"there are 0 to {count - 1}"
@@ -86,7 +88,7 @@ def _no_such_gpu(index: str, count: int) -> str:
 
 
 def _cards() -> list[dict[str, str]]:
-    """What the driver says of each card that we may open."""
+    """Read the driver's information on each card that this process can open."""
     cards = []
     for information in sorted(_DRIVER.glob("*/information")):
         lines = (line.partition(":") for line in information.read_text().splitlines())
@@ -99,6 +101,6 @@ def _cards() -> list[dict[str, str]]:
 def _can_open(node: str) -> bool:
     try:
         os.close(os.open(node, os.O_RDWR))
-    except OSError:  # no such node, or a control group that keeps it from us
+    except OSError:  # the node does not exist, or a control group denies it
         return False
     return True

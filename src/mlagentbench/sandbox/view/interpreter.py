@@ -1,8 +1,8 @@
-"""The Python installation that a box shows: what of it must be visible, and what must not.
+"""Find out which files of a Python installation a sandbox must show, and which it must hide.
 
-Covered: virtual environments, whose interpreter is a chain of symbolic links into other installations; several spellings of one folder;
-where this package lies, installed or editable. Not covered: folders that `.pth` files add from outside the installation. They stay
-invisible, since a project's folder may hold logs and data.
+Covered: virtual environments, whose interpreter is a chain of symbolic links into other installations; several paths to one folder; this
+package's folders, installed or editable. Not covered: folders outside the installation that `.pth` files add. They stay invisible, since a
+project's folder may hold logs and data.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Box
 
 PACKAGE = "mlagentbench"
-"""Hidden from every box: tasks make their small data from a seed, so that the package holds the answers."""
+"""Hidden in every sandbox: tasks make their small data from a seed, so that this package holds the answers."""
 SYSTEM = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64")))
-"""Visible in every box, and so no roots of their own."""
+"""Visible in every sandbox, so that they need no entry in `Interpreter.roots`."""
 SITES = ("lib*/python*/*-packages", "*/lib*/python*/*-packages")
-"""Folders of packages of any version of Python, below the folder of an installation: its own, and those of one inside it (`/usr/local`)."""
+"""Globs of folders of packages, of any version of Python, in an installation and in one inside it (`/usr/local`)."""
 NESTED_SITES = ("*/*/lib*/python*/*-packages", "*/*/site-packages")
-"""Those inside conda's: of its other environments (`envs/NAME`), and of what it keeps unpacked (`pkgs/NAME`)."""
+"""Globs of those in a conda installation: in its other environments (`envs/NAME`), and in its unpacked packages (`pkgs/NAME`)."""
 
 _QUESTION = f"""
 import importlib.util, json, site, sys, sysconfig
@@ -44,21 +44,21 @@ class Interpreter(NamedTuple):
     """An interpreter and its installation, in paths of the host."""
 
     executable: Path
-    """Absolute, with its symbolic links: they tell a virtual environment from its base."""
+    """Absolute, with symbolic links not resolved: they distinguish a virtual environment from its base."""
     roots: tuple[Path, ...]
-    """Folders that must be visible for it to run, those in `/usr` left out."""
+    """Folders that must be visible for it to run, without those in `SYSTEM`."""
     sites: tuple[Path, ...]
-    """All folders of installed packages that a box shows, its own first."""
+    """All folders of installed packages that a sandbox shows, the interpreter's own first."""
     libraries: tuple[Path, ...]
     """The folders of its standard library."""
     links: tuple[Path, ...]
-    """Symbolic links outside these folders through which the executable is reached: they must exist for it to run."""
+    """Symbolic links outside `roots` and `SYSTEM` that lead to the executable: they must exist for it to run."""
     hidden: tuple[Path, ...]
-    """Where this package lies in `roots` or `/usr`, in every spelling."""
+    """This package's folders in `roots` and `SYSTEM`, by all their paths."""
 
     @property
     def provides_python(self) -> bool:
-        """Whether `python` and `python3` beside it are the same interpreter, and visible."""
+        """Whether `python` and `python3` in its folder are this interpreter, and visible."""
         real = self.executable.resolve()
         same = all((self.executable.parent / name).resolve() == real for name in ("python", "python3"))
         return same and _lies_in(self.executable, self.roots)
@@ -66,10 +66,10 @@ class Interpreter(NamedTuple):
 
 @functools.lru_cache(maxsize=32)
 def describe(python: Path) -> Interpreter:
-    """Ask an interpreter where it lies. The answer is kept for the life of the process.
+    """Run an interpreter to find its installation. The result is cached for the life of the process.
 
     Raises:
-        SandboxUnavailable: it does not run, or its installation is a folder too wide to show.
+        SandboxUnavailable: it does not run, or is installed in a folder that a sandbox must not show, such as /home.
     """
     executable = Path(os.path.abspath(python))
     try:
@@ -92,10 +92,9 @@ def describe(python: Path) -> Interpreter:
 
 
 def check_workspace(box: Box, interpreter: Interpreter) -> None:
-    """Prove that what a box shows exists, and that its workspace, beside which answers may lie, is not shown with the installation.
+    """Raise SandboxUnavailable if a spec's workspace or mounts do not exist, or its workspace lies in the visible installation.
 
-    Raises:
-        SandboxUnavailable: it does not, or it is.
+    A workspace in the installation would be visible with the files beside it, which may hold answers.
     """
     if not box.workspace.is_dir():
         raise SandboxUnavailable(f"the workspace {box.workspace} is no folder")
@@ -111,20 +110,20 @@ def check_workspace(box: Box, interpreter: Interpreter) -> None:
 
 
 def spellings(path: Path, roots: tuple[Path, ...]) -> list[Path]:
-    """The paths below some roots under which a file or folder is reached; none where it lies below no root."""
+    """Return all paths below some roots that lead to a file or folder; none where it lies below no root."""
     real = path.resolve()
     return [root / real.relative_to(root.resolve()) for root in roots if real.is_relative_to(root.resolve())]
 
 
 def library_files(interpreter: Interpreter, globs: tuple[str, ...]) -> list[Path]:
-    """The files that globs match in an installation's standard library and packages, in every spelling in which a box shows them."""
+    """Find the files that globs match in an installation's standard library and packages, by all the paths that a sandbox shows."""
     folders = (*interpreter.libraries, *interpreter.sites)
     found = {path for folder in folders for glob in globs for path in folder.glob(glob) if path.is_file()}
     return sorted({spelling for path in found for spelling in spellings(path, (*interpreter.roots, *SYSTEM))})
 
 
 def package_files(site: Path, names: tuple[str, ...]) -> list[Path]:
-    """What belongs to top-level packages in a folder of packages: folder or module, and the shared libraries beside it."""
+    """Find what belongs to top-level packages in a folder of packages: the folder or module, and the shared libraries beside it."""
     found = []
     for entry in site.iterdir():
         stem = entry.name.split(".")[0]
@@ -134,7 +133,7 @@ def package_files(site: Path, names: tuple[str, ...]) -> list[Path]:
 
 
 def _sites(own: list[Path], roots: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The folders of packages, each once: the interpreter's own that exist, then those of other installations that are shown with it."""
+    """Return the folders of packages, each once: the interpreter's own, then those of other installations that are visible with it."""
     others = [site for root in roots for pattern in (*SITES, *NESTED_SITES) for site in root.glob(pattern)]
     others += [site for pattern in SITES for site in Path("/usr").glob(pattern)]
     found: dict[Path, Path] = {}
@@ -145,11 +144,11 @@ def _sites(own: list[Path], roots: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _chain(executable: Path) -> list[Path]:
-    """The executable, the links that it leads through, and the file at their end."""
+    """Return the executable, the symbolic links that it leads through, and the file at their end."""
     found = [executable]
     while found[-1].is_symlink() and len(found) < 40:
         found.append(Path(os.path.normpath(found[-1].parent / os.readlink(found[-1]))))
-    if found[-1] != executable.resolve():  # a folder on the way is a link itself
+    if found[-1] != executable.resolve():  # a folder of the path is a link
         found.append(executable.resolve())
     return found
 
@@ -159,7 +158,7 @@ def _lies_in(path: Path, roots: tuple[Path, ...]) -> bool:
 
 
 def _outermost(roots: list[Path]) -> tuple[Path, ...]:
-    """Each folder once, in its own spelling and the real one, without those that lie inside another or in `/usr`."""
+    """Return the folders, as given and with links resolved, without those that lie inside another one or in `SYSTEM`."""
     all_roots = {spelling for root in roots for spelling in (root, root.resolve()) if not _lies_in(spelling, ())}
     kept = [root for root in all_roots if not any(other in root.parents for other in all_roots)]
     return tuple(sorted(kept))

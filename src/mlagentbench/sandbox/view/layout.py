@@ -1,4 +1,4 @@
-"""The file system of a box, for sandboxes that build one: what lies where, in the order in which it is mounted."""
+"""List what is mounted in a sandbox that has a file system of its own, in the order in which to mount it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mlagentbench.sandbox.standalone import absent_file, empty_file
 from mlagentbench.sandbox.view.interpreter import Interpreter, library_files, package_files
 
 SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-"""Beside /usr; on most systems links into it."""
+"""Folders beside /usr; on most systems they are links into it."""
 ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 ETC_NETWORK = ("ca-certificates", "hosts", "nsswitch.conf", "pki", "resolv.conf", "ssl")
 
 
 class Bind(NamedTuple):
-    """A file or folder of the host."""
+    """A bind mount of a file or folder of the host."""
 
     host: Path
     inside: str
@@ -26,7 +26,7 @@ class Bind(NamedTuple):
 
 
 class Hollow(NamedTuple):
-    """An empty folder over one of the host. What is mounted in it later is all it holds, and it cannot be written."""
+    """An empty read-only folder, mounted over one of the host. It holds only what is mounted in it later."""
 
     inside: str
 
@@ -42,7 +42,7 @@ Piece = Bind | Hollow | Link
 
 
 def programs(network: bool) -> Iterator[Piece]:
-    """The system's programs, libraries, and the few settings that these need."""
+    """Yield the system's programs, libraries, and the few files of /etc that these need."""
     yield Bind(Path("/usr"), "/usr")
     for name in SYSTEM_FOLDERS:
         folder = Path("/", name)
@@ -56,9 +56,12 @@ def programs(network: bool) -> Iterator[Piece]:
 
 
 def installation(interpreter: Interpreter, packages: tuple[str, ...] | None, hidden: tuple[str, ...]) -> Iterator[Piece]:
-    """One Python installation, without this package, and with no other packages than those named, unless that is None.
+    """Yield one Python installation, without this package.
 
-    The files that the globs `hidden` match are empty.
+    Args:
+        interpreter: the installation.
+        packages: the top-level packages to show; None for all.
+        hidden: globs of files that are replaced by an empty one.
     """
     for root in interpreter.roots:
         yield Bind(root, str(root))
@@ -80,7 +83,7 @@ def installation(interpreter: Interpreter, packages: tuple[str, ...] | None, hid
 
 
 def workspace(box: Box) -> Iterator[Piece]:
-    """The workspace, and the data in it."""
+    """Yield the workspace, and the read-only data in it."""
     yield Bind(box.workspace, WORKSPACE, box.workspace_writable)
     for mount in box.read_only:
         yield Bind(mount.host, mount.inside)
