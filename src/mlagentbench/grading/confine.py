@@ -1,15 +1,15 @@
-"""What a timed process gives up for good before it imports the agent's code: other processes, other cores, new native code, writing files.
+"""Confine a timed process before it imports the agent's code: no other processes or cores, no new native code, no writing of files.
 
-A seccomp filter and a core to stay on. Both are the kernel's, hold for every thread, and cannot be taken back; no privilege is needed for
-either. They complete the sandbox, which decides what the code can see, by what the rules of a timed task add: the work is done here, by
-this interpreter and the packages it has loaded, on one core.
+The means are a seccomp filter and a fixed core. The kernel enforces both for every thread, neither can be undone, and neither needs a
+privilege. The sandbox decides what the code can see; this module adds the rule of timed tasks, that the work is done by this interpreter
+and the packages it has loaded, on one core.
 
-Denied are: starting a process, running a program, mapping memory executable (so no library can be loaded, and no machine code made, once
-the interpreter and its packages stand), leaving the core, opening a file for writing (`/proc/self/mem` would change code that is mapped
-read-only), and the calls by which another door to one of these opens. Threads stay possible and gain nothing.
+Denied are: starting a process, running a program, mapping memory executable (so that no library can be loaded and no machine code made
+after the interpreter and its packages are loaded), leaving the core, opening a file for writing (`/proc/self/mem` would change code that is
+mapped read-only), and the calls by which one of these could be reached another way. Threads stay possible and gain nothing.
 
-This file also runs inside the sandbox, and so imports nothing of this package. Covered are x86_64 and aarch64 Linux; elsewhere `confine`
-says that it could not, and the grader looks from outside.
+This file also runs inside the sandbox, and so imports nothing of this package. It supports x86_64 and aarch64 Linux; elsewhere `confine`
+returns that there is no filter, and the grader only watches from outside.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EPERM, EACCES, ENOSYS = 1, 13, 38
 
 EXTENSION_SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _OF_NO_USE = ("test", "_tkinter", "_curses", "readline")
-"""In the names of modules: helpers of tests, and what wants a terminal or a display."""
+"""Parts of the names of modules that are not loaded: helpers of tests, and modules that need a terminal or a display."""
 
 _PROT_EXEC = 0x4
 _SHM_EXEC = 0o100000
@@ -40,7 +40,7 @@ _WRITES = 0x3
 
 
 class _Rule(NamedTuple):
-    """Deny a system call, or deny it where an argument has one of some bits (`any`) or lacks all of them (`none`)."""
+    """A system call to deny; with an `argument`, only where that has one of the `bits` (`any`) or lacks all of them (`none`)."""
 
     call: str
     error: int
@@ -53,7 +53,7 @@ _RULES = (
     _Rule("fork", EPERM),
     _Rule("vfork", EPERM),
     _Rule("clone", EPERM, 0, _CLONE_THREAD, "none"),
-    _Rule("clone3", ENOSYS),  # its flags lie in memory, out of the filter's sight; libraries then use clone
+    _Rule("clone3", ENOSYS),  # its flags lie in memory that the filter cannot read; libraries fall back to clone
     _Rule("execve", EPERM),
     _Rule("execveat", EPERM),
     _Rule("mmap", EPERM, 2, _PROT_EXEC),
@@ -68,7 +68,7 @@ _RULES = (
     _Rule("openat", EACCES, 2, _WRITES),
     _Rule("openat2", ENOSYS),
     _Rule("creat", EACCES),
-    _Rule("io_uring_setup", ENOSYS),  # what it does passes no filter
+    _Rule("io_uring_setup", ENOSYS),  # no filter sees the calls made through it
 )
 
 _MACHINES: Mapping[str, tuple[int, Mapping[str, int]]] = {
@@ -84,7 +84,7 @@ _MACHINES: Mapping[str, tuple[int, Mapping[str, int]]] = {
         | dict(ptrace=117, process_vm_writev=271, sched_setaffinity=122, openat=56, openat2=437, io_uring_setup=425),
     ),
 }
-"""By machine: what the kernel calls it (AUDIT_ARCH_*), and its numbers of the calls above. A call it lacks has none."""
+"""By machine: the kernel's constant for it (AUDIT_ARCH_*), and its numbers of the calls above, without those that it lacks."""
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _DENY, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
@@ -92,7 +92,7 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 
 
 def load_native_code(*packages: str) -> None:
-    """Load the extension modules of the standard library and of some packages, which could not be loaded later."""
+    """Load the extension modules of the standard library and of some packages, since they cannot be loaded later."""
     folders = [(path, "") for path in sys.path if path.endswith("lib-dynload")]
     for package in packages:
         folders += [(path, f"{package}.") for path in importlib.import_module(package).__path__]
@@ -105,19 +105,19 @@ def load_native_code(*packages: str) -> None:
 
 
 def _load(name: str) -> None:
-    with warnings.catch_warnings(), contextlib.suppress(ImportError):  # this machine may lack the system library it needs
+    with warnings.catch_warnings(), contextlib.suppress(ImportError):  # this machine may lack a system library that the module needs
         warnings.simplefilter("ignore")
         importlib.import_module(name)
 
 
 def confine(core: int | None) -> str:
-    """Give up what a timed process may not do.
+    """Confine this process for good, to one core and by the system call filter.
 
     Args:
-        core: the processor core to stay on; None for the machine's choice.
+        core: the processor core to stay on; None leaves the choice to the kernel.
 
     Returns:
-        Nothing where all is given up; else what could not be, in words.
+        An empty text where all of it worked; otherwise what did not, in words.
     """
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
@@ -137,7 +137,7 @@ def confine(core: int | None) -> str:
 
 
 def _program(machine: int, numbers: Mapping[str, int]) -> bytes:
-    """The filter as classic BPF: each instruction a code, two jumps (how many to skip if true, if false) and a constant.
+    """Return the filter as classic BPF: each instruction is a code, two jumps (how many to skip if true, if false) and a constant.
 
     It reads `struct seccomp_data`: the call's number at 0, the machine at 4, the low half of argument n at 16 + 8n.
     """

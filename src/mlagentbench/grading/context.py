@@ -1,11 +1,11 @@
-"""What a task's grader is given: the submission to read, the private data, the starter, and sandboxes for code that must run.
+"""The context that a task's grader receives: the submission, the private data, the starter, and sandboxes for code that must run.
 
     def grade(context: GradingContext) -> Score:
         text = context.submission.read_text("submission.csv")
         ...
 
-A grader is trusted and sees everything; it treats the submission as data. Code of the agent's runs only in `context.sandbox`, which holds
-that code, what serves it, and nothing else: no private data, no network, no packages but those asked for.
+A grader is trusted and sees everything; it treats the submission as data. The agent's code runs only in `context.sandbox`, which holds
+that code, the file that serves it, and nothing else: no private data, no network, and only the packages asked for.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Mount, Sandbox
 
 HARNESS = "harness"
 CODE = "code"
-"""Folders of a box's workspace: what serves the code, and the code."""
+"""Folders of a sandbox's workspace: the files that serve the code, and the code."""
 
 _BOOT = f"import runpy, sys; sys.path.insert(0, {HARNESS!r}); runpy.run_path({HARNESS + '/serve.py'!r}, run_name='__main__')"
 _SHARED = (frames.__file__, confine.__file__, serving.__file__)
-"""Modules of this package that a server may import inside, where the package itself is masked."""
+"""Modules that are copied into the sandbox, where the rest of this package is hidden."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class GradingContext:
     submission: SubmissionFiles
     """The files that the task's `submission.files` match, and no others."""
     starter: SubmissionFiles
-    """What the agent began with."""
+    """The task's starter files, with which the agent began."""
     private: Path | None
     """The folder of the answers; None for a task without data."""
     variant: Variant
@@ -49,11 +49,11 @@ class GradingContext:
     """Set where a grading is to be repeated exactly; None for fresh randomness."""
     isolation: Sandbox
     scratch: Path
-    """An empty folder of this grading's own, removed afterwards."""
+    """An empty folder for this grading alone, deleted afterwards."""
 
     @property
     def public(self) -> Path | None:
-        """The folder of the data that the agent had: it lies beside the answers (`data.prepare`)."""
+        """The folder of the data that the agent had, beside that of the answers (`data.prepare`); None for a task without data."""
         return self.private.parent / "public" if self.private else None
 
     @contextmanager
@@ -69,22 +69,22 @@ class GradingContext:
         limits: ScriptLimits = ScriptLimits(),
         max_code_bytes: int = MAX_CODE_BYTES,
     ) -> Iterator[process.SandboxProcess]:
-        """Start a process beside a copy of some code, in a sandbox that can change neither; its end is the end of all it started.
+        """Run `serve` beside a copy of some code, in a sandbox that can change neither; kill all its processes when the block ends.
 
         Args:
-            code: the agent's or the starter's, found inside as the folder `code` of the working directory.
-            serve: our own file that is run there, with `arguments`. Of this package it can import `mlagentbench.grading.frames`,
+            code: the agent's or the starter's code; in the sandbox it is the folder `code` of the working directory.
+            serve: the task's own file to run there, with `arguments`. Of this package it can import `mlagentbench.grading.frames`,
                 `mlagentbench.grading.confine` and `mlagentbench.grading.serving` alone.
             arguments: its `sys.argv[1:]`.
             packages: top-level packages it can import beside the standard library; None for all that scripts can import in a run.
-            data: files and folders of the host that it finds under their own names beside the code, to be read.
-            environment: variables it sees.
-            limits: what it may use.
-            max_code_bytes: the size of all the code's files together.
+            data: files and folders of the host that it can read, under their own names beside the code.
+            environment: its environment variables.
+            limits: its limits of time, memory, processes and files.
+            max_code_bytes: how large all the code's files may be together.
 
         Raises:
-            InvalidSubmission: the code is larger than what may be copied.
-            SandboxUnavailable: this machine cannot give the sandbox.
+            InvalidSubmission: the code is larger than `max_code_bytes`, or has a file of the same name as the data.
+            SandboxUnavailable: this machine does not support the sandbox.
         """
         workspace = Path(tempfile.mkdtemp(dir=self.scratch))
         workspace.chmod(0o755)
@@ -102,7 +102,7 @@ class GradingContext:
             yield started
 
     def _lay_data(self, code: Path, data: tuple[Path, ...]) -> tuple[Mount, ...]:
-        """Make the places where data is mounted, or links to it for a sandbox that mounts nothing."""
+        """Create the mount points of the data, or links to it for a sandbox that mounts nothing; return the mounts."""
         for path in data:
             place = code / path.name
             if place.exists():

@@ -1,12 +1,13 @@
-"""A process from which graders are forked, so that each of many runs has a process of its own without waiting for Python to start.
+"""A server that forks graders, so that each of many runs has a process of its own without waiting for Python to start.
 
-The server imports what every grader needs, and nothing of a task or of a submission: it starts no thread, reads no file of an agent's, and
-what is forked from it is as good as new. Linux only; elsewhere graders are started one by one.
+The server imports what every grader needs, and nothing of a task or of a submission. It starts no thread and reads no file of an agent's,
+so that a process forked from it is as clean as a new one. Linux only; elsewhere graders are started one by one.
 
     python -m mlagentbench.grading.fork_server      with one end of a socket as its standard input
 
-It gets four descriptors a grader over that socket: its standard input, output and error, and where its process id and then its exit status
-are written, a line each. When the socket closes it ends; a grader ends when its own standard input does (`worker.py`).
+For each grader it receives four descriptors over that socket: the grader's standard input, output and error, and one to which the server
+writes the process id and later the exit status, a line each. The server ends when the socket closes; a grader ends when its own standard
+input closes (`worker.py`).
 """
 
 from __future__ import annotations
@@ -25,39 +26,39 @@ from typing import IO, NamedTuple
 from mlagentbench.grading import worker
 
 DESCRIPTORS = 4
-"""What a grader is forked with."""
+"""The number of descriptors sent for each grader."""
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-"""A grader computes little, and must not disturb what it times; and a process with threads cannot be forked."""
+"""Environment of graders: they compute little and must not disturb what they time, and a process with threads cannot be forked safely."""
 
 
 class Forked(NamedTuple):
-    """A grader that was forked."""
+    """A forked grader."""
 
     pid: int
     status: IO[bytes]
-    """Where its exit status comes from, as a line."""
+    """Gives the grader's exit status, as a line."""
 
     def has_ended(self) -> bool:
-        """Whether it has, by itself or not."""
+        """Return whether the grader has ended, by itself or not."""
         return bool(select.select([self.status], [], [], 0)[0])
 
     def wait(self) -> int:
-        """Its exit status, negative for a signal; 0 where the server is gone and nobody knows. It blocks."""
+        """Wait for the grader's exit status, negative for a signal; 0 where the server is gone and it is unknown. Blocks."""
         return int(self.status.readline() or 0)
 
 
 class ForkServer:
-    """The asker's side.
+    """The client of a fork server.
 
     Args:
-        connection: the other end of the server's socket.
+        connection: the client's end of the server's socket.
     """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     def fork(self, stdin: int, stdout: int, stderr: int) -> Forked:
-        """Fork a grader. The descriptors stay the caller's. It blocks, for some milliseconds.
+        """Fork a grader. The caller still owns the descriptors. Blocks for some milliseconds.
 
         Raises:
             OSError: the server is gone.
@@ -80,7 +81,7 @@ class ForkServer:
 
 @asynccontextmanager
 async def fork_server() -> AsyncIterator[ForkServer | None]:
-    """A fork server, for as long as the block lasts; None where this system should not fork."""
+    """Run a fork server while the block lasts; yield None on systems other than Linux."""
     if sys.platform != "linux":
         yield None
         return
@@ -102,10 +103,10 @@ async def fork_server() -> AsyncIterator[ForkServer | None]:
 
 
 def main() -> None:
-    """Fork graders until nobody asks any more."""
+    """Fork graders until the socket closes."""
     asked = socket.socket(fileno=os.dup(0))
     running: dict[int, int] = {}
-    """The descriptor for its exit status, by process id."""
+    """The descriptors for exit statuses, by process id."""
 
     def tell(number: int, frame: object) -> None:
         while True:
@@ -125,7 +126,7 @@ def main() -> None:
         _, descriptors, _, _ = socket.recv_fds(asked, 1, DESCRIPTORS)
         if not descriptors:
             return
-        # Until it is known who was forked, nobody may be told of its end.
+        # The signal handler looks the process up in `running`, where it must be before it can end.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         *streams, status = descriptors
         pid = os.fork()
@@ -140,7 +141,7 @@ def main() -> None:
 
 
 def _become_grader(streams: list[int], others: list[int]) -> None:
-    """Be what `python -m mlagentbench.grading.worker` is. Never returns."""
+    """Turn this process into what `python -m mlagentbench.grading.worker` starts. Never returns."""
     try:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -151,7 +152,7 @@ def _become_grader(streams: list[int], others: list[int]) -> None:
         for descriptor in (*streams, *others):
             os.close(descriptor)
         worker.main()
-    except BaseException:  # as the interpreter itself does with what nobody catches
+    except BaseException:  # as the interpreter does with an exception that nobody catches
         traceback.print_exc()
         sys.stderr.flush()
     os._exit(1)

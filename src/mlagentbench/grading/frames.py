@@ -1,7 +1,7 @@
-"""How a grader and the code it grades talk: frames of plain arrays over a pipe.
+"""The messages between a grader and the code it grades: frames of plain arrays over a pipe.
 
-A frame is a head of fixed size, then a text, then arrays of little-endian float64, each after its shape. Nothing in it is ever unpickled
-or evaluated, every length is checked against a bound before memory is taken for it, and an answer repeats the number of its question.
+A frame is a header of fixed size, then a text, then arrays of little-endian float64, each after its shape. Nothing in it is ever unpickled
+or evaluated, every length is checked against a bound before memory is allocated for it, and an answer repeats the number of its question.
 
 Both sides use this file: it also runs inside the sandbox, beside the agent's code, and so imports nothing of this package.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 FAILED = 0
-"""The kind of an answer that says, in its text, why there is none."""
+"""The kind of an answer whose text says why the question failed."""
 
 MAX_TEXT = 4096
 MAX_ARRAYS = 16
@@ -33,16 +33,16 @@ _SHAPE = struct.Struct("<9I")
 
 
 class FrameError(ValueError):
-    """What came is no frame, or one outside its bounds."""
+    """The bytes received are no frame, or one that exceeds its bounds."""
 
 
 class Frame(NamedTuple):
     """A question or an answer."""
 
     kind: int
-    """What is asked or answered; its meaning is the task's own."""
+    """What is asked or answered; each task defines its own kinds."""
     number: int
-    """Of the question; its answer repeats it."""
+    """The question's number, which its answer repeats."""
     text: str = ""
     arrays: tuple[Array, ...] = ()
 
@@ -51,7 +51,7 @@ def send(descriptor: int, frame: Frame) -> None:
     """Write a frame.
 
     Raises:
-        OSError: nobody reads any more.
+        OSError: the other side has closed the pipe.
     """
     text = frame.text.encode("utf-8", "backslashreplace")[:MAX_TEXT]
     _write(descriptor, _HEAD.pack(_MAGIC, frame.number, frame.kind, len(text), len(frame.arrays)) + text)
@@ -66,12 +66,12 @@ def receive(descriptor: int, max_values: int) -> Frame:
     """Read a frame.
 
     Args:
-        descriptor: a pipe that blocks; a deadline is up to the caller, who ends the other side.
+        descriptor: a pipe that blocks; the caller enforces a deadline by killing the other side.
         max_values: how many numbers the frame's arrays may hold together.
 
     Raises:
-        EOFError: the other side has gone.
-        FrameError: what came is no frame, or one larger than agreed.
+        EOFError: the other side has closed the pipe.
+        FrameError: the bytes are no frame, or one that exceeds its bounds.
     """
     magic, number, kind, text_length, count = _HEAD.unpack(_read(descriptor, _HEAD.size).data)
     if magic != _MAGIC or text_length > MAX_TEXT or count > MAX_ARRAYS:
@@ -97,7 +97,7 @@ def _write(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def _read(descriptor: int, length: int) -> NDArray[np.uint8]:
-    """Exactly so many bytes, in memory of their own."""
+    """Read exactly `length` bytes into a new array."""
     data = np.empty(length, dtype=np.uint8)
     rest = data.data
     while rest:

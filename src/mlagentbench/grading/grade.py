@@ -1,7 +1,7 @@
-"""Grading submissions: a task's `grade.py`, trusted, in a process of its own with limits of time and memory.
+"""Grade submissions: run a task's `grade.py`, which is trusted, in a process of its own with limits of time and memory.
 
-What the grader says of a submission is its `reason`; a grader that fails raises, and `run/control.py` finds out whose fault that is.
-Gradings that time something hold the machine's lock meanwhile, and wait for it first.
+Where the grader refuses a submission, the result has a `reason`. A grader that fails raises, and `run/control.py` finds out whose fault it
+is. A grading that times something first waits for the machine's lock, and holds it meanwhile.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from mlagentbench.workspace.files import write_all
 MAX_ANSWER = 64 * 2**20
 """Bytes of an answer."""
 MAX_TRACEBACK = 20_000
-"""Bytes of what a grader that failed wrote last, which its error keeps."""
+"""Bytes of a failed grader's last output that its error carries."""
 
 
 class Graded(Record):
-    """What a submission is worth: a score, or the reason why it has none."""
+    """The result of a grading: a score, or the reason why there is none."""
 
     score: Score | None = None
     reason: str | None = None
     """What is wrong with the submission, for a person to act on."""
     seconds: float
-    """The grading took so long, the wait for other timed gradings not counted."""
+    """How long the grading took, without the wait for other timed gradings."""
     failed: bool = False
-    """For callers that go on after a `GradingError` and keep its message as the reason: nothing is known of the submission."""
+    """Set by callers that go on after a `GradingError` and keep its message as the reason: nothing is known of the submission."""
 
 
 def missing(spec: TaskSpec, folder: Path) -> tuple[str, ...]:
-    """The required paths that a submission's folder lacks: where there are any, nothing was submitted.
+    """Return the required paths that a submission's folder lacks; where there are any, nothing was submitted.
 
-    Something else than a file in such a place is no lack: it is an invalid submission, which grading says.
+    A path that exists but is no file is not missing: grading then finds the submission invalid.
     """
     return tuple(name for name in spec.submission.required if not os.path.lexists(folder / name))
 
@@ -73,12 +73,12 @@ async def grade(
     Args:
         task: the task.
         submission: a folder that holds what the task's `submission.files` match, and nothing else; it is only read.
-        variant: of the task.
-        private: the folder of its answers, where it has data.
+        variant: the task's variant.
+        private: the folder of the task's answers, where it has data.
         sandbox: how the agent's code is isolated where it must run, as in `isolation.choose`.
-        limits: None for the task's own.
+        limits: the limits; None for the task's own.
         seed: for a grading that can be repeated; None for fresh randomness.
-        forks: forks the grader's process; None starts a Python for it.
+        forks: the server that forks the grader's process; None starts a new Python.
 
     Raises:
         GradingError: the grader failed, or hit a limit.
@@ -91,10 +91,10 @@ async def grade(
 class Grader:
     """Grades submissions of one task one after another. Use it as a context manager.
 
-    Its process is started with the first, and kept while graders answer: many submissions of one hand, such as a task's own proofs, then
-    cost little more than their grading. What different agents left is graded in different processes.
+    Its process is started with the first submission and reused until a grading fails, so that many submissions from one source, such as a
+    task's own proofs, cost little more than their grading. Use another `Grader` for another agent's submissions.
 
-    The arguments are those of `grade`, and a server to fork its process from; without one it is started.
+    The arguments are those of `grade`.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Grader:
 
 
 async def grade_all(grader: Grader, submissions: Iterable[Path]) -> list[Graded]:
-    """Grade submissions, all of them: where the grader fails, the message of its `GradingError` is the reason.
+    """Grade all of the submissions; where the grader fails, the message of its `GradingError` is the reason.
 
     Raises:
         SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
@@ -183,20 +183,20 @@ async def grade_all(grader: Grader, submissions: Iterable[Path]) -> list[Graded]
 
 
 class _Process(NamedTuple):
-    """A process that grades, started or forked."""
+    """A grader's process, started or forked."""
 
     pid: int
     questions: int
-    """A descriptor: of its standard input."""
+    """The descriptor of its standard input."""
     answers: asyncio.StreamReader
     has_ended: Callable[[], bool]
     wait: Callable[[], Awaitable[int]]
-    """Gives its exit status when it has ended."""
+    """Waits until it has ended, and returns its exit status."""
 
 
 @asynccontextmanager
 async def _worker(task: Task, forks: ForkServer | None) -> AsyncIterator[_Worker]:
-    """A process that grades. At the end nothing of it is left."""
+    """Start or fork a grader's process; at the end, kill it and all that it started."""
     async with temporary_folder("mlab-grader-") as folder:
         errors = folder / "errors.txt"
         async with _started(errors) if forks is None else _forked(forks, errors) as process:
@@ -255,8 +255,12 @@ class _Worker:
         self._errors = errors
 
     async def ask(self, request: Request, seconds: float) -> Answer:
-        """Ask, and have the answer within the time limit."""
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and its answer tells
+        """Send a request, and return its answer.
+
+        Raises:
+            GradingError: the grader failed, gave no valid answer, or took longer than `seconds`.
+        """
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and reading its answer says why
             write_all(self._process.questions, request.model_dump_json().encode() + b"\n")
         try:
             async with asyncio.timeout(seconds):

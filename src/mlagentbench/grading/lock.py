@@ -1,7 +1,7 @@
-"""One at a time, whoever asks: timed gradings on a machine, and whatever else has a file to lock.
+"""Lock a file, so that one process at a time does something, such as a timed grading on this machine.
 
 The lock is the kernel's (flock on a file that everybody may read), so it ends with its holder and is never stale. It is advisory: it keeps
-gradings from disturbing one another, and nothing else.
+gradings from disturbing one another, and protects nothing else.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from pathlib import Path
 from mlagentbench.errors import GradingError
 
 PLACES = (Path("/run/lock"), Path("/tmp"))
-"""Where the file may lie: the first that exists. Not `tempfile.gettempdir()`, which differs between users and even shells."""
+"""Folders for the lock file; the first that exists is used. Not `tempfile.gettempdir()`, which differs between users and shells."""
 NAME = "mlagentbench-timing.lock"
 POLL = 0.02
 """Seconds between two tries. A thread that waited in the kernel could not be cancelled."""
 
 
 def lock_file() -> Path:
-    """The file that is locked."""
+    """Return the path of the lock file of timed gradings."""
     return next((place for place in PLACES if place.is_dir()), PLACES[-1]) / NAME
 
 
 @asynccontextmanager
 async def timing() -> AsyncIterator[None]:
-    """Have the machine for a timing; waits until nobody else has it.
+    """Hold the machine's lock for a timing; wait until nobody else holds it.
 
     Raises:
-        GradingError: the lock's file can be neither opened nor made.
+        GradingError: the lock file can be neither opened nor created.
     """
     async with holding(lock_file()):
         yield
@@ -41,10 +41,10 @@ async def timing() -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def holding(path: Path) -> AsyncIterator[None]:
-    """Have a file's lock; waits until nobody else has it.
+    """Hold a file's lock; wait until nobody else holds it.
 
     Raises:
-        GradingError: the file can be neither opened nor made.
+        GradingError: the file can be neither opened nor created.
     """
     descriptor = _take(path)
     while descriptor is None:
@@ -57,14 +57,14 @@ async def holding(path: Path) -> AsyncIterator[None]:
 
 
 def _take(path: Path) -> int | None:
-    """The lock, as a descriptor that holds it until closed; None where another has it."""
+    """Try to lock a file; return a descriptor that holds the lock until it is closed, or None to try again later."""
     try:
         descriptor = _open(path)
     except OSError as error:
         raise GradingError(f"no lock for grading: {error}; make {path} a file that can be read") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Somebody may have tidied the folder: a lock on a file that nobody else finds would be no lock.
+        # Somebody may have deleted the file, and others would then lock a new one.
         if os.path.samestat(os.fstat(descriptor), os.stat(path)):
             return descriptor
     except (BlockingIOError, FileNotFoundError):
@@ -74,7 +74,7 @@ def _take(path: Path) -> int | None:
 
 
 def _open(path: Path) -> int:
-    """Open for reading, which is all that flock needs, so that one user's file serves the others."""
+    """Open a file for reading, which is all that flock needs, so that one user's file serves the others."""
     plain = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, plain)

@@ -1,9 +1,9 @@
-"""What a package brings: the top-level names that must be visible in a sandbox for it to be imported there.
+"""Find the top-level names that must be visible in a sandbox for a package to be imported there.
 
     with context.sandbox(code, SERVE, packages=importable("torch")) as process: ...
 
-Read from the metadata of this interpreter's installed distributions, so that it is right for every build of a package: torch with its
-CUDA libraries needs more than torch without.
+They are read from the metadata of this interpreter's installed distributions, so that they are right for every build of a package: torch
+with its CUDA libraries needs more than torch without.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EXTRA = re.compile(r"\bextra\s*==")
 _NOT_IMPORTABLE = (".dist-info", ".egg-info", ".data", ".pth")
 _OF_NO_USE = frozenset({"setuptools"})
-"""Required by some for building, and never imported when run."""
+"""Distributions that some packages require for building and never import."""
 
 
 @functools.cache
 def importable(*distributions: str) -> tuple[str, ...]:
-    """Top-level names of installed distributions and of all they require, their extras left out; sorted.
+    """Return the top-level names of installed distributions and of all that they require, without their extras, sorted.
 
     Raises:
-        GradingError: one of those named is not installed.
+        GradingError: one of the named distributions is not installed.
     """
     found: set[str] = set()
     seen: set[str] = set()
@@ -48,11 +48,11 @@ def importable(*distributions: str) -> tuple[str, ...]:
 
 
 def _top_levels(distribution: metadata.Distribution) -> set[str]:
-    """The names under which a distribution's files lie in the folder of packages."""
+    """Return the top-level names that a distribution's files have in the folder of packages."""
     firsts = {file.parts[0] for file in distribution.files or ()}
     return {first.split(".")[0] for first in firsts if not first.endswith(_NOT_IMPORTABLE) and first not in ("..", "__pycache__")}
 
 
 def _normal(name: str) -> str:
-    """A distribution's name as all of its spellings have it (PEP 503)."""
+    """Return a distribution's normalized name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,7 +1,6 @@
-"""Reading what an agent left: regular files only, of bounded size, opened without following any link.
+"""Read a submission's files: regular files only, of bounded size, opened without following any link.
 
-Whatever else lies there is an InvalidSubmission whose reason names it; nothing here waits, and nothing takes memory for a size that a file
-only claims.
+Anything else is an InvalidSubmission whose reason names it. Nothing here blocks, and no file is read beyond the size that was checked.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from mlagentbench.sandbox.access import FOLDER
 from mlagentbench.workspace.files import READ
 
 MAX_BYTES = 64 * 2**20
-"""The size of one file, unless a grader says otherwise."""
+"""The largest size of one file, unless a grader says otherwise."""
 MAX_CODE_BYTES = 64 * 2**20
-"""The size of all files of a folder of code."""
+"""The largest size of all files of a folder of code together."""
 MAX_FILES = 10_000
-"""Files and folders of a submission."""
+"""The most files and folders of a submission."""
 MAX_PATH = 1024
-"""Bytes of a folder's path within a submission, so that what a grader copies elsewhere stays below the 4,095 of Linux."""
+"""The most bytes of a folder's path within a submission, so that copies elsewhere stay below the 4,095 of Linux."""
 
 
 class SubmissionFiles(NamedTuple):
-    """A folder that an agent filled."""
+    """The files of a submission, or of a starter."""
 
     root: Path
 
     def names(self) -> tuple[str, ...]:
-        """Paths of the regular files, relative to the folder, with forward slashes, sorted.
+        """Return the paths of the regular files, relative to the folder, with forward slashes, sorted.
 
         Raises:
             InvalidSubmission: there are too many, one has too long a path, or a folder cannot be read.
@@ -61,10 +60,10 @@ class SubmissionFiles(NamedTuple):
 
     @contextmanager
     def open(self, name: str, max_bytes: int = MAX_BYTES) -> Iterator[IO[bytes]]:
-        """A file, to be read.
+        """Open a file for reading.
 
         Raises:
-            InvalidSubmission: there is none, it is no regular file, a link leads to it, or it is larger than `max_bytes`.
+            InvalidSubmission: it does not exist, it is no regular file, a link leads to it, or it is larger than `max_bytes`.
         """
         descriptor = self._descriptor(name)
         try:
@@ -79,20 +78,20 @@ class SubmissionFiles(NamedTuple):
             os.close(descriptor)
 
     def read_bytes(self, name: str, max_bytes: int = MAX_BYTES) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
             InvalidSubmission: as `open` does.
         """
         with self.open(name, max_bytes) as file:
-            # No more than it says: memory is taken for what is asked, and a file that grows meanwhile is read no further.
+            # Read only the size that was checked: the file may have grown since.
             return file.read(os.fstat(file.fileno()).st_size)
 
     def read_text(self, name: str, max_bytes: int = MAX_BYTES) -> str:
-        """A file's content, which must be UTF-8, with or without a byte order mark.
+        """Return a file's content, which must be UTF-8, with or without a byte order mark.
 
         Raises:
-            InvalidSubmission: as `open` does, and where it is no UTF-8.
+            InvalidSubmission: as `open` does, or it is no UTF-8.
         """
         try:
             return self.read_bytes(name, max_bytes).decode("utf-8-sig")
@@ -100,10 +99,10 @@ class SubmissionFiles(NamedTuple):
             raise InvalidSubmission(f"{name} is not UTF-8 (byte {error.start}); write it as UTF-8") from None
 
     def copy_to(self, folder: Path, max_bytes: int = MAX_CODE_BYTES) -> None:
-        """Copy the regular files, with their folders, and nothing else.
+        """Copy the regular files into a folder, with their folders, and nothing else.
 
         Raises:
-            InvalidSubmission: together they are larger than `max_bytes`, or too many.
+            InvalidSubmission: together they are larger than `max_bytes`, or they cannot be listed or opened as above.
         """
         left = max_bytes
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +117,7 @@ class SubmissionFiles(NamedTuple):
                     shutil.copyfileobj(source, copy)
 
     def _descriptor(self, name: str) -> int:
-        """Open a path one part after another, none of which may be a link; never waits, as a pipe would make it."""
+        """Open a path part by part, none of which may be a link, and without blocking, as a named pipe would."""
         *folders, file = Path(name).parts
         here = os.open(self.root, FOLDER)
         try:

@@ -1,4 +1,4 @@
-"""The inside of a grader's talk: answers a grader's questions, in a sandbox, beside code that is not told of the pipe.
+"""Answer a grader's questions inside a sandbox, beside code that is not given the pipe.
 
     class Server:
         def answer(self, question: Frame) -> Answer: ...
@@ -6,8 +6,8 @@
     questions, answers = private_pipes()
     serve(questions, answers, Server().answer, max_values=2**27, code=code)
 
-Answers go to a copy of standard output; what the code prints goes to standard error. This file also runs inside the sandbox, and imports
-of this package only what does so too.
+Answers go to a copy of standard output; what the code prints goes to standard error. This file runs inside the sandbox, and so imports only
+those modules of this package that are copied there.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 from mlagentbench.grading.frames import FAILED, Array, Frame, receive, send
 
 HELLO, IMPORT = 1, 2
-"""The first two questions to timed code (`timed.py`): to stand and tell the processor time used so far; and to import `train.py`."""
+"""The first two questions to timed code (`timed.py`): report the processor time used so far, and import `train.py`."""
 
 Answer = tuple[str, tuple[Array, ...]]
 """A text and some arrays."""
 
 
 def private_pipes() -> tuple[int, int]:
-    """Standard input and output as descriptors of our own, and nothing and standard error in their places."""
+    """Move standard input and output to new descriptors and return these; put /dev/null and standard error in their places."""
     questions, answers = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -38,14 +38,14 @@ def private_pipes() -> tuple[int, int]:
 
 
 def serve(questions: int, answers: int, answer: Callable[[Frame], Answer], *, max_values: int, code: str) -> None:
-    """Answer questions until there are no more, or one fails; then the process ends, whatever else runs in it.
+    """Answer questions until the pipe closes. Where one fails, send the reason and end the process, whatever else runs in it.
 
     Args:
-        questions: the descriptor they come from.
-        answers: the descriptor for the answers.
-        answer: gives one.
+        questions: the descriptor to read questions from.
+        answers: the descriptor to write answers to.
+        answer: answers one question.
         max_values: how many numbers a question may hold.
-        code: the folder of the code that is graded; what it raises is told with the file and the line.
+        code: the folder of the graded code; the reason names the file and the line where it raised.
     """
     while True:
         try:
@@ -54,17 +54,17 @@ def serve(questions: int, answers: int, answer: Callable[[Frame], Answer], *, ma
             return
         try:
             text, arrays = answer(question)
-        except BaseException as error:  # the code may raise anything, and its reason is wanted
+        except BaseException as error:  # the code may raise anything, and the grader needs the reason
             send(answers, Frame(FAILED, question.number, last_line(error, code)))
             os._exit(1)  # its threads, if any, are not waited for
         send(answers, Frame(question.kind, question.number, text, arrays))
 
 
 def plain(value: Any, what: str) -> Array:
-    """Numbers as they go over the pipe; whatever is still to be worked out is worked out here, while the clock runs.
+    """Convert an array to what goes over the pipe; lazy values are computed here, while the clock runs.
 
     Raises:
-        TypeError: these are no real numbers.
+        TypeError: the values are no real numbers.
     """
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
@@ -73,7 +73,7 @@ def plain(value: Any, what: str) -> Array:
 
 
 def last_line(error: BaseException, code: str) -> str:
-    """What an error says, and where in the code it was raised."""
+    """Return an error's message and, where it came through the code, the file and line there."""
     line = traceback.format_exception_only(error)[-1].strip()
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(code)]
     return f"{line} ({os.path.relpath(places[-1].filename, code)}, line {places[-1].lineno})" if places else line

@@ -1,7 +1,7 @@
-"""A grader's talk with code in a sandbox: it asks, and has a deadline for each answer.
+"""Ask code in a sandbox questions, with a deadline for each answer.
 
 The clock is here, outside the sandbox. It starts before the first byte of a question is written and stops when the last byte of the answer
-has been read, so that what is timed can neither have been worked out before nor be put off until later.
+has been read, so that the timed work can neither be done before nor be put off until later.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from mlagentbench.grading.frames import FAILED, Array, Frame, FrameError, receiv
 from mlagentbench.sandbox.process import SandboxProcess
 
 PIPE_BYTES = 2**20
-"""What everybody may have; the usual is 2**16."""
+"""The pipe size that any user may set; the default is 2**16 (pipe(7))."""
 PATIENCE = 2.0
-"""Seconds in which a process whose pipe has closed is found to have ended."""
+"""Seconds to wait for a process whose pipe has closed to end."""
 
 
 class Answer(NamedTuple):
-    """What came back, and when."""
+    """The answer to a question, and the time it took."""
 
     text: str
     arrays: tuple[Array, ...]
@@ -32,12 +32,12 @@ class Answer(NamedTuple):
 
 
 class Talk:
-    """Questions to a process that answers in frames, one at a time.
+    """Sends questions to a process, one at a time, and reads its answers.
 
     Args:
-        process: a started one.
-        blame: what is raised when it answers wrongly, late or not at all: `InvalidSubmission` for the agent's code, `GradingError` for
-            the task's own.
+        process: the started process.
+        blame: the error to raise when it answers wrongly, late or not at all: `InvalidSubmission` for the agent's code, `GradingError`
+            for the task's own.
     """
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError]) -> None:
@@ -45,22 +45,22 @@ class Talk:
         self.blame = blame
         self._number = 0
         for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError, AttributeError):  # the fewer pieces an array goes in, the less its way takes
+            with contextlib.suppress(OSError, AttributeError):  # a larger pipe passes an array in fewer pieces, and so faster
                 fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def ask(self, kind: int, arrays: tuple[Array, ...] = (), *, doing: str, seconds: float, count: int = 0, max_values: int = 0) -> Answer:
-        """Ask, and wait for the answer.
+        """Ask a question and wait for the answer.
 
         Args:
-            kind: what is asked; not `FAILED`.
-            arrays: what it is asked about.
+            kind: the kind of question; not `FAILED`.
+            arrays: the question's arrays.
             doing: what the process does meanwhile, for messages: "importing train.py".
-            seconds: after which the process is ended.
-            count: how many arrays must come back.
+            seconds: the deadline, at which the process is killed.
+            count: how many arrays the answer must have.
             max_values: how many numbers these may hold together.
 
         Raises:
-            MLAgentBenchError: of the class `blame`: there is no answer in time, or none that is well formed, or it says why there is none.
+            MLAgentBenchError: of the class `blame`: the answer is late or malformed, or says that the question failed.
         """
         self._number += 1
         late = threading.Event()

@@ -1,4 +1,4 @@
-"""The agent's code timed beside the starter's: two processes in sandboxes, asked in turns, watched and frozen from outside.
+"""Time the agent's code beside the starter's: two processes in sandboxes, measured in turns, watched and frozen from outside.
 
     with context.sandbox(...) as ours, context.sandbox(...) as theirs:
         starter, submission = TimedProcess(ours, GradingError, rules), TimedProcess(theirs, InvalidSubmission, rules)
@@ -6,8 +6,8 @@
         seconds = in_turns(submission, starter, draw, measure, rounds=5, budget=10.0)
 
 Each is confined to one core, one process and the native code that it had at the start (`confine.py`). While one is timed the other is
-frozen, and what a busy machine adds is taken off (`watch.py`). Code that is left awake must rest: there is nobody to hand work to, and no
-time in which to do it unseen.
+frozen, and the delay that a busy machine adds is subtracted (`watch.py`). Code that is awake but asked nothing must be idle, so that it
+cannot work outside of the timing.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ START_SECONDS = 120.0
 REST = 0.1
 """Seconds for which code is watched while it is asked nothing."""
 REST_ALLOWED = 0.003
-"""Seconds of processor time it may use meanwhile; code that rests uses some 0.00001."""
+"""Seconds of processor time it may use meanwhile; idle code uses some 0.00001."""
 REFUSALS = ("not permitted", "Permission denied", "failed to map segment", "No module named", "could not create a primitive")
-"""What Python and torch say where code reaches for what it has not."""
+"""What Python and torch say where code tries to use something that it is denied."""
 NO_SANDBOX = "nothing keeps the code from the host's files, its network and the grader's process"
 FEWEST_ROUNDS = 3
 MOST_ROUNDS = 4
-"""Times the planned rounds, on a machine so unsteady that the verdict is in doubt."""
+"""How many times the planned rounds are measured at most, on a machine so unsteady that the verdict is in doubt."""
 WON = 1 - THRESHOLD
 """Ratio of the submission's seconds to the starter's below which it wins."""
 SURE = 2.0
-"""Standard errors between that and the measured ratio from which on the verdict is no longer in doubt."""
+"""Standard errors between `WON` and the measured ratio from which on the verdict is no longer in doubt."""
 
 Process = TypeVar("Process", bound="TimedProcess")
 Inputs = TypeVar("Inputs")
 
 
 class Rules(NamedTuple):
-    """What code may do, in the words of one that is told that it did not."""
+    """What a task's rules allow timed code, in words for the reasons of refusals."""
 
     has: str
-    """What there is for it, such as "the standard library and numpy"."""
+    """What it may import, such as "the standard library and numpy"."""
     work: str
-    """What all the work is to be done in, such as "forward"."""
+    """The function in which all the work must be done, such as "forward"."""
     native: str
     """Whose native code is loaded at the start, such as "numpy"."""
 
 
 class TimedProcess:
-    """Code in its sandbox.
+    """A sandbox's process whose code is timed.
 
     Args:
-        process: the sandbox's.
-        blame: what is raised for whatever it does wrong: `InvalidSubmission` for the agent's, `GradingError` for ours.
-        rules: what it may do.
+        process: the sandbox's process.
+        blame: the error to raise for what it does wrong: `InvalidSubmission` for the agent's code, `GradingError` for the task's.
+        rules: what the code may do.
     """
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError], rules: Rules) -> None:
@@ -80,10 +80,10 @@ class TimedProcess:
         self._rules = rules
         self.blame = blame
         self.waited = 0.0
-        """Seconds that were taken off since other programs had the core."""
+        """Seconds subtracted so far because other programs had the core."""
 
     def open(self) -> tuple[str, ...]:
-        """Wait until it stands, then import its code.
+        """Wait until the process is ready, then have it import its code.
 
         Returns:
             The guarantees that this machine could not give, in words.
@@ -91,7 +91,7 @@ class TimedProcess:
         hello = self.ask(HELLO, doing="starting", count=1)
         self._before = look(self._process.pid)
         self._server = served_by(self._process.pid)
-        # What is seen from outside is the process that has just told its own time, or else we are looking at something else.
+        # The processor time seen from outside must account for what the process reported; otherwise it is not the one observed.
         self._visible = self._before.seconds >= 0.5 * float(hello.arrays[0][0])
         self.ask(IMPORT, doing="importing train.py")
         blind = () if self._visible else ("its processes cannot be watched from outside",)
@@ -100,7 +100,7 @@ class TimedProcess:
     def ask(
         self, kind: int, arrays: tuple[Array, ...] = (), *, doing: str, seconds: float = START_SECONDS, count: int = 0, max_values: int = 1
     ) -> Answer:
-        """Ask as `Talk.ask` does; a reason that comes of what the code has not says what it has."""
+        """Ask as `Talk.ask` does; where the code was denied something, say in the error what it is allowed."""
         try:
             return self._talk.ask(kind, arrays, doing=doing, seconds=seconds, count=count, max_values=max_values)
         except self.blame as error:
@@ -110,7 +110,7 @@ class TimedProcess:
             raise
 
     def time(self, kind: int, arrays: tuple[Array, ...], *, doing: str, seconds: float, max_values: int) -> tuple[Array, float]:
-        """Ask for one array.
+        """Ask for one array, and time the answer.
 
         Returns:
             The array, and the seconds from the first byte of the question to the last of the answer, without those in which other
@@ -123,7 +123,11 @@ class TimedProcess:
         return answer.arrays[0], taken
 
     def rest(self) -> None:
-        """Watch it while it is asked nothing: it must do nothing, have started nothing and have loaded nothing."""
+        """Check that the process, asked nothing, is idle, and has started no process and loaded no native code since `open`.
+
+        Raises:
+            MLAgentBenchError: of the class `blame`: it has done one of these.
+        """
         self._process.thaw()
         before = look(self._process.pid)
         time.sleep(REST)
@@ -143,18 +147,18 @@ class TimedProcess:
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let it run. Afterwards it is frozen, so that it cannot slow down what is timed next."""
+        """Let the process run for the block, then freeze it, so that it cannot slow down what is timed next."""
         self._process.thaw()
         yield
         self._process.freeze()
 
     def freeze(self) -> None:
-        """Stop it until it is `awake`."""
+        """Freeze the process until `awake`."""
         self._process.freeze()
 
 
 def timing_core() -> int:
-    """The processor core for what is timed; -1 for the machine's choice."""
+    """Return the processor core for timed processes; -1 leaves the choice to the kernel."""
     return max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else -1
 
 
@@ -167,15 +171,15 @@ def in_turns(
     rounds: int,
     budget: float,
 ) -> tuple[list[float], list[float]]:
-    """Measure both in turns, which of them is first changing from round to round.
+    """Measure both processes in turns; which of them is first alternates from round to round.
 
     Args:
         submission: the agent's process.
-        starter: the task's.
-        draw: makes what both are given in a round.
-        measure: has one of them work on it, and gives the seconds.
-        rounds: each is measured once a round; up to `MOST_ROUNDS` times as often while the verdict is in doubt.
-        budget: seconds measured after which no further round begins, once there are `FEWEST_ROUNDS`.
+        starter: the task's process.
+        draw: makes the inputs of a round, the same for both.
+        measure: has one process work on the inputs, and returns the seconds.
+        rounds: how often each is measured; up to `MOST_ROUNDS` times as often while the verdict is in doubt.
+        budget: measured seconds after which no further round begins, once there are `FEWEST_ROUNDS`.
 
     Returns:
         The submission's seconds, and the starter's.
@@ -205,9 +209,10 @@ def compare(
     lacking: tuple[str, ...],
     **details: JsonValue,
 ) -> Score:
-    """The median of the submission's seconds, and beside it that of the starter's, as `in_turns` gave them.
+    """Return the score: the median of the submission's seconds, with the median of the starter's as its baseline.
 
-    Medians on both sides: a trial that a busy machine held up counts for neither.
+    Medians, so that a trial which a busy machine held up counts for neither. `seconds` are as `in_turns` returns them, `lacking` the
+    guarantees that this machine could not give, in words.
     """
     theirs, ours = seconds
     value, baseline = statistics.median(theirs), statistics.median(ours)
@@ -228,16 +233,17 @@ def compare(
 
 
 def _in_doubt(theirs: Sequence[float], ours: Sequence[float]) -> bool:
-    """Whether the trials differ so much among themselves that more of them could turn the verdict."""
+    """Return whether the trials differ so much among themselves that more of them could change the verdict."""
     (value, value_error), (baseline, baseline_error) = _median_and_error(theirs), _median_and_error(ours)
     ratio = value / baseline
     return abs(ratio - WON) < SURE * ratio * math.hypot(value_error, baseline_error)
 
 
 def _median_and_error(seconds: Sequence[float]) -> tuple[float, float]:
-    """The median, and its relative standard error if the noise is normal: from the mean distance to it, which one slow trial hardly moves.
+    """Return the median, and its relative standard error if the noise is normal.
 
-    A normal variable's mean distance is sqrt(2/pi) of its standard deviation, and a median's error sqrt(pi/2) of a mean's.
+    It comes from the mean distance to the median, which one slow trial hardly changes. A normal variable's mean distance is sqrt(2/pi)
+    of its standard deviation, and a median's error sqrt(pi/2) of a mean's.
     """
     median = statistics.median(seconds)
     distance = statistics.fmean(abs(each - median) for each in seconds)

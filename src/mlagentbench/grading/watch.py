@@ -1,6 +1,6 @@
-"""What can be seen from outside of a sandbox's processes: which there are, the processor time they use, the native code they map.
+"""Observe a sandbox's processes from outside: which there are, the processor time they use, the native code they map.
 
-The kernel's accounts, read from `/proc` and from the processes' own clocks; nothing that runs inside has a say in them. Linux only, and
+The numbers are the kernel's, read from `/proc` and the processes' clocks, so that nothing that runs inside can change them. Linux only, and
 only where the sandbox's processes are descendants of its first one (a container's are not).
 """
 
@@ -17,23 +17,23 @@ PROC = Path("/proc")
 
 
 class Sight(NamedTuple):
-    """A look at a process and all it started."""
+    """The state of a process and of all that it started."""
 
     processes: frozenset[int]
     seconds: float
-    """Processor time that all of them have used, all threads, also those that have ended."""
+    """Processor time that all of them have used in all threads, ended ones included."""
     code: frozenset[str] | None
     """Files whose content they can execute; memory that belongs to no file is named by its kind. None where the kernel does not show it."""
 
 
 def look(root: int) -> Sight:
-    """Look at a process and its descendants; empty where they are gone, or not to be seen on this system."""
+    """Inspect a process and its descendants. Where they are gone or this system does not show them, there are no seconds and no code."""
     processes = frozenset((root, *descendants(root)))
     return Sight(processes, sum(processor_seconds(process) for process in processes), _code(processes))
 
 
 def processor_seconds(process: int) -> float:
-    """Processor time of a process, of all its threads, to the nanosecond; 0 where it is gone."""
+    """Return a process's processor time over all its threads, to the nanosecond; 0 where it is gone."""
     try:
         # The id of another process's clock, as clock_getcpuclockid(3) makes it; Python offers that call for threads only.
         return time.clock_gettime((~process << 3) | 2)
@@ -42,16 +42,16 @@ def processor_seconds(process: int) -> float:
 
 
 def served_by(root: int) -> int:
-    """The process that a sandbox's first one was started for: the last of the line."""
+    """Return the process that a sandbox's first one was started for: the last of its descendants, or itself where it has none."""
     return (descendants(root) or [root])[-1]
 
 
 class Meter(NamedTuple):
-    """How long a conversation with a process takes when the machine is free, whatever else it does.
+    """Measures how long a question to a process would take on a machine that does nothing else.
 
-    A busy machine makes a process wait for a core, and lets an honest timing grow by as much. The kernel counts that wait; it is taken off,
-    for the process's main thread and for ours that waits for it. Never more than leaves the processor time that the process has used in all
-    its threads: one that lets its own threads wait for each other gains nothing.
+    On a busy machine a process waits for a core, which lengthens an honest timing. The kernel counts that wait; it is subtracted, for the
+    process's main thread and for ours that waits for it. The result is never less than the processor time that the process has used in all
+    its threads, so that one whose own threads wait for each other gains nothing.
     """
 
     process: int
@@ -60,17 +60,17 @@ class Meter(NamedTuple):
 
     @staticmethod
     def start(process: int) -> Meter:
-        """Begin to measure."""
+        """Start to measure a process."""
         return Meter(process, processor_seconds(process), _waited(process))
 
     def stop(self, seconds: float) -> float:
-        """What remains of so many seconds that have passed since."""
+        """Return the `seconds` that have passed since `start` less the wait for a core."""
         end = Meter.start(self.process)
         return max(end.used - self.used, seconds - (end.waited - self.waited))
 
 
 def _waited(process: int) -> float:
-    """Seconds that a process's main thread and our own have waited for a core; 0 where the kernel does not tell."""
+    """Return the seconds that a process's main thread and ours have waited for a core; 0 where the kernel does not say."""
     total = 0
     for path in (PROC / str(process) / "schedstat", PROC / "thread-self" / "schedstat"):
         try:

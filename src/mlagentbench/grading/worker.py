@@ -1,8 +1,8 @@
 """The process in which submissions are graded: `python -m mlagentbench.grading.worker`.
 
-A request comes as a line of JSON on standard input, its answer goes as a line of JSON to what standard output was at the start. Standard
-input stays open meanwhile: when it closes, the asker is gone, and so is this process. A grader's bug is not caught: its traceback goes to
-standard error and the exit status tells.
+It reads requests from standard input and writes each answer to the standard output that it was started with, each as a line of JSON. When
+standard input closes, the caller is gone and the process ends. A grader's bug is not caught: its traceback goes to standard error, and the
+exit status shows it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import load_task
 
-_choose = functools.cache(isolation.choose)  # what a machine gives is tried once a process
+_choose = functools.cache(isolation.choose)  # finding out what the machine supports takes a while, so once is enough
 MAX_REASON = 500
-"""Characters of a reason: it may quote what the agent's code wrote."""
+"""The most characters of a reason, since it may quote what the agent's code wrote."""
 
 
 class Request(Record):
@@ -42,18 +42,18 @@ class Request(Record):
 
 
 class Answer(Record):
-    """What came of it: one of these is set."""
+    """The outcome of a grading: exactly one of these is set."""
 
     score: Score | None = None
     invalid: str | None = None
     unavailable: str | None = None
-    """The sandbox asked for is not to be had."""
+    """Why this machine cannot give the sandbox that was asked for."""
 
 
 def main() -> None:
-    """Answer requests, one after another, until nobody asks any more."""
+    """Answer requests, one after another, until standard input closes."""
     answers = os.dup(1)
-    os.dup2(2, 1)  # what a grader prints is no answer
+    os.dup2(2, 1)  # what a grader prints must not mix with the answers
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -94,14 +94,14 @@ def answer(request: Request) -> Answer:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, cut, without characters that would steer a terminal."""
+    """Return a text as one line, shortened, without characters that would control a terminal."""
     line = "".join(character if character.isprintable() else " " for character in text)
     line = " ".join(line.split())
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
 def _listen(requests: SimpleQueue[bytes]) -> None:
-    """Hand on what is asked, and end with the asker, whatever is being graded."""
+    """Queue requests, and end this process when standard input closes, whatever is being graded."""
     with open(0, "rb", closefd=False) as questions:
         for line in questions:
             requests.put(line)

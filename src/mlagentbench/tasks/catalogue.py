@@ -1,4 +1,4 @@
-"""Finding tasks: the built-in ones, those of other packages, and folders named on the command line.
+"""Find tasks: the built-in ones, those of other packages, and folders named on the command line.
 
 A task is a folder with a `task.toml`, or one of the original's layout (original.py). Built-in ones lie beside this file; a package adds its
 own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds
@@ -30,39 +30,39 @@ FRAME = re.compile(r'^ *File "(.+?)", line (\d+)', re.MULTILINE)
 
 
 class Task(NamedTuple):
-    """A task: its facts, and the folder that holds the rest."""
+    """A task: its spec, and the folder that holds the rest."""
 
     spec: TaskSpec
     folder: Path
 
     @property
     def id(self) -> str:
-        """The name it is run by."""
+        """The name by which it is run."""
         return self.spec.id
 
     @property
     def notices(self) -> Sequence[str]:
-        """What it cannot promise, a line each."""
+        """Warnings of what the task cannot guarantee, a line each."""
         return ()
 
     @property
     def preparer(self) -> Path | None:
-        """The file that makes its data; None for a task without."""
+        """The file that prepares its data; None for a task without data."""
         path = self.folder / "prepare.py"
         return path if path.is_file() else None
 
     @property
     def starter(self) -> Path:
-        """The folder of what the agent finds."""
+        """The folder of the files with which the agent begins."""
         return self.folder / "starter"
 
     @property
     def problem(self) -> str:
-        """What the agent is told."""
+        """The description that the agent is given."""
         return (self.folder / "problem.md").read_text(encoding="utf-8")
 
     def place_in(self, traceback: str) -> str:
-        """Return the last line of this task's own files that a traceback comes by: `my_task/grade.py, line 25`; empty for none."""
+        """Return the last place of a traceback in this task's own files, as `my_task/grade.py, line 25`; empty for none."""
         places = [(Path(file), line) for file, line in FRAME.findall(traceback) if Path(file).is_relative_to(self.folder)]
         return f"{places[-1][0].relative_to(self.folder.parent)}, line {places[-1][1]}" if places else ""
 
@@ -73,7 +73,7 @@ class Task(NamedTuple):
             return None
         if self.folder.parent == BUILT_IN:
             return importlib.import_module(f"mlagentbench.tasks.{self.folder.name}.{name}")
-        # A folder named on the command line is no package: its modules get names that cannot meet another task's.
+        # A folder named on the command line is no package: its modules get names that cannot be those of another task's.
         qualified = f"mlagentbench_task_{self.id.replace('-', '_')}_{name}"
         spec = importlib.util.spec_from_file_location(qualified, path)
         assert spec is not None and spec.loader is not None
@@ -90,26 +90,26 @@ class OriginalTask(Task):
 
     @property
     def notices(self) -> Sequence[str]:
-        """What it cannot promise, a line each."""
+        """Warnings of what the task cannot guarantee, a line each."""
         return original.notices(self.folder)
 
     @property
     def preparer(self) -> Path | None:
-        """The file that makes its data; None where there is none, or that has been done."""
+        """The file that prepares its data; None where there is none, or its data has been prepared in place."""
         return original.preparer(self.folder)
 
     @property
     def starter(self) -> Path:
-        """The folder of what the agent finds."""
+        """The folder of the files with which the agent begins."""
         return self.folder / "env"
 
     @property
     def problem(self) -> str:
-        """What the agent is told."""
+        """The description that the agent is given."""
         return original.problem(self.folder)
 
     def module(self, name: str) -> ModuleType | None:
-        """What stands for `<name>.py`: the task's own scripts, called as this package calls a task's modules; None for what it lacks."""
+        """Return a module that stands in for `<name>.py` and calls the task's own scripts; None where the task has none for it."""
         functions = {"grade": "grade", "prepare": "full" if self.preparer else None}
         function = functions.get(name)
         if function is None:
@@ -137,7 +137,7 @@ def load_task(folder: Path) -> Task:
 
 
 def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
-    """All tasks by id, sorted. A folder of `task_paths` may be one task, or hold several.
+    """Find all tasks, by id, sorted. A folder of `task_paths` may be one task, or hold several.
 
     Raises:
         TaskError: a folder holds no task, a task or a package of tasks cannot be read, or two tasks have one id.
@@ -149,10 +149,11 @@ def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
 
 
 def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
-    """One task by id. Another one's broken folder does not matter.
+    """Find one task by its id. Another task's broken folder does not matter.
 
     Raises:
-        TaskError: there is none; the message lists what there is, and what cannot be read, since that may be the one.
+        TaskError: there is none, it cannot be read, a folder of `task_paths` holds no task, or two tasks have one id. Where there is none,
+            the message lists the tasks that exist, and those that cannot be read, since one of them may be meant.
     """
     folders, problems = _folders_by_id(task_paths)
     if task_id not in folders:
@@ -162,13 +163,13 @@ def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
 
 
 def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list[str]]:
-    """Return the tasks' folders by id, and what keeps any task from being read, a sentence each."""
+    """Return the tasks' folders by id, and the problems that keep tasks from being read, a sentence each."""
     folders, problems = list(_task_folders(BUILT_IN)), list[str]()
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             folders += _task_folders(Path(inspect.getfile(entry_point.load())).parent)
         except Exception as error:
-            # A package of somebody else's may raise anything when it is imported.
+            # Another package may raise anything when it is imported.
             package = entry_point.dist.name if entry_point.dist is not None else entry_point.value
             problems.append(f"the tasks of the package {package} cannot be found: {type(error).__name__}: {error}")
     for path in task_paths:
@@ -182,7 +183,7 @@ def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list
             task_id = _id(folder)
         except TaskError as error:
             problems.append(str(error))
-            # It may be the one that is asked for, and then says itself what is wrong with it.
+            # This may be the task that is asked for: loading it then raises the problem.
             by_id.setdefault(folder.name.replace("_", "-"), folder)
             continue
         if by_id.setdefault(task_id, folder) != folder:
@@ -203,10 +204,10 @@ def _id(folder: Path) -> str:
 
 
 def _task_folders(parent: Path) -> Iterable[Path]:
-    """The folders beside one another that are tasks; one whose name begins with an underscore is none, such as the template of new ones."""
+    """Return the folders in `parent` that are tasks, without those that begin with an underscore, such as the template of new tasks."""
     return sorted(path.parent for path in parent.glob("[!_.]*/task.toml"))
 
 
 def _originals(parent: Path) -> Iterable[Path]:
-    """The folders beside one another that are tasks of the original's layout."""
+    """Return the folders in `parent` that are tasks of the original's layout."""
     return sorted(path for path in parent.glob("[!_.]*") if original.is_original(path))

@@ -1,4 +1,4 @@
-"""A new task's folder, made of the template: a small task that is complete, so that every step away from it can be checked."""
+"""Create a new task's folder from the template: a small but complete task, so that every change to it can be checked."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from mlagentbench.tasks.catalogue import BUILT_IN, Task, find_tasks, load_task
 
 TEMPLATE = BUILT_IN / "_template"
 LONGEST = 60
-"""Characters of an id: it is a part of file names."""
+"""The most characters of an id, which is a part of file names."""
 _LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "*.pyc", "__init__.py")
 
 
 def new_task(task_id: str, directory: Path, title: str | None = None, taken: Iterable[str] | None = None) -> Task:
-    """Make a task's folder, which passes `mlab tasks check` and can be run as it stands.
+    """Create a task's folder, which passes `mlab tasks check` and can be run as it stands.
 
     Args:
-        task_id: what it is run by; the folder is called so too, with underscores.
-        directory: where the folder is made; itself made where there is none.
-        title: a line that says what it is about; None for the template's own.
+        task_id: the id by which it is run; its folder has the same name, with underscores.
+        directory: the folder in which to create it; created where it does not exist.
+        title: a line that says what the task is about; None for the template's title.
         taken: ids that it may not have; None for those of the catalogue.
 
     Raises:
-        TaskError: it is no id, it is taken, or there is such a folder already.
+        TaskError: the id is not valid or is taken, or the folder exists already or cannot be created.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", task_id) or len(task_id) > LONGEST:
         raise TaskError(
@@ -52,6 +52,6 @@ def _named(text: str, task_id: str, title: str | None) -> str:
     text = re.sub(r'^id = ".*"$', f'id = "{task_id}"', text, count=1, flags=re.MULTILINE)
     if title is None:
         return text
-    # A basic TOML string, whatever is in it.
+    # Escaped as a basic TOML string, since a title may hold any character.
     quoted = "".join(rf"\u{ord(each):04x}" if not each.isprintable() else rf"\{each}" if each in '"\\' else each for each in title)
     return re.sub(r'^title = ".*"$', lambda match: f'title = "{quoted}"', text, count=1, flags=re.MULTILINE)

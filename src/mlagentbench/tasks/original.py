@@ -1,15 +1,15 @@
-"""Task folders of the original's layout, as tasks of this one.
+"""Read task folders of the original's layout as tasks of this package.
 
     <task>/
-      env/                       what the agent finds, its data included
+      env/                       the starter files, data included
       scripts/
-        research_problem.txt     what it is told; or `../tasks.json` has it
+        research_problem.txt     the description; or it is in `../tasks.json`
         eval.py                  get_score(submission_folder) -> float
         prepare.py, prepared     fetches data into env/ and answers into scripts/; `prepared` says that it has been done
         read_only_files.txt      globs, one a line
-        direction.txt            ours: maximize or minimize, for a task that is not one of the paper's
+        direction.txt            added by this package: maximize or minimize, for a task that is not one of the paper's
 
-Such a folder promises less than one with a `task.toml`. What it does not, `notices` says; nothing of it is imported or run here.
+Such a folder guarantees less than one with a `task.toml`; `notices` says what is missing. Nothing of it is imported or run here.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ NAMES: Mapping[str, str] = {
     "fathomnet-out-of-sample-detection": "fathomnet",
     "feedback-prize-english-language-learning": "feedback",
 }
-"""The original's names of tasks, in lower case, that are others here."""
+"""This package's ids of the original's tasks that have another name there, by that name in lower case."""
 PUBLISHED = datetime.date(2023, 10, 5)
-"""The day of arXiv 2310.03302, from which on a model may have read such a task: nothing in a folder says when it appeared."""
+"""The day of arXiv 2310.03302, after which a model may have read such a task: a folder itself does not say when it was published."""
 NOT_GRADED = Metric(name=UNGRADED, direction="maximize")
 RUNS_CODE = frozenset({"importlib", "runpy", "subprocess", "exec", "eval", "__import__", "system", "spec_from_file_location"})
 UNPICKLES = frozenset({"pickle", "joblib", "dill", "cloudpickle", "torch.load", "from_pretrained", "load_model", "restore_model"})
@@ -44,29 +44,29 @@ FETCHES = frozenset({"load_dataset", "torchvision", "ogb", "requests", "urllib",
 
 
 def our_name(name: str) -> str:
-    """A name of the original's as one of ours: `CLRS` is clrs. Empty where nothing of it can stand in a name."""
+    """Turn a name of the original's into an id of this package: `CLRS` becomes `clrs`. Empty where no character of it is allowed."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return NAMES.get(plain, plain)
 
 
 def is_original(folder: Path) -> bool:
-    """Whether a folder is a task of the original's layout."""
+    """Return whether a folder is a task of the original's layout."""
     scripts = folder / "scripts"
     told = any((scripts / name).is_file() for name in ("research_problem.txt", "eval.py", "prepare.py"))
     return (folder / "env").is_dir() and told and not (folder / "task.toml").exists()
 
 
 def task_id(folder: Path) -> str:
-    """The id such a folder is run by: its name, in lower case; before that of a task which is here, `original-`."""
+    """Return the id by which such a folder is run: its name in lower case, after `original-` where a built-in task has this name."""
     name = our_name(folder.name)
     return f"original-{name}" if not name or _known(name) else name
 
 
 def problem(folder: Path) -> str:
-    """What the agent is told.
+    """Return the description that the agent is given.
 
     Raises:
-        TaskError: it is not there.
+        TaskError: there is none.
     """
     path = folder / "scripts" / "research_problem.txt"
     if path.is_file():
@@ -81,16 +81,16 @@ def problem(folder: Path) -> str:
 
 
 def preparer(folder: Path) -> Path | None:
-    """The script that has yet to prepare the task; None where there is none, or where it has been done."""
+    """Return the script that has yet to prepare the task; None where there is none, or it has been run."""
     script = folder / "scripts" / "prepare.py"
     return script if script.is_file() and not (folder / "scripts" / "prepared").exists() else None
 
 
 def read_original(folder: Path) -> TaskSpec:
-    """The facts of such a folder.
+    """Read the spec of such a folder.
 
     Raises:
-        TaskError: it does not say what the task is, or whether a higher score is better.
+        TaskError: it does not say what the task is or whether a higher score is better, or its `eval.py` is no Python.
     """
     told, known = " ".join(problem(folder).split()), _known(our_name(folder.name))
     source = _Source(folder)
@@ -130,7 +130,7 @@ def _known(name: str) -> TaskSpec | None:
 
 
 def notices(folder: Path) -> Sequence[str]:
-    """What such a task cannot promise, a line each; read off its files, none of which is run."""
+    """Return warnings of what such a task cannot guarantee, a line each. They are read from its files, none of which is run."""
     source = _Source(folder)
     found = []
     if not source.text:
@@ -153,7 +153,7 @@ def notices(folder: Path) -> Sequence[str]:
 
 
 class _Source:
-    """What `eval.py` does, as far as its text tells."""
+    """What `eval.py` does, as far as its source shows."""
 
     def __init__(self, folder: Path) -> None:
         path = folder / "scripts" / "eval.py"
@@ -179,7 +179,7 @@ class _Source:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The files of the submission that it names: those joined with the folder it is given."""
+        """The submission's files that it names: those that it joins to the folder it is given."""
         function = next((node for node in self._tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_score"), None)
         if function is None or not function.args.args:
             return ()
@@ -196,7 +196,7 @@ class _Source:
 
 
 def _names(node: ast.AST) -> set[str]:
-    """The names a node uses: of modules, functions, and attributes with what they are of."""
+    """Return the names that a node uses: of modules and functions, and of attributes, with and without what they belong to."""
     match node:
         case ast.Import():
             return {part for alias in node.names for part in alias.name.split(".")}
@@ -211,7 +211,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _adds_to_path(node: ast.AST) -> bool:
-    """Whether it is `sys.path.append(...)` or its like, which reads nothing yet."""
+    """Return whether a node is `sys.path.append(...)` or `insert`, whose path is not read as data."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in ("append", "insert"):
         return False
     return "sys.path" in _names(node.func.value)

@@ -1,4 +1,4 @@
-"""What a task's `proof.py` is made of: submissions that must win, that must not, and that must be refused.
+"""Types and helpers for a task's `proof.py`: submissions that must win, that must not, and that must be refused.
 
     def gold(data: Prepared) -> Mapping[str, Files]      # score best
     def naive(data: Prepared) -> Mapping[str, Files]     # are graded, and score worse: a constant, a shuffled gold
@@ -6,8 +6,8 @@
     def good() -> Files                                  # written over the starter and run: a success
     def lazy() -> Files                                  # written over the starter and run: none
 
-`gold`, `naive` and `junk` give what an agent would leave, by names of their own; `data` is what `prepare` made, answers included. `good`
-and `lazy` give what an agent would write: the task's script is then run as a run would run it.
+`gold`, `naive` and `junk` return submissions by names of their choice; `data` is what `prepare` made, answers included. `good` and `lazy`
+return the files that an agent would write: the task's script is then run as in a run.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from typing import NamedTuple
 import polars as pl
 
 Files = Mapping[str, str | bytes]
-"""Contents by path in the workspace."""
+"""The files' contents, by path in the workspace."""
 
 
 class Junk(NamedTuple):
-    """A submission that must be refused, and words that the reason must hold."""
+    """A submission that must be refused, and words that the reason must contain."""
 
     files: Files
     reason: str
 
 
 def table_text(frame: pl.DataFrame) -> str:
-    """A table as an agent would write it."""
+    """Return a table as CSV, as an agent would write it."""
     return frame.write_csv()
 
 
 def shuffled(frame: pl.DataFrame, id_column: str, seed: int = 0) -> pl.DataFrame:
-    """The same rows under each other's ids."""
+    """Return the same rows under each other's ids."""
     values = frame.drop(id_column).sample(fraction=1, shuffle=True, seed=seed)
     return pl.concat((frame.select(id_column), values), how="horizontal").select(frame.columns)
 
 
 def table_junk(gold: str, *, id_column: str | None, number_column: str, name: str = "submission.csv") -> dict[str, Junk]:
-    """What no grader of tables may take, made of a table that it takes.
+    """Make tables that every grader of tables must refuse, from one that it accepts.
 
     Args:
-        gold: a table with a header that the grader takes.
+        gold: a table with a header that the grader accepts.
         id_column: the column of ids; None for a table known by its rows' order.
         number_column: a column of numbers, or of given words.
-        name: of the file.
+        name: the file's name.
     """
     frame = pl.read_csv(io.StringIO(gold), infer_schema=False)
 

@@ -1,7 +1,7 @@
 """The seed that tasks draw their data from.
 
-A script cannot read this package, but it can draw numbers from the seeds that come to mind, 0 and 1 and 42, and find the one whose numbers
-stand in the public data: it then has the noise of every target and the order of every row. From this seed it would have to try them all.
+A script cannot read this package, but it can draw numbers from likely seeds, such as 0, 1 and 42, and find the one whose numbers are in the
+public data: it then has the noise of every target and the order of every row. To find this seed, it would have to try them all.
 """
 
 from __future__ import annotations

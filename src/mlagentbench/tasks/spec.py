@@ -1,4 +1,4 @@
-"""`task.toml`, read and checked: what a task is, apart from how it behaves.
+"""Read and check `task.toml`: a task's facts, apart from its code.
 
 Unknown keys are errors that name the key and the file, so that a misspelt limit is never silently the default.
 """
@@ -17,25 +17,25 @@ from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction, Record
 
 UNGRADED = "not graded"
-"""The name of a metric that is none: what is left is not graded, as in a session with a person."""
+"""The metric's name of a task whose submissions are not graded, as in a session with a person."""
 Glob = Annotated[str, StringConstraints(min_length=1)]
 LibraryGlob = Annotated[str, StringConstraints(pattern=r"^[^/.][^/]*(/[^/.][^/]*)*$")]
 """Without a leading `/`, and without a part such as `..`."""
 
 
 class Metric(Record):
-    """What a score is."""
+    """What a score measures."""
 
     name: str
     direction: Direction
     unit: str = ""
 
     def gain(self, value: float, baseline: float) -> float:
-        """How much better a score is than the baseline's, in the metric's unit; negative for worse."""
+        """Return how much better a score is than the baseline's, in the metric's unit; negative for worse."""
         return value - baseline if self.direction == "maximize" else baseline - value
 
     def improvement(self, value: float, baseline: float) -> float | None:
-        """The relative improvement of a score over the baseline's, positive for better; None where the baseline is 0.
+        """Return the relative improvement of a score over the baseline's, positive for better; None where the baseline is 0.
 
         The paper's measure (arXiv 2310.03302, section 3): the change in the metric's direction over the baseline's size.
         """
@@ -45,7 +45,7 @@ class Metric(Record):
 
 
 class Submission(Record):
-    """What a run leaves to be graded."""
+    """The files of a run that are graded."""
 
     mode: Literal["file", "checkpoint", "code"]
     files: tuple[Glob, ...]
@@ -55,7 +55,7 @@ class Submission(Record):
 
 
 class Limits(Record):
-    """What a run of the task may use, unless its user says otherwise."""
+    """A run's default limits, which its user may change."""
 
     steps: int = Field(default=50, gt=0)
     time: float = Field(default=5 * 3600, gt=0)
@@ -84,14 +84,14 @@ class PaperFacts(Record):
 
 
 class Starter(Record):
-    """How the starter is run, by which the baseline is measured."""
+    """How the starter is run to measure the baseline."""
 
     script: str = "train.py"
-    """What is run in the workspace, and writes the submission."""
+    """The script that is run in the workspace and writes the submission."""
     state: Literal["runs", "stub", "broken"] = "runs"
-    """As the agent finds it: it runs; it has a part left to fill in; or it fails, and is to be mended."""
+    """Whether it runs as the agent finds it, has a part to fill in, or fails and must be mended."""
     predictor: str | None = None
-    """Of a starter that does not run: which of the `naive` submissions in `proof.py` stands for it, such as the mean or the majority."""
+    """For a starter that does not run: the `naive` submission in `proof.py` that stands in for it, such as the mean or the majority."""
 
 
 class DataSource(Record):
@@ -102,9 +102,9 @@ class DataSource(Record):
     licence: str
     download_mb: int
     disk_mb: int
-    """What it takes when it is prepared, the download included."""
+    """Disk space of the prepared data and the download together, in MB."""
     consent: str | None = None
-    """The page on which its terms must be accepted first, by a person."""
+    """The page on which a person must first accept its terms."""
     checksums: Mapping[str, str] = Field(default_factory=dict)
     """Published SHA-256 or MD5 by file name, as `sha256:...`; a file without one is recorded at its first download."""
 
@@ -131,14 +131,14 @@ class TaskSpec(Record):
     data: DataSource | None = None
     paper: PaperFacts | None = None
     answers_public: bool = False
-    """Whether the answers are in the world's hands, as are those of data that comes with a package."""
+    """Whether the answers are publicly available, as for data that comes with a package."""
     hidden: tuple[LibraryGlob, ...] = ()
     """Globs, relative to the installed packages or the standard library, of files that are empty to the agent's scripts: answers that come
     with a package. Preparing and grading see them. A sandbox of its own image, and none at all, hide nothing."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a `task.toml` as it stands, whatever keys it has.
+    """Read a `task.toml` without checking its keys.
 
     Raises:
         TaskError: it is missing, or is no TOML; the message has its line.
@@ -161,7 +161,7 @@ def read_spec(path: Path) -> TaskSpec:
     """Read a `task.toml`.
 
     Raises:
-        TaskError: it is missing, is no TOML, lacks a key, or has one that means nothing.
+        TaskError: it is missing, is no TOML, lacks a key, or has an unknown key or an invalid value.
     """
     table = read_toml(path)
     try:

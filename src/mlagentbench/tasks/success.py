@@ -1,4 +1,4 @@
-"""When a score counts as a success, and when the difference may be noise. Pure functions over a task's metric."""
+"""Decide when a score counts as a success, and when the difference may be noise. Pure functions over a task's metric."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NEAR_ZERO = 1e-6
 
 
 def is_success(metric: Metric, value: float, baseline: float, threshold: float = THRESHOLD) -> bool:
-    """Whether a score is more than `threshold` better than the baseline's, relative to it; exactly so much is not more.
+    """Return whether a score's relative improvement over the baseline's exceeds `threshold`; being equal to it is not enough.
 
-    Over a baseline of 0 nothing is relative: there any improvement is a success.
+    Over a baseline of 0 there is no relative improvement, and any improvement is a success.
 
     Args:
-        metric: the task's, which knows the better direction.
+        metric: the task's metric, which knows the better direction.
         value: the score, in the metric's unit.
         baseline: the starter's score, in the same unit.
         threshold: a fraction, 0.1 for 10%.
@@ -32,30 +32,30 @@ def is_success(metric: Metric, value: float, baseline: float, threshold: float =
 
 
 def exceeds(improvement: float, threshold: float = THRESHOLD) -> bool:
-    """The paper's rule for a known relative improvement: whether it is more than a threshold; exactly so much is not more."""
-    # 1.1 over a baseline of 1 is 10% and not more, although its binary fraction is.
+    """Return whether a relative improvement exceeds a threshold, which is the paper's rule; being equal to it is not enough."""
+    # 1.1 over a baseline of 1 is exactly 10%, although in binary floating point it comes out as more.
     return improvement > threshold and not math.isclose(improvement, threshold, rel_tol=1e-9)
 
 
 def within_noise(metric: Metric, value: float, baseline: Baseline) -> bool:
-    """Whether a score is better than the baseline by no more than the starter's own runs differ: half their range.
+    """Return whether a score is better than the baseline, but by no more than the starter's own runs differ: half their range.
 
-    False where the score is not better at all, and where the baseline has fewer than two values and so no spread.
+    It is False where the score is not better at all, and where the baseline has fewer than two values and so no spread.
     """
     gain = metric.gain(value, baseline.value)
     return gain > 0 and clears_noise(metric, value, baseline) is False
 
 
 def clears_noise(metric: Metric, value: float, baseline: Baseline) -> bool | None:
-    """The noise-calibrated rule: whether a score is better than the baseline by more than the starter's own runs differ.
+    """Return whether a score is better than the baseline by more than the starter's own runs differ (the noise-calibrated rule).
 
     They differ by half their range, in the metric's unit (`Baseline.spread`). A fixed threshold is met by luck where the starter's own
-    scores scatter: in the paper's Table 3 the starter itself succeeds in 40% and 42.9% of its runs on two tasks. None where the baseline
+    scores vary: in the paper's Table 3 the starter itself succeeds in 40% and 42.9% of its runs on two tasks. None where the baseline
     has no spread, and so nothing is known of its noise.
     """
     return None if baseline.spread is None else metric.gain(value, baseline.value) > baseline.spread
 
 
 def is_near_zero(baseline: float) -> bool:
-    """Whether a baseline is so small that relative improvements over it mean little."""
+    """Return whether a baseline is so small that relative improvements over it mean little."""
     return abs(baseline) <= NEAR_ZERO

@@ -1,4 +1,4 @@
-"""Tables that agents leave, read strictly: exact columns, exact ids, typed values.
+"""Read submitted tables strictly: exact columns, exact ids, typed values.
 
     answers = pl.read_csv(context.private / "answers.csv")
     found = align(context.submission.read_bytes("submission.csv"), "submission.csv",
@@ -6,7 +6,7 @@
     error = np.abs(found["SalePrice"] - answers["SalePrice"].to_numpy()).mean()
 
 Nothing is guessed: a row too many, an id twice, a blank or a NaN is an `InvalidSubmission` whose reason names the row and what to write.
-Rows may stand in any order, since they are found by their ids; where a table has none, `align_rows` takes them by position and count.
+Rows may be in any order, since they are matched by their ids; where a table has none, `align_rows` matches them by position and count.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from numpy.typing import NDArray
 from mlagentbench.errors import InvalidSubmission
 
 MAX_BYTES = 64 * 2**20
-"""Of a table. Read, it takes up to 13 times as much memory, when it is ill-formed."""
+"""The largest size of a table. Reading an ill-formed one takes up to 13 times as much memory."""
 MAX_FIELD = 64
-"""Bytes of a number or a given word, on average, that a table has room for, beside 1 MB."""
+"""Bytes allowed for a number or a given word, on average, in a table without texts, in addition to 1 MB."""
 MAX_LINE = 2**16
 SPARE_COLUMNS = 20
-"""Bytes of a table's first line, and columns beside those that are wanted, beyond which it is not read."""
+"""The most bytes of a table's first line, and the most surplus columns, with which a table is read at all."""
 MANY = 10
-"""Times as many lines as rows are wanted, and a thousand more, are not read either."""
+"""A table is refused unread if it has more than this many times the expected rows, and a thousand more lines."""
 _EXPLAINED = 2**22
-"""Bytes of a table up to which it is read a second time for what a parser did not like."""
+"""The largest table, in bytes, that is parsed a second time to explain an error."""
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
-"""How gzip, zstd and zlib begin, which polars would unpack, whatever size comes of it."""
+"""How gzip, zstd and zlib data begins, which polars would unpack to whatever size."""
 _NAMED = 3
-"""How many of several things a reason names."""
+"""How many values a reason names at most."""
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What polars raises for text that is no table; a panic, of which it has some left, is no `Exception`."""
+"""What polars raises for text that is no table; its panics are no `Exception`."""
 
 
 class Number(NamedTuple):
@@ -79,10 +79,10 @@ def align(
         ids: the answers' ids, each once; compared as text.
         id_column: the column that holds them.
         columns: the other columns, by name. The table must have these and no others, in any order.
-        separator: between two fields.
+        separator: the character between two fields.
 
     Returns:
-        An array a column, as long as `ids`.
+        An array for each column, as long as `ids`.
 
     Raises:
         InvalidSubmission: it is no such table.
@@ -110,10 +110,10 @@ def align_rows(
         count: how many rows there must be.
         columns: the columns, by name; with no header, in their order.
         header: whether the first line names the columns.
-        separator: between two fields.
+        separator: the character between two fields.
 
     Returns:
-        An array a column, each of length `count`.
+        An array for each column, of length `count`.
 
     Raises:
         InvalidSubmission: it is no such table.
@@ -131,7 +131,7 @@ def _texts(ids: Iterable[object]) -> pl.Series:
 
 
 def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int, *, header: bool = True) -> pl.DataFrame:
-    """The table: numbers as such where all of them are sound; else everything as the text that it is, by which reasons can quote it."""
+    """Read a table: with numbers as such where all of them are valid, otherwise everything as text, which reasons can quote."""
     _check_size(data, name, columns, separator, rows)
     frame = _sound(data, columns, separator) if header else None
     if frame is not None:
@@ -160,7 +160,11 @@ def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, r
 
 
 def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int) -> None:
-    """Refuse what is no text, and what could take far more memory as a table than the table that is wanted."""
+    """Refuse data that is no text, or that could take far more memory than the expected table.
+
+    Raises:
+        InvalidSubmission: it is such data.
+    """
     wanted = f"write one line for each of {rows:,} rows, of the columns {','.join(columns)}"
     most = MAX_BYTES
     if not any(isinstance(kind, Text) for kind in columns.values()):
@@ -174,7 +178,7 @@ def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: 
     if data.startswith(_COMPRESSED):
         raise InvalidSubmission(f"{name} is compressed; write it as plain text in UTF-8")
     first = io.BytesIO(data).readline()
-    lines = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # `bytes.count` takes five times as long
+    lines = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # five times as fast as `bytes.count`
     if len(first) > MAX_LINE or first.count(separator.encode()) > len(columns) + SPARE_COLUMNS:
         raise InvalidSubmission(f"{name} has a first line of {len(first):,} bytes; {wanted}")
     if lines > MANY * rows + 1000:
@@ -182,7 +186,7 @@ def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: 
 
 
 def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataFrame | None:
-    """The table with its numbers read on the way, which takes half the time; None where anything of it is not as it should be."""
+    """Read a table with its numbers parsed on the way, which takes half the time; return None where anything in it is invalid."""
     numbers = {column: kind for column, kind in columns.items() if isinstance(kind, Number)}
     try:
         frame = _parsed(data, separator, tuple(numbers))
@@ -201,7 +205,7 @@ def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataF
 
 
 def _explained(data: bytes, separator: str, error: BaseException) -> str:
-    """What a person can do about what the parser says."""
+    """Explain a parser's error, and say what to do about it."""
     if len(data) > _EXPLAINED:
         return " ".join(str(error).split("\n")[0].split())[:200]
     try:
@@ -221,7 +225,7 @@ def _explained(data: bytes, separator: str, error: BaseException) -> str:
 
 
 def _parsed(data: bytes, separator: str, numbers: Sequence[str], *, header: bool = True) -> pl.DataFrame:
-    """The table as text but for some columns, blanks as empty text."""
+    """Parse a table, the columns `numbers` as float64 and all others as text, in which blanks are empty."""
     return pl.read_csv(
         io.BytesIO(data),
         separator=separator,
@@ -272,7 +276,7 @@ def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: pl.Se
 
 
 def _some(values: Iterable[object]) -> str:
-    """The first few of some values, and how many more there are."""
+    """Name the first few of some values, and how many more there are."""
     texts = [repr(str(value)[:60]) for value in values]
     more = f" and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
     return ", ".join(texts[:_NAMED]) + more
