@@ -1,8 +1,8 @@
-"""Runs counted: a cell is all runs of one agent with one model on one task, under conditions that may be compared.
+"""Count runs by cell: all runs of one agent with one model on one task, under the same conditions.
 
-Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without a result), that could not be graded, and whose
-score was compared with nothing are counted apart and never stand in a denominator. Runs on other isolation or other hardware are another
-cell, never mixed in unsaid.
+A run counts if it says something of the agent. Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without a
+result), runs that could not be graded, and runs whose score was compared with nothing are listed apart and never part of a denominator.
+Runs with other isolation or on other hardware are another cell, unless the caller asks to mix them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mlagentbench.results.statistics import Interval
 from mlagentbench.tasks.success import THRESHOLD
 
 NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
-"""Endings that say nothing of the agent."""
+"""How runs end that say nothing of the agent."""
 
 NO_BASELINE = "no_baseline"
-"""What a run is counted apart as whose valid submission was compared with nothing (`--baseline none`)."""
+"""The value of `Trial.apart` for a valid submission that was compared with nothing (`--baseline none`)."""
 
 
 class Trial(NamedTuple):
-    """What counts of one run in its cell."""
+    """The part of one run's counts that its cell needs."""
 
     ended: str
     """As in `Counts.ended`."""
@@ -39,9 +39,9 @@ class Trial(NamedTuple):
     improvement: float | None
     """Relative to the baseline; None without a valid submission, and over a baseline of 0."""
     best_success: bool | None = None
-    """Success at the best step; None where not each step was graded."""
+    """Success at the best step; None if not every step was graded."""
     clears_noise: bool | None = None
-    """Success by the noise-calibrated rule; None where the baseline has no spread."""
+    """Success by the noise-calibrated rule (`tasks.success.clears_noise`); None if the baseline has no spread."""
     compared: bool = True
     """False for a valid submission without a baseline."""
     flags: tuple[Flag, ...] = ()
@@ -49,11 +49,11 @@ class Trial(NamedTuple):
     seconds: float = 0.0
     tokens: int = 0
     cost: float | None = None
-    """US dollars; None where it is unknown."""
+    """US dollars; None if unknown."""
 
     @property
     def apart(self) -> str | None:
-        """As what the run is counted apart: how it ended, `ungraded` or `no_baseline`; None for one that counts."""
+        """Why the run does not count: how it ended, `ungraded` or `no_baseline`; None if it counts."""
         if self.ended in NOT_COUNTED:
             return self.ended
         if self.verdict == "ungraded":
@@ -73,11 +73,11 @@ class Cell:
     conditions: Conditions
     trials: tuple[Trial, ...]
     category: str = ""
-    """The task's; empty where it is not known."""
+    """The task's category; empty if unknown."""
     published: datetime.date | None = None
-    """When the task appeared."""
+    """The day on which the task was published; None if unknown."""
     differences: tuple[str, ...] = ()
-    """What else the counted runs differ in, a line each: limits, versions, prepared data, where the baseline comes from."""
+    """What else the counted runs differ in, a line each: limits, versions, prepared data, the baseline's source."""
 
     @property
     def counted(self) -> tuple[Trial, ...]:
@@ -86,71 +86,71 @@ class Cell:
 
     @property
     def apart(self) -> Mapping[str, int]:
-        """The others, by what keeps them apart (`Trial.apart`)."""
+        """How many runs do not count, by reason (`Trial.apart`)."""
         return Counter(trial.apart for trial in self.trials if trial.apart is not None)
 
     @property
     def successes(self) -> int:
-        """How many of the counted runs are a success."""
+        """How many of the counted runs are successes."""
         return sum(trial.success for trial in self.counted)
 
     @cached_property
     def rate(self) -> Interval | None:
-        """The success rate, 0 to 1, with Wilson's interval; None where no run counts."""
+        """The success rate, 0 to 1, with Wilson's interval; None if no run counts."""
         return _rate([trial.success for trial in self.counted])
 
     @cached_property
     def best_rate(self) -> Interval | None:
-        """The same at each run's best step; None where no step but the last was graded in one of them."""
+        """The success rate at each run's best step; None if no run counts, or not every step of each was graded."""
         return _rate([trial.best_success for trial in self.counted])
 
     @cached_property
     def calibrated_rate(self) -> Interval | None:
-        """The same by the noise-calibrated rule; None where a valid submission was compared with a baseline without a spread."""
+        """The success rate by the noise-calibrated rule; None if no run counts, or one was compared with a baseline without a spread."""
         return _rate([trial.clears_noise for trial in self.counted])
 
     @property
     def improvements(self) -> list[float]:
-        """Of the valid submissions, relative to the baseline."""
+        """The improvements of the counted runs that have one, relative to the baseline."""
         return [trial.improvement for trial in self.counted if trial.improvement is not None]
 
     @cached_property
     def improvement(self) -> Interval | None:
-        """Their mean with a bootstrap interval; None where there is none."""
+        """The mean of `improvements` with a bootstrap interval; None if there are none."""
         return statistics.mean(self.improvements)
 
     @property
     def outcomes(self) -> Mapping[tuple[str, str], int]:
-        """How many runs ended how, and with which verdict; those counted apart too."""
+        """How many runs have each outcome (how it ended, and its verdict), including those that do not count."""
         return Counter((trial.ended, trial.verdict) for trial in self.trials)
 
     @property
     def flags(self) -> Mapping[Flag, int]:
-        """How many of the counted runs have which flag."""
+        """How many of the counted runs have each flag."""
         return Counter(flag for trial in self.counted for flag in trial.flags)
 
     @property
     def steps(self) -> float | None:
-        """The mean over the counted runs; None where no run counts."""
+        """The mean number of steps of the counted runs; None if no run counts."""
         return self._mean(lambda trial: trial.steps)
 
     @property
     def seconds(self) -> float | None:
-        """The mean over the counted runs, without grading."""
+        """The mean time of the counted runs, without grading; None if no run counts."""
         return self._mean(lambda trial: trial.seconds)
 
     @property
     def tokens(self) -> float | None:
-        """The mean over the counted runs, prompt and completion of all roles together."""
+        """The mean tokens of the counted runs, prompt and completion of all roles together; None if no run counts."""
         return self._mean(lambda trial: trial.tokens)
 
     @property
     def cost(self) -> float | None:
-        """The mean over the counted runs in US dollars; None where that of one is unknown."""
+        """The mean cost of the counted runs in US dollars; None if no run counts, or the cost of one is unknown."""
         return self._mean(lambda trial: trial.cost)
 
     def pass_at(self, k: int) -> float | None:
-        """How probable it is that one of k runs succeeds (`statistics.pass_at_k`); None with fewer runs than that."""
+        """Estimate the probability that at least one of k runs succeeds (`statistics.pass_at_k`); None with fewer than k counted runs."""
         return statistics.pass_at_k(self.successes, len(self.counted), k)
 
     def _mean(self, amount: Callable[[Trial], float | None]) -> float | None:
@@ -160,12 +160,12 @@ class Cell:
 
 
 def trial(run: Run) -> Trial:
-    """What counts of a run in its cell."""
+    """Return the part of a run's counts that its cell needs."""
     return trial_of(counts(run))
 
 
 def trial_of(found: Counts) -> Trial:
-    """What counts in its cell of a run that is counted."""
+    """Return the part of some counts that a cell needs."""
     return Trial(
         ended=found.ended,
         verdict=found.verdict,
@@ -183,12 +183,12 @@ def trial_of(found: Counts) -> Trial:
 
 
 def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell]:
-    """Runs by their conditions, in the order of the first run of each.
+    """Group runs into cells by their conditions, in the order of the first run of each.
 
     Args:
-        runs: in any order.
-        mixing: conditions whose differences are put up with, such as the hardware of a cluster's machines. They read `any hardware` then,
-            and `Cell.differences` says which there were.
+        runs: the runs, in any order.
+        mixing: conditions that may differ within a cell, such as the hardware of a cluster's machines. The cell's condition is then
+            `any hardware`, and `Cell.differences` lists the values.
     """
     found: dict[Conditions, list[Run]] = {}
     for run in runs:

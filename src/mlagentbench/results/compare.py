@@ -1,4 +1,4 @@
-"""Agents and models compared: two columns task by task, and one column by groups of tasks."""
+"""Compare agents and models: two columns task by task, and one column by groups of tasks."""
 
 from __future__ import annotations
 
@@ -20,67 +20,67 @@ UNKNOWN_DATE, UNKNOWN_CUTOFF = "unknown date of the task", "unknown cutoff of th
 
 
 class Comparison(NamedTuple):
-    """One column against another, over the tasks that both have counted runs of."""
+    """One column compared with another, over the tasks of which both have counted runs."""
 
     first: str
     second: str
     success: Difference | None
-    """The first one's success rate less the second's, as fractions; None where they share no task."""
+    """The first column's success rate minus the second's, as fractions; None if they share no task."""
     improvement: Difference | None
-    """The same of average improvements, over the tasks on which both have a valid submission."""
+    """The first column's average improvement minus the second's, over the tasks for which both have one; None if there are none."""
     first_rate: float | None
-    """Its mean success rate over the shared tasks."""
+    """The first column's mean success rate over the shared tasks; None if there are none."""
     second_rate: float | None
     tasks: tuple[str, ...]
-    """Those they were paired on."""
+    """The shared tasks, over which the columns are compared."""
     left_out: Mapping[str, str]
-    """The others, by task, and why: who has no run of it, or none that counts."""
+    """The other tasks, each with the reason: which column has no run of it, or none that counts."""
     improvement_left_out: tuple[str, ...]
-    """The shared tasks on which one of the two has no valid submission, so that `improvement` says nothing of them."""
+    """The shared tasks that `improvement` leaves out, since one column has no improvement to average there."""
     first_runs: int
-    """Its counted runs on the shared tasks, together."""
+    """How many counted runs of the shared tasks the first column has."""
     second_runs: int
     p: float | None
-    """How probable so large a difference of success is where there is none, adjusted for all the pairs that were compared at once
-    (`statistics.adjusted`); None where they share no task."""
+    """The p-value of the difference in success, adjusted for all pairs that were compared at once (`statistics.adjusted`); None if they
+    share no task."""
     runs_needed: int | None
-    """Runs each would need, all tasks together, for a test to tell rates such as these apart (`statistics.runs_to_tell_apart`); None
-    where the rates are equal or there are none."""
+    """How many runs, of all tasks together, each column would need for a test to tell such rates apart (`statistics.runs_to_tell_apart`);
+    None if the rates are equal or there are none."""
 
 
 class Group(NamedTuple):
-    """Some tasks of one column together."""
+    """Some tasks of one column, counted together."""
 
     name: str
     tasks: tuple[str, ...]
-    """Those with a counted run."""
+    """The tasks with a counted run."""
     runs: int
-    """The counted ones."""
+    """The number of counted runs."""
     pooled: Interval | None
-    """Success over all runs, each counting once, with Wilson's interval; None where no run counts."""
+    """The success rate over all runs, each counting once, with Wilson's interval; None if no run counts."""
     mean: Interval | None
     """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
     improvement: Interval | None
     """The mean over tasks of their average improvements (`statistics.average`); tasks without a valid submission are left out."""
     left_out: tuple[str, ...] = ()
-    """Tasks of which no run counts."""
+    """The tasks of which no run counts."""
 
 
 def comparisons(by_column: Mapping[str, Column]) -> list[Comparison]:
-    """Every pair of columns compared, in their order; their p are adjusted for one another."""
+    """Compare every pair of columns, in their order; adjust their p-values for one another."""
     found = [compare(first, by_column[first], second, by_column[second]) for first, second in combinations(by_column, 2)]
     ps = iter(statistics.adjusted([comparison.p for comparison in found if comparison.p is not None]))
     return [comparison if comparison.p is None else comparison._replace(p=next(ps)) for comparison in found]
 
 
 def compare(first: str, ones: Column, second: str, others: Column) -> Comparison:
-    """Two columns compared task by task, over the tasks that both have counted runs of.
+    """Compare two columns task by task, over the tasks of which both have counted runs.
 
     Args:
-        first: the first one's name.
-        ones: its cells by task.
-        second: the second one's name.
-        others: its cells by task.
+        first: the first column's name.
+        ones: the first column's cells by task.
+        second: the second column's name.
+        others: the second column's cells by task.
     """
     one, other = _rates(ones), _rates(others)
     sides = ((first, ones, one), (second, others, other))
@@ -111,23 +111,23 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
 
 
 def overall(column: Column) -> Group:
-    """All tasks of a column together."""
+    """Return all tasks of a column as one group."""
     return _group("all tasks", column)
 
 
 def by_category(column: Column) -> list[Group]:
-    """A column by its tasks' categories, in the order of their first; those of unknown category are a group of their own, the last."""
+    """Group a column's tasks by category, in the order of each category's first task; those of unknown category come last."""
     return _groups(column, {task: cell.category or UNKNOWN_CATEGORY for task, cell in column.items()}, (UNKNOWN_CATEGORY,))
 
 
 def by_cutoff(column: Column, cutoffs: Mapping[str, datetime.date | None]) -> list[Group]:
-    """A column by whether its tasks were published by the day of its model's knowledge cutoff, or later.
+    """Group a column's tasks by whether they were published up to its model's knowledge cutoff, or later.
 
-    Tasks whose date is unknown, and those of a model whose cutoff is, are groups of their own.
+    Tasks of unknown date are a group of their own, and so are tasks of a model of unknown cutoff.
 
     Args:
         column: the cells by task.
-        cutoffs: the last day that a model may know of, by its name.
+        cutoffs: the last day that a model may know of, by the model's name.
     """
 
     def group(cell: Cell) -> str:

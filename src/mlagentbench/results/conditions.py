@@ -1,4 +1,4 @@
-"""What runs must share to be counted together, and what they may differ in if that is said."""
+"""Find the conditions that runs must share to be counted together, and what else they differ in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlagentbench.run_spec import RunInfo
 
 Mixable = Literal["isolation", "hardware"]
 ANY: Mapping[Mixable, str] = {"isolation": "any isolation", "hardware": "any hardware"}
-"""What a condition reads whose differences are put up with."""
+"""The value of a condition that may differ within a cell."""
 
 
 class Conditions(NamedTuple):
@@ -23,16 +23,16 @@ class Conditions(NamedTuple):
     task: str
     variant: str
     agent: str
-    """With its options and its models', its other models, whether it was given experience, and whether its runs were imported or forked."""
+    """The agent with its options, its model's options, its other models, its experience, and whether the run is imported or forked."""
     model: str
     isolation: str
     hardware: str
 
 
 def agent_words(info: RunInfo) -> str:
-    """An agent with what sets it apart from others of its name: `research (fast openai/gpt-4o-mini, research_log true)`.
+    """Return an agent's name with what distinguishes it from others of that name: `research (fast openai/gpt-4o-mini, research_log true)`.
 
-    A run that was forked is no independent try: it shares its first steps with another.
+    Forked runs are distinguished because they are no independent tries: each shares its first steps with another run.
     """
     others, main = ("fast", "editor"), info.spec.model("agent")
     apart = [f"{role} {name}" for role, name in info.spec.model_names.items() if role in others and name != main.name]
@@ -48,20 +48,20 @@ def agent_words(info: RunInfo) -> str:
 
 
 def hardware_words(info: RunInfo) -> str:
-    """The processor and the GPUs of a run's machine; empty where they are not known."""
+    """Return the processor and the GPUs of a run's machine; empty if they are not known."""
     gpus = info.hardware.get("gpus")
     return ", ".join(str(part) for part in (info.hardware.get("cpu"), *(gpus if isinstance(gpus, list) else ())) if part)
 
 
 def conditions(info: RunInfo) -> Conditions:
-    """What a run must share with others to be compared with them."""
+    """Return the conditions that a run must share with others to be compared with them."""
     return Conditions(
         info.spec.task, info.spec.variant, agent_words(info), info.spec.model_names["agent"], info.isolation, hardware_words(info)
     )
 
 
 def differences(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What runs of a cell differ in all the same, a line each; what is not known of a run is no difference."""
+    """Return what the runs of a cell differ in beside their conditions, a line each; unknown values are ignored."""
     values: dict[str, dict[str, None]] = {}
     for run in runs:
         info, baseline = run.info, run.result.baseline if run.result else None

@@ -1,7 +1,7 @@
-"""What is counted of one run.
+"""Count one run: how it ended, the scores of its last and its best submission, and its time, tokens and cost.
 
-Covered: how it ended, what its last and its best submission were worth, and what it took. A run in progress, one that was killed and one
-whose files are torn are counted as far as they can be read. Not covered: several runs together (`cells.py`).
+Runs in progress, killed runs and runs with damaged files are counted as far as they can be read. Several runs are counted together in
+`cells.py`.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from mlagentbench.tasks.spec import Metric
 from mlagentbench.tasks.success import THRESHOLD, clears_noise, exceeds, is_success
 
 THRESHOLDS = (0.05, THRESHOLD, 0.15, 0.20, 0.30)
-"""The relative improvements for which success is counted; the paper's is 10%."""
+"""The relative improvements that success is counted at; the paper's is 10%."""
 
 EDITS = ("Edit Script (AI)", "Edit Script Segment (AI)", "Write File", "Append File")
-"""The actions that write what a file holds. A copy and an undo write nothing new."""
+"""The actions that write new content to a file. A copy and an undo write nothing new."""
 
 UNFINISHED = "unfinished"
-"""How a run without a result has ended: it is in progress, or was killed."""
+"""`Counts.ended` of a run without a result: it is in progress, or was killed."""
 DAMAGED = "damaged_result"
-"""How a run has ended whose result cannot be read."""
+"""`Counts.ended` of a run whose result cannot be read."""
 
 
 class Best(NamedTuple):
-    """The best submission that a run ever had."""
+    """The best submission that a run had after any step."""
 
     step: int
-    """The first step after which it stood."""
+    """The first step after which the submission was there."""
     score: float
     improvement: float | None
     """Relative to the baseline; None without one, and over a baseline of 0."""
 
 
 class Counts(NamedTuple):
-    """What is counted of one run: scores in the metric's unit, improvements as fractions, times in seconds, cost in US dollars."""
+    """The counts of one run: scores in the metric's unit, improvements as fractions, times in seconds, cost in US dollars."""
 
     ended: str
     """As `Outcome.ended`; `unfinished` for a run without a result, `damaged_result` for one whose result cannot be read."""
@@ -47,71 +47,71 @@ class Counts(NamedTuple):
     """As `Outcome.verdict`; `ungraded` for a run without a result."""
     flags: tuple[Flag, ...]
     reason: str | None
-    """What went wrong, in one line, where something did."""
+    """What went wrong, in one line; None if nothing did."""
     final_answer: bool
     """Whether the agent gave one."""
 
     baseline: float | None
     baseline_source: BaselineSource | None
     score: float | None
-    """At the last step; None without a valid submission."""
+    """The score at the last step; None without a valid submission."""
     improvement: float | None
-    """At the last step, relative to the baseline (arXiv 2310.03302, section 3); positive for better."""
+    """The improvement at the last step, relative to the baseline (arXiv 2310.03302, section 3); positive for better."""
     best: Best | None
-    """None where no step's submission was valid, or where not each step was graded (`every_step`)."""
+    """The best submission; None if none was valid, or not every step was graded (`every_step`)."""
     every_step: bool
-    """Whether each step's submission was graded, so that the best one is known."""
+    """Whether every step's submission was graded, so that the best one is known."""
 
     last_success: Mapping[float, bool]
-    """By threshold (`THRESHOLDS`): the paper's rule at the last step, which is the paper's success at 0.1."""
+    """Success at the last step by threshold (`THRESHOLDS`); at 0.1 it is the paper's success."""
     best_success: Mapping[float, bool] | None
-    """The same at the best step; None where not each step was graded."""
+    """Success at the best step by threshold; None if not every step was graded."""
     last_clears_noise: bool | None
-    """The noise-calibrated rule (`tasks.success.clears_noise`) at the last step: False without a valid submission, None where the
-    baseline has no spread."""
+    """Success at the last step by the noise-calibrated rule (`tasks.success.clears_noise`); False without a valid submission, None if the
+    baseline has no spread or the submission was not graded."""
     best_clears_noise: bool | None
-    """The same at the best step; None too where not each step was graded."""
+    """Success at the best step by the noise-calibrated rule; None also if not every step was graded."""
 
     steps: int
-    """Those that count against the limit of steps: an agent's own bookkeeping does not."""
+    """The steps that count against the limit of steps; an agent's own bookkeeping does not."""
     seconds: float
-    """From the first question to the last observation: `model_seconds`, `script_seconds` and `framework_seconds` together."""
+    """The time of all steps: `model_seconds`, `script_seconds` and `framework_seconds` together (for an imported run, the last is 0)."""
     model_seconds: float
     waited_seconds: float
     """The part of `model_seconds` spent waiting for rate limits and before retries."""
     script_seconds: float
     framework_seconds: float
     grading_seconds: float
-    """Beyond `seconds`."""
+    """The time of grading, which is no part of `seconds`."""
 
     tokens: int
-    """Prompt and completion, all roles together."""
+    """Prompt and completion tokens of all roles together."""
     tokens_by_role: Mapping[Role, int]
-    """Empty for a run without a result."""
+    """Tokens by role; empty for a run without a result."""
     cost: float | None
-    """None where any part of it is unknown."""
+    """None if any part of it is unknown."""
 
     edits: int
-    """Edit actions (`EDITS`) that succeeded."""
+    """The number of edit actions (`EDITS`) that succeeded."""
     executions: int
-    """Steps that ran a script or a command in Python."""
+    """The number of steps that ran a script or a command in Python."""
     failed_executions: int
-    """Those of them whose script exited with another status than 0 or was stopped by a limit."""
+    """The executions that failed: the script exited with a status other than 0, or was stopped by a limit."""
     debugging_streak: int
-    """The longest chain of consecutive executions that failed; whatever is done between them, such as edits, does not end it."""
+    """The largest number of consecutive executions that failed; other actions between them, such as edits, do not end the streak."""
     failed_actions: int
-    """Steps whose action was refused, failed, or was stopped by a limit."""
+    """The number of steps whose action was refused, failed, or was stopped by a limit."""
     malformed: int
-    """Replies that held no action, those that ended the run included."""
+    """The number of replies without an action, including those that ended the run."""
 
     @property
     def success(self) -> bool:
-        """The paper's: more than 10% better than the baseline at the last step."""
+        """The paper's success: more than 10% better than the baseline at the last step."""
         return self.last_success[THRESHOLD]
 
 
 def counts(run: Run) -> Counts:
-    """Count a run."""
+    """Return the counts of a run."""
     result = run.result
     outcome = result.outcome if result else None
     baseline = result.baseline if result else None
@@ -156,12 +156,12 @@ def counts(run: Run) -> Counts:
 
 
 def executed(step: Step) -> bool:
-    """Whether a script ran in a step. One that was refused, such as a script that is not there, did not."""
+    """Return whether a script ran in a step. A script that was refused, such as one that does not exist, did not run."""
     return "exit_code" in step.details or step.script_seconds > 0 or any(inner.did == "run" for inner in step.inside)
 
 
 def debugging_streak(executions: Iterable[Step]) -> int:
-    """The longest chain of consecutive executions that failed.
+    """Return the largest number of consecutive executions that failed.
 
     Args:
         executions: the steps in which a script ran, in order.
@@ -171,9 +171,10 @@ def debugging_streak(executions: Iterable[Step]) -> int:
 
 
 def best_step(run: Run) -> Best | None:
-    """The best of a run's graded submissions in the metric's direction; the first of equals, None where none is valid.
+    """Return the best of a run's graded submissions; the first of equals, None if none is valid.
 
-    By improvement where each has one: of tasks whose baseline is timed beside each submission only the ratio compares. Else by score.
+    Submissions are compared by improvement if each has one, since the baseline may have been timed beside each of them, when scores cannot
+    be compared. Otherwise they are compared by score, in the metric's direction.
     """
     sign = 1 if run.info.direction == "maximize" else -1
     scored = [Best(score.step, score.value, score.improvement) for score in run.scores if score.value is not None]
@@ -184,18 +185,18 @@ def best_step(run: Run) -> Best | None:
 
 
 class _Worth(NamedTuple):
-    """What a submission is worth by each rule."""
+    """A submission's success by each rule: by threshold, and noise-calibrated."""
 
     success: Mapping[float, bool]
     clears_noise: bool | None
 
 
 NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
-"""What no valid submission is worth."""
+"""The successes of a run without a valid submission."""
 
 
 def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
-    """What a submission is worth, by its score and its improvement; without a score, nothing."""
+    """Return a submission's success by each rule, given its score and improvement (None for no valid submission)."""
     baseline = run.result.baseline if run.result else None
     if score is None:
         return NOTHING if run.result and run.result.outcome.verdict != "ungraded" else NOTHING._replace(clears_noise=None)
@@ -205,13 +206,13 @@ def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
     if improvement is None or improvement == metric.improvement(score, baseline.value):
         success = {threshold: is_success(metric, score, baseline.value, threshold) for threshold in THRESHOLDS}
         return _Worth(success, clears_noise(metric, score, baseline))
-    # An earlier step of a timed task: its baseline was timed beside it, and only the last step's is kept, whose spread stands for both.
+    # This is an earlier step of a timed task. The baseline timed beside it is not stored, so the spread of the last step's stands in.
     clears = None if baseline.spread is None else improvement * abs(baseline.value) > baseline.spread
     return _Worth({threshold: exceeds(improvement, threshold) for threshold in THRESHOLDS}, clears)
 
 
 def _last_malformed(run: Run) -> int:
-    """Replies without an action after the last step: they led to none."""
+    """Return the number of replies without an action after the last step, which led to no further step."""
     try:
         calls = run.calls(max((step.number for step in run.steps), default=0) + 1)
     except RunNotFound:

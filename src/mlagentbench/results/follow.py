@@ -1,4 +1,4 @@
-"""A run in progress, read as it goes on, from another process than the one that does it."""
+"""Follow a run in progress from another process."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from mlagentbench.records import Step
 from mlagentbench.store.run_directory import RunDirectory
 
 EVERY = 0.3
-"""Seconds between two looks."""
+"""Seconds between two checks for a new step."""
 BEGINNING = 3.0
-"""Seconds for which a run may stand in its log directory before its process takes its lock."""
+"""Seconds that a new run's process may need to take the run's lock."""
 
 
 def follow(directory: RunDirectory, *, idle: Callable[[], None] | None = None) -> Iterator[Step]:
-    """The steps of a run, those there are and then each when it is published, until no process works on the run.
+    """Yield the steps of a run, first the published ones, then each new one, until no process works on the run.
 
-    Then it is over and has a result, or its process was killed; a run that is graded is still worked on. A run that was killed is not
-    waited for, since nobody knows whether it will be resumed.
+    Then the run is over and has a result, or its process was killed. A run that is being graded is still worked on. A killed run is not
+    waited for, since it may never be resumed.
 
     Args:
-        directory: the run.
-        idle: is called at every look that finds no step.
+        directory: the run's directory.
+        idle: called after every check for new steps while the run goes on.
 
     Raises:
         RunNotFound: a step cannot be read.
     """
     number = 1
     while True:
-        # Asked before looking, since the last steps may come between the two.
+        # The lock is checked first: the last steps may be published between the two checks.
         over = not directory.held and not _begins(directory)
         while (step := directory.step(number)) is not None:
             yield step
@@ -43,7 +43,7 @@ def follow(directory: RunDirectory, *, idle: Callable[[], None] | None = None) -
 
 
 def _begins(directory: RunDirectory) -> bool:
-    """Whether the run is so young that its process may not have taken its lock yet."""
+    """Return whether the run is so new that its process may not have taken its lock yet."""
     try:
         made = (directory.path / "run.json").stat().st_mtime
     except OSError:

@@ -1,6 +1,6 @@
-"""Runs and steps as polars frames, for everybody's own analysis.
+"""Make polars frames of runs and steps, for your own analysis.
 
-Column names and types are stable, whatever the runs; no run and no step is left out.
+Column names and types are always the same, whatever the runs; no run and no step is left out.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ RUNS: Mapping[str, Any] = {
     "problems": pl.Int64,
     "path": pl.String,
 }
-"""The columns of `runs_frame`, in order, with their types. `flags` are parted by spaces, `counted` is whether the run says something of
-the agent (`cells.Trial.counted`), and `problems` is how many of its files could not be read; the others are of `records.RunInfo` and
-`counts.Counts`, by the same names."""
+"""The columns of `runs_frame`, in order, with their types. `flags` are separated by spaces, `counted` says whether the run says something
+of the agent (`cells.Trial.counted`), and `problems` is the number of lines of `Run.problems`. Most others are fields of the same name of
+`run_spec.RunInfo`, its `RunSpec` or `counts.Counts`."""
 
 STEPS: Mapping[str, Any] = {
     "run": pl.String,
@@ -107,21 +107,21 @@ STEPS: Mapping[str, Any] = {
     "observation": pl.String,
 }
 """The columns of `steps_frame`, in order, with their types. `arguments` is JSON; `score` and `improvement` are those of the submission as
-it stood after the step, null where it was not graded or not valid."""
+it was after the step, null if it was not graded or not valid."""
 
 
 def runs_frame(runs: Iterable[Run]) -> pl.DataFrame:
-    """One row a run, with the columns of `RUNS`; empty for no runs."""
+    """Return a frame with a row for each run and the columns of `RUNS`; it is empty for no runs."""
     return pl.DataFrame([run_row(run) for run in runs], schema=RUNS)
 
 
 def steps_frame(runs: Iterable[Run]) -> pl.DataFrame:
-    """One row a step, with the columns of `STEPS`; empty for no steps."""
+    """Return a frame with a row for each step and the columns of `STEPS`; it is empty for no steps."""
     return pl.DataFrame([row for run in runs for row in _step_rows(run)], schema=STEPS)
 
 
 def run_row(run: Run) -> dict[str, Any]:
-    """A run as a row of `runs_frame`."""
+    """Return the row of a run in `runs_frame`."""
     info, found = run.info, counts(run)
     return {
         "run": info.run,
@@ -149,7 +149,7 @@ def run_row(run: Run) -> dict[str, Any]:
 
 
 def _moment(seconds: float) -> datetime | None:
-    """Return a time that counts from the epoch; None for 0, which stands for one that is not known."""
+    """Return the time, in UTC, at some seconds from the epoch; None for 0, which stands for an unknown time."""
     return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 

@@ -1,7 +1,7 @@
-"""Runs read back from a log directory: what reports, tables and audits start from.
+"""Read runs back from a log directory, for reports, tables and audits.
 
-Covered: finished runs, runs in progress, runs that were killed, and files that are torn, which are named while the rest is kept. Not
-covered: what is counted of runs (`counts.py`).
+Finished runs, runs in progress and killed runs can be read. Damaged files are listed, and the rest of the run is read all the same. Runs
+are counted in `counts.py`.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run as it lies on disk. Its model calls and its changes of files are read when they are asked for."""
+    """One run, as stored on disk. Its model calls and its file changes are read only when asked for."""
 
     directory: RunDirectory
     info: RunInfo
     steps: tuple[Step, ...]
     """The published steps that can be read, in order."""
     result: Result | None
-    """How it came out; None for a run in progress, one that was killed, and one whose result cannot be read."""
+    """The run's result; None for a run in progress, a killed run, and a run whose result cannot be read."""
     damage: tuple[str, ...] = ()
-    """The files of its directory that are missing or cannot be read, a line each: which, what is wrong, and what to do."""
+    """The files of the run's directory that are missing or cannot be read, a line each: which file, what is wrong, and what to do."""
     result_is_damaged: bool = False
-    """Whether there is a result that cannot be read."""
+    """True if there is a result that cannot be read."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Its damage, and for an imported run what was missing or torn of its logs, a line each."""
+        """The run's damage, and for an imported run what was missing or torn in its logs, a line each."""
         return (*self.damage, *(self.info.imported.problems if self.info.imported else ()))
 
     @property
     def name(self) -> str:
-        """Its name, unique in its log directory."""
+        """The run's name, unique in its log directory."""
         return self.info.run
 
     @property
     def seconds(self) -> float:
-        """How long it took, from its first question to its last observation; so far, for a run without a result."""
+        """The time that the run took, without grading; so far, for a run without a result."""
         return self.result.seconds if self.result else sum(step.seconds for step in self.steps)
 
     @property
     def model_seconds(self) -> float:
-        """The part of `seconds` that went by waiting for models."""
+        """The part of `seconds` spent waiting for models."""
         return self.result.model_seconds if self.result else sum(step.model_seconds for step in self.steps)
 
     @property
@@ -65,47 +65,47 @@ class Run:
 
     @property
     def framework_seconds(self) -> float:
-        """The rest of `seconds`; 0 for an imported run, of which nobody knows how its time was shared."""
+        """The rest of `seconds`; 0 for an imported run, since the parts of its time are not known."""
         return 0.0 if self.info.imported else max(0.0, self.seconds - self.model_seconds - self.script_seconds)
 
     @property
     def grading_seconds(self) -> float:
-        """What grading took, beyond `seconds`."""
+        """The time of grading, which is no part of `seconds`."""
         return self.result.grading_seconds if self.result else 0.0
 
     @property
     def usage(self) -> Usage:
-        """Tokens, calls and cost of all roles together."""
+        """The tokens, calls and cost of all roles together."""
         return self.result.total_usage if self.result else Usage.total(step.usage for step in self.steps)
 
     @property
     def usage_by_role(self) -> Mapping[Role, Usage]:
-        """The same by role; empty for a run without a result."""
+        """The tokens, calls and cost by role; empty for a run without a result."""
         return self.result.usage if self.result else {}
 
     @property
     def malformed(self) -> int:
-        """Replies that held no action, those before the last step."""
+        """The number of replies without an action, but for those after the last step."""
         return sum(step.malformed for step in self.steps)
 
     @property
     def failed(self) -> int:
-        """Steps whose action was refused, failed, or was stopped by a limit."""
+        """The number of steps whose action was refused, failed, or was stopped by a limit."""
         return sum(step.status != "ok" for step in self.steps)
 
     @property
     def score(self) -> float | None:
-        """The score of the submission that the run left."""
+        """The score of the run's last submission; None if it has none."""
         return self.result.score.value if self.result and self.result.score else None
 
     @property
     def scores(self) -> tuple[StepScore, ...]:
-        """The submission after each step that was graded, in order. A run graded at its end only has that one."""
+        """The scores of the submissions that were graded, in the order of steps; only the last if the run was graded at its end only."""
         if self.result is None:
             return ()
         scores = {score.step: score for score in self.result.step_scores}
         if self.result.score is not None:
-            # Not `result.steps`, which leaves out an agent's own bookkeeping.
+            # The number of the last step may be greater than `result.steps`, which leaves out an agent's own bookkeeping.
             number = self.steps[-1].number if self.steps else self.result.steps
             last = StepScore(step=number, value=self.result.score.value, improvement=self.result.improvement)
             scores.setdefault(last.step, last)
@@ -113,11 +113,11 @@ class Run:
 
     @property
     def after_last(self) -> int:
-        """The number that the next step would have: questions to models that led to no step any more are kept under it."""
+        """The number after the last step's. Model calls that led to no further step are stored under it."""
         return (self.steps[-1].number if self.steps else 0) + 1
 
     def calls(self, step: int) -> list[ModelCall]:
-        """Return what models were asked for a step, in order. Those of the step `after_last` led to none.
+        """Return the model calls of a step, in order. Those of `after_last` led to no step.
 
         Raises:
             RunNotFound: the file of calls is damaged.
@@ -125,7 +125,7 @@ class Run:
         return self.directory.calls(step)
 
     def files(self, step: int) -> Mapping[str, Entry] | None:
-        """The workspace after a step (0 is the start), by path; None where its snapshot is missing.
+        """Return the workspace's entries after a step (0 is the start) by path; None if the snapshot is missing.
 
         Raises:
             RunNotFound: the snapshot is damaged.
@@ -134,14 +134,14 @@ class Run:
         return Manifest.load(manifest).entries if manifest.exists() else None
 
     def lost(self, step: int) -> list[str]:
-        """The large files of a step whose contents were let go, sorted; empty where its snapshot is missing or damaged."""
+        """Return the large files of a step's snapshot whose contents were deleted, sorted; none if the snapshot is missing or damaged."""
         try:
             return SnapshotStore(self.directory.objects).lost(Manifest.load(self.directory.manifest(step)))
         except RunNotFound:
             return []
 
     def changes(self, step: int) -> tuple[FileChange, ...] | None:
-        """What a step changed in the workspace; None where the snapshot before or after it is missing.
+        """Return what a step changed in the workspace; None if the snapshot before or after it is missing.
 
         Raises:
             RunNotFound: a snapshot is damaged.
@@ -160,29 +160,29 @@ class Run:
 
 
 class Loaded(NamedTuple):
-    """The runs that were read, and what of them cannot be."""
+    """The runs that were read, and the directories that could not be."""
 
     runs: list[Run]
     unreadable: list[str]
     """A line for each directory whose `run.json` cannot be read."""
     path: Path
-    """Where they lie: a log directory, or one run's directory."""
+    """The path that was read: a log directory, or one run's directory."""
 
     @property
     def damage(self) -> list[str]:
-        """All that is missing or cannot be read, a line each."""
+        """Everything that is missing or cannot be read, a line each."""
         return [*self.unreadable, *(line for run in self.runs for line in run.damage)]
 
 
 def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
-    """Read every run at a path: a log directory, or one run's directory. Oldest first.
+    """Read every run at a path, oldest first.
 
     Args:
-        path: where they lie.
-        only: the runs to read; None for all that are there.
+        path: a log directory, or one run's directory.
+        only: the runs to read; None for all at the path.
 
     Raises:
-        RunNotFound: there is none at all.
+        RunNotFound: there is no run at the path.
     """
     runs: list[Run] = []
     unreadable: list[str] = []
@@ -196,16 +196,16 @@ def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
 
 
 def load(logs: Path) -> list[Run]:
-    """The runs at a path, oldest first. A directory whose `run.json` cannot be read is left out; `scan` names it.
+    """Return the runs at a path, oldest first. A directory whose `run.json` cannot be read is left out; `scan` lists it.
 
     Raises:
-        RunNotFound: there is none at all.
+        RunNotFound: there is no run at the path.
     """
     return scan(logs).runs
 
 
 def load_run(directory: RunDirectory) -> Run:
-    """Read one run, all that can be read of it.
+    """Read one run, as far as it can be read.
 
     Raises:
         RunNotFound: its `run.json` is missing or damaged.
@@ -234,7 +234,7 @@ def load_run(directory: RunDirectory) -> Run:
 
 
 def unless_damaged(read: Callable[[], T]) -> T | None:
-    """Return what is read of a run; None where it is damaged, which `Run.damage` tells."""
+    """Call a function that reads a part of a run; return None if that part is damaged, since `Run.damage` lists it."""
     try:
         return read()
     except RunNotFound:
@@ -242,7 +242,7 @@ def unless_damaged(read: Callable[[], T]) -> T | None:
 
 
 def _damage_beside(directory: RunDirectory, last: int) -> Iterator[str]:
-    """Tell the damage to what lies beside the steps up to the last: snapshots, calls, output and the workspace."""
+    """Yield a line for each damaged folder, snapshot, file of calls and output of a run, up to its last step."""
     for folder in (directory.workspace, directory.steps_folder, directory.path / "snapshots"):
         if not folder.is_dir():
             yield f"{folder} is damaged: it is no folder; {PUT_BACK}"

@@ -1,4 +1,4 @@
-"""The Python API of results: everything that a log directory holds, typed, and as frames."""
+"""Read log directories in Python: their runs as typed records, cells and comparisons, or as polars frames."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Logs:
-    """The runs of one log directory or of several, as they were when they were read."""
+    """The runs of one or more log directories, as they were when they were read."""
 
     runs: tuple[Run, ...]
-    """Oldest first; those in progress, killed or torn too."""
+    """The runs, oldest first, including those in progress, killed or damaged."""
     unreadable: tuple[str, ...] = ()
     """A line for each directory whose `run.json` cannot be read."""
 
     def frame(self) -> pl.DataFrame:
-        """One row a run, with the columns of `results.frames.RUNS`."""
+        """Return a polars frame with a row for each run and the columns of `results.frames.RUNS`."""
         from mlagentbench.results.frames import runs_frame
 
         return runs_frame(self.runs)
 
     def steps_frame(self) -> pl.DataFrame:
-        """One row a step, with the columns of `results.frames.STEPS`."""
+        """Return a polars frame with a row for each step and the columns of `results.frames.STEPS`."""
         from mlagentbench.results.frames import steps_frame
 
         return steps_frame(self.runs)
 
     def cells(self, *, mixing: Collection[Mixable] = ()) -> list[Cell]:
-        """The runs by task, variant, agent, model, isolation and hardware; the last two may be mixed (`results.cells.cells`)."""
+        """Group the runs by task, variant, agent, model, isolation and hardware; the last two may be mixed (`results.cells.cells`)."""
         return cells(self.runs, mixing=mixing)
 
     def columns(self, *, mixing: Collection[Mixable] = ()) -> Mapping[str, Mapping[str, Cell]]:
-        """The cells by column (an agent with a model) and task, as tables have them."""
+        """Group the cells by column (an agent with a model) and task, as tables need them."""
         return columns(self.cells(mixing=mixing))
 
     def comparisons(self, *, mixing: Collection[Mixable] = ()) -> list[Comparison]:
-        """Every pair of columns compared task by task."""
+        """Compare every pair of columns task by task."""
         return comparisons(self.columns(mixing=mixing))
 
 
 def load(*logs: str | Path) -> Logs:
-    """Read every run at some paths, each a log directory or one run's directory, once. A directory without runs gives none.
+    """Read the runs at some paths, each a log directory or one run's directory. A run at several paths is read into the result once.
 
     Raises:
         RunNotFound: there is no such directory.
@@ -64,7 +64,7 @@ def load(*logs: str | Path) -> Logs:
         try:
             found = scan(path)
         except RunNotFound:
-            # A log directory is there before its first run is.
+            # A log directory without runs is no error: it exists before its first run does.
             if not path.is_dir():
                 raise
             continue

@@ -1,6 +1,6 @@
-"""How sure a number is: intervals, pass@k, differences between agents, and how many runs would tell them apart. Pure functions.
+"""Compute confidence intervals, pass@k, differences between agents, and how many runs would tell them apart. Pure functions.
 
-Everything random is drawn from a fixed seed, so that the same runs give the same report.
+Random draws come from a fixed seed, so that the same runs give the same report.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Interval(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One agent against another over the same tasks."""
+    """The difference between two agents over the same tasks."""
 
     mean: Interval
-    """The mean over tasks of the first one's rate less the second's."""
+    """The mean over tasks of the first agent's value minus the second's."""
     tasks: int
-    """Those that both have runs of."""
+    """How many tasks both have a value for."""
     p: float
-    """How probable so large a difference is where there is none, by an exact sign-flip test over tasks (sampled over 16 tasks)."""
+    """The p-value of a sign-flip test over tasks, two-sided; exact up to 16 tasks, sampled above."""
 
 
 def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"] = "wilson", level: float = LEVEL) -> Interval:
-    """A rate with its interval.
+    """Return a success rate with its confidence interval.
 
-    Wilson's score interval (1927) by default: it keeps its level on average even with eight runs, where the normal approximation gives
-    0 +- 0 for no success. `exact` is Clopper and Pearson's (1934), which never falls below its level and is wider.
+    The default is Wilson's score interval (1927). It keeps its level on average even with eight runs, where the normal approximation gives
+    0 +- 0 for no success. `exact` is Clopper and Pearson's interval (1934), which never falls below its level and is wider.
 
     Raises:
         ValueError: there are no runs, or more successes than runs.
@@ -49,7 +49,7 @@ def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"
         raise ValueError(f"{successes} successes in {runs} runs have no rate")
     if method == "wilson":
         return _wilson(successes / runs, runs, level)
-    from scipy.special import betaincinv  # takes longer to import than most reports take, and they need Wilson's only
+    from scipy.special import betaincinv  # imported here because it takes longer than most reports do, and they need Wilson's only
 
     tail = (1 - level) / 2
     low = float(betaincinv(successes, runs - successes + 1, tail)) if successes else 0.0
@@ -58,7 +58,7 @@ def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"
 
 
 def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
-    """A mean with its percentile bootstrap interval (Efron 1979); None for no values, and bounds equal to the value for a single one."""
+    """Return a mean with its percentile bootstrap interval (Efron 1979); None for no values. For one value, the bounds equal it."""
     if not values:
         return None
     array = np.asarray(values, dtype=float)
@@ -68,11 +68,11 @@ def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
 
 
 def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
-    """The mean over tasks of success rates, each task counting once; None for no tasks.
+    """Return the mean over tasks of success rates, each task counting once; None for no tasks.
 
-    The interval says how it would vary with other runs on these same tasks, however few they are, and even with one run a task: Wilson's,
-    of the mean and of as many runs as would leave one rate as uncertain, k^2 / (1 / n1 + ... + 1 / nk). It is a little wide where tasks
-    differ much, since the mean of unlike rates varies less than one rate of its size. Of a single task it is Wilson's.
+    The interval says how the mean would vary with other runs of these same tasks, and holds even for few tasks with one run each. It is
+    Wilson's interval of the mean, for as many runs as would leave a single rate as uncertain: k^2 / (1 / n1 + ... + 1 / nk). It is a little
+    wide if tasks differ much, since the mean of unlike rates varies less than one rate of its size. For one task it is the task's own.
 
     Args:
         counts: successes and runs of each task.
@@ -89,13 +89,13 @@ def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> 
 
 
 def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Interval | None:
-    """The mean over tasks of means over runs, each task counting once; None for no tasks.
+    """Return the mean over tasks of means over runs, each task counting once; None for no tasks.
 
-    The interval is a percentile bootstrap over the runs within each task: how the mean would vary with other runs on these same tasks.
-    Where most tasks have one run only, nothing is known of that, and it is a bootstrap over tasks, which is wider.
+    The interval is a percentile bootstrap over the runs within each task: it says how the mean would vary with other runs of these same
+    tasks. If most tasks have a single run, that is unknown, and the bootstrap is over tasks, which is wider.
 
     Args:
-        groups: the values of each task's runs; none is empty.
+        groups: the values of each task's runs; no group is empty.
         level: the interval's confidence level.
     """
     if not groups:
@@ -110,9 +110,9 @@ def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Inter
 
 
 def pass_at_k(successes: int, runs: int, k: int) -> float | None:
-    """How probable it is that one of k runs succeeds, without bias from the runs at hand (Chen et al. 2021, arXiv 2107.03374, section 2.1).
+    """Return the unbiased estimate of the probability that at least one of k runs succeeds; None with fewer than k runs.
 
-    None where there are fewer than k runs.
+    See Chen et al. 2021, arXiv 2107.03374, section 2.1.
     """
     if runs < k:
         return None
@@ -120,7 +120,7 @@ def pass_at_k(successes: int, runs: int, k: int) -> float | None:
 
 
 def paired_difference(first: Mapping[str, float], second: Mapping[str, float], *, level: float = LEVEL) -> Difference | None:
-    """Two agents' rates by task, compared task by task; None where they share none.
+    """Compare two agents' values by task; return None if they share no task.
 
     The interval is a percentile bootstrap over tasks: it says how the difference would vary with other tasks of this kind.
     """
@@ -133,15 +133,15 @@ def paired_difference(first: Mapping[str, float], second: Mapping[str, float], *
 
 
 def runs_to_tell_apart(first: float, second: float, *, power: float = 0.8, level: float = LEVEL) -> int | None:
-    """How many runs each of two agents needs for a two-sided test of their success rates to see the difference.
+    """Return how many runs each of two agents needs for a two-sided test to see the difference of their success rates.
 
-    The usual sample size for two proportions with unpooled variances (Fleiss, Levin and Paik 2003, section 4.2, without the continuity
-    correction). None where the rates are equal.
+    This is the usual sample size for two proportions with unpooled variances (Fleiss, Levin and Paik 2003, section 4.2, without the
+    continuity correction). None if the rates are equal.
 
     Args:
         first: a success rate, 0 to 1.
         second: another.
-        power: how probable it shall be that the test sees the difference.
+        power: the probability that the test sees the difference.
         level: the test's confidence level.
     """
     if first == second:
@@ -153,10 +153,10 @@ def runs_to_tell_apart(first: float, second: float, *, power: float = 0.8, level
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:
-    """The p of several tests at once, each adjusted for there being others (Holm 1979), in the same order.
+    """Adjust the p-values of several tests for one another (Holm 1979), and return them in the same order.
 
-    That of the smallest is multiplied by the number of tests, that of the next by one less, and so on; none falls below that of a smaller
-    one.
+    The smallest is multiplied by the number of tests, the next by one less, and so on, up to 1; no p-value becomes less than one that was
+    smaller before.
     """
     order = sorted(range(len(ps)), key=lambda place: ps[place])
     found = [0.0] * len(ps)
@@ -168,7 +168,7 @@ def adjusted(ps: Sequence[float]) -> list[float]:
 
 
 def _wilson(rate: float, runs: float, level: float) -> Interval:
-    """Wilson's score interval of a rate over so many runs. The rate lies within it, also where rounding says otherwise."""
+    """Return Wilson's score interval of a rate over some runs; its bounds never exclude the rate by rounding."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     middle = (rate + z**2 / (2 * runs)) / (1 + z**2 / runs)
     margin = z / (1 + z**2 / runs) * math.sqrt(rate * (1 - rate) / runs + z**2 / (4 * runs**2))
@@ -176,7 +176,10 @@ def _wilson(rate: float, runs: float, level: float) -> Interval:
 
 
 def _sign_flips(gaps: np.ndarray) -> float:
-    """The share of all ways to swap the two agents on some tasks that give a mean at least as far from 0."""
+    """Return the share of all ways to swap the two agents on some tasks that give a mean at least as far from 0.
+
+    Over 16 tasks, `RESAMPLES` random ways stand for all.
+    """
     observed = abs(gaps.sum()) - 1e-12
     if len(gaps) <= 16:
         signs = 1 - 2 * ((np.arange(2 ** len(gaps))[:, None] >> np.arange(len(gaps))) & 1)

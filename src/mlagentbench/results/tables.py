@@ -1,4 +1,4 @@
-"""Cells as tables: the columns that agents and models make, and the paper's Tables 3 and 4."""
+"""Arrange cells as tables: one column for each agent with a model, and numbers as in the paper's Tables 3 and 4."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from mlagentbench.results.conditions import ANY
 from mlagentbench.results.statistics import Interval
 
 MOST_TASKS = 50
-"""Up to how many tasks `divisors` tries."""
+"""The largest number of tasks that `divisors` tries."""
 
 
 class Table(NamedTuple):
-    """A number a task and column, as the paper's Tables 3 and 4 have them, in percent."""
+    """A number for each task and column, in percent, as in the paper's Tables 3 and 4."""
 
     rows: Mapping[str, Mapping[str, float | None]]
-    """By task, then column; None where there are no runs."""
+    """The numbers by task, then column; None without counted runs."""
     averages: Mapping[str, float | None]
-    """By column, over the tasks that have a number."""
+    """The averages by column, over the tasks that have a number."""
     averaged_over: Mapping[str, int]
-    """By column: how many those are."""
+    """How many tasks have a number, by column."""
 
     def lines(self) -> list[list[str]]:
-        """The table as the paper prints it: one decimal where there is one."""
+        """Return the table's cells as the paper prints them: with one decimal unless it is 0, and averages always."""
         columns = list(self.averages)
         body = [[task, *(printed(numbers.get(column)) for column in columns)] for task, numbers in self.rows.items()]
         return [["", *columns], *body, ["Average", *(printed(self.averages[column], always=True) for column in columns)]]
 
     def notices(self) -> list[str]:
-        """Over how many tasks the averages are: in one line, or where columns lack tasks that others have in one each."""
+        """Say over how many tasks the averages are: in one line, or in one for each column if some lack tasks."""
         without = {column: [task for task, numbers in self.rows.items() if numbers.get(column) is None] for column in self.averages}
         if not any(without.values()):
             return [f"averages are over {_tasks(len(self.rows))}"] if without else []
@@ -41,10 +41,12 @@ class Table(NamedTuple):
         ]
 
     def against(self, averages: Mapping[str, float]) -> list[str]:
-        """What does not agree with averages printed elsewhere, a line each, with what they were divided by where that explains it.
+        """Compare the averages with those printed elsewhere, and return a line for each difference.
+
+        A line says by which number the other average was divided, if that explains the difference.
 
         Args:
-            averages: by column, in percent, with one decimal.
+            averages: the other averages by column, in percent, with one decimal.
         """
         lines = []
         for column, theirs in averages.items():
@@ -53,17 +55,17 @@ class Table(NamedTuple):
                 continue
             over = self.averaged_over[column]
             by = divisors(ours * over, theirs)
-            # A total near 0 gives the same average by any number.
+            # A total near 0 gives the same average whatever it is divided by, so that many divisors explain nothing.
             explained = f", which divides by {' or '.join(map(str, by))}" if 0 < len(by) <= 2 else ""
             lines.append(f"{column}: the printed average is {theirs:.1f}{explained}; over {_tasks(over)} it is {ours:.1f}")
         return lines
 
 
 def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
-    """Cells by column and task. A column is one agent with one model under one set of conditions, so that none is mixed with another's.
+    """Group cells by column and task. A column is one agent with one model under one set of conditions, so that cells are never mixed.
 
-    It is named by its agent and model; by its variant, isolation and hardware too where the cells differ in them or mix them. Columns
-    come in the order of their first cells.
+    Its name has the agent and the model, and also the variant, isolation and hardware if the cells differ in them or mix them. Columns come
+    in the order of their first cells.
     """
     cells = list(cells)
     places = [{cell.conditions[place] for cell in cells} for place in (1, 4, 5)]
@@ -76,7 +78,7 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     named: dict[str, Mapping[str, Cell]] = {}
     for key, by_task in found.items():
         name = ", ".join(key)
-        # Names with commas in them may read alike.
+        # Different keys may give the same name if their words have commas in them.
         while name in named:
             name += " (2)"
         named[name] = by_task
@@ -84,7 +86,7 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
 
 
 def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Success rates, as the paper's Table 3.
+    """Return the table of success rates, as the paper's Table 3.
 
     Args:
         by_column: the cells by column and task.
@@ -93,7 +95,7 @@ def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
 
 
 def improvement_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
-    """Average improvements over valid submissions, as the paper's Table 4: a cell with runs and no valid submission counts 0."""
+    """Return the table of average improvements, as the paper's Table 4: a cell with counted runs and no valid submission is 0."""
 
     def number(cell: Cell) -> float | None:
         return None if not cell.counted else _percent(cell.improvement) or 0.0
@@ -102,15 +104,15 @@ def improvement_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
 
 
 def divisors(total: float, average: float) -> list[int]:
-    """The numbers of tasks by which a total of percents gives an average, as printed with one decimal."""
+    """Return the numbers of tasks by which a total, divided, gives an average as printed with one decimal."""
     return [count for count in range(1, MOST_TASKS + 1) if abs(total / count - average) <= 0.05 + 1e-9]
 
 
 def printed(value: float | None, *, always: bool = False) -> str:
-    """A percentage with one decimal, without it where it is zero (unless `always`); `-` for none."""
+    """Format a percentage with one decimal, which is left out if 0 unless `always`; `-` for None."""
     if value is None:
         return "-"
-    # A sum of floats that is 0 but for its last bits is no negative number.
+    # A float sum may miss 0 by its last bits, and would be printed as -0.0.
     text = f"{round(value, 9) + 0.0:.1f}"
     return text if always else text.removesuffix(".0")
 

@@ -67,11 +67,10 @@ async def _one(directory: RunDirectory, every_step: bool, again: bool, forks: Fo
 
 
 async def regrade(directory: RunDirectory, *, every_step: bool = False, again: bool = False, forks: ForkServer | None = None) -> Result:
-    """Grade a finished run again and write its result. How the agent ended stays the same.
+    """Grade a finished run again and write its result.
 
-    So does the baseline, unless it is measured beside the submission or there was none.
-
-    An imported run that this version's graders cannot grade keeps its result.
+    How the agent ended stays the same, and so does the baseline, unless it is measured beside the submission or there was none. An imported
+    run that this version's graders cannot grade keeps its result.
 
     Raises:
         UsageError: the run has no result, another process works on it, or its task or data is gone.
