@@ -1,7 +1,7 @@
 """The actions an agent can take.
 
-A file here that defines actions with `@action` adds them; so does another package, by the entry point group `mlagentbench.actions`, whose
-objects are modules with such definitions.
+Every action that a module of this folder defines with `@action` is found. Another package adds actions through the entry point group
+`mlagentbench.actions`, whose objects are modules with such definitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENTRY_POINT_GROUP = "mlagentbench.actions"
 
 
 def find_actions() -> Mapping[str, ActionDefinition]:
-    """All actions by the paper's names: those of this folder, then those of other packages."""
+    """Return all actions by the paper's names: those of this folder, then those of other packages."""
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     modules += [entry_point.load() for entry_point in entry_points(group=ENTRY_POINT_GROUP)]
     return {definition.name: definition for module in modules for definition in _definitions(module)}

@@ -1,12 +1,12 @@
-"""What an action is: one typed function, from which its prompt text, its argument check and its tool are all made.
+"""The `@action` decorator: an action is one typed function, from which its prompt text, argument check and tool are made.
 
     @action("List Files", returns="The observation will be the names in that folder.")
     async def list_files(context: ActionContext, dir_path: Annotated[str, "a folder, such as ."]) -> str:
         # the docstring here is the description that agents read
         return ", ".join(context.workspace.list(dir_path))
 
-An action gives its observation as text, or as an `Observation` that says more. What it cannot do it raises as `ActionError`, whose message
-is the observation.
+An action returns its observation as text, or as an `Observation` with more fields. If it cannot be done, it raises `ActionError`, whose
+message becomes the observation.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from mlagentbench.workspace.paths import Workspace
 
 
 class Observation(NamedTuple):
-    """What an action tells the agent, and what it tells the record."""
+    """The result of an action: the text for the agent, and what the step records beside it."""
 
     text: str
     status: StepStatus = "ok"
     details: Mapping[str, JsonValue] = {}
-    """`changed` names a file the action wrote, so that it can be undone; `final_answer` ends the run."""
+    """`changed` names a file that the action wrote, so that it can be undone; `final_answer` ends the run."""
     script_seconds: float = 0.0
 
 
 class SessionAnswer(NamedTuple):
-    """What came of a command in the agent's Python session."""
+    """The result of a command in the agent's Python session."""
 
     execution: Execution
     renewed: bool
-    """True when an earlier session of this run was lost, and this one knows nothing of it."""
+    """True if an earlier session of this run was lost with its variables, and this one is new."""
     ended: bool
-    """True when the command was the session's last."""
+    """True if the session ended with this command."""
 
 
 class ActionContext(Protocol):
-    """What an action may use. The environment provides it; nothing else is in reach of an action."""
+    """Everything an action may use. The environment implements it."""
 
     @property
     def description(self) -> str:
-        """What the agent was told to do."""
+        """The task's description, as the agent is given it."""
         ...
 
     @property
@@ -60,15 +60,15 @@ class ActionContext(Protocol):
         ...
 
     async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
-        """Ask a model; the call is counted and kept beside the step."""
+        """Ask a model; the call is counted and recorded with the step."""
         ...
 
     def can_read(self, role: Role) -> int:
-        """About how many characters of a file fit into one question to a role's model."""
+        """Return about how many characters of a file fit into one question to a role's model."""
         ...
 
     def research_log(self) -> str:
-        """The research log so far; empty where nothing was written."""
+        """Return the research log so far; empty if nothing was written."""
         ...
 
     async def run_script(self, command: Sequence[str]) -> Execution:
@@ -76,19 +76,19 @@ class ActionContext(Protocol):
         ...
 
     async def run_in_session(self, source: str) -> SessionAnswer:
-        """Run Python source in the agent's session, which is started where there is none."""
+        """Run Python source in the agent's session, which is started if there is none."""
         ...
 
     async def ask_person(self, request: str) -> str:
-        """What the person who watches the run answers.
+        """Ask the person who watches the run, and return the answer.
 
         Raises:
-            ActionError: nobody watches it.
+            ActionError: nobody watches the run.
         """
         ...
 
     def last_change(self, path: str) -> bytes | None:
-        """The content of a file before the last change that an action made to it and that is not yet undone; None where there was no file.
+        """Return a file's content before the last change by an action that is not yet undone; None if there was no file.
 
         Raises:
             ActionError: no action has changed the file, or every change is undone.
@@ -110,34 +110,34 @@ Perform = Callable[..., Awaitable[str | Observation]]
 
 @dataclass(frozen=True)
 class ActionDefinition:
-    """An action as agents are offered it."""
+    """An action that agents can call."""
 
     name: str
-    """As the paper writes it: `Edit Script (AI)`."""
+    """The paper's name for it, such as `Edit Script (AI)`."""
     description: str
     returns: str
     parameters: Mapping[str, Parameter]
     perform: Perform
     hidden: bool = False
-    """True for actions that prompts do not mention by default; they stay callable."""
+    """True for an action that prompts do not mention by default; it can still be called."""
     high_level: bool = False
-    """True for what the paper calls high-level actions: made of several others, or of a model's help."""
+    """True for what the paper calls a high-level action: one that combines several others, or asks a model."""
 
     @property
     def tool_name(self) -> str:
-        """In snake case, as tools are called: `edit_script_ai`."""
+        """The action's name as a tool, in snake case: `edit_script_ai`."""
         return "_".join(self.name.replace("(", " ").replace(")", " ").lower().split())
 
     @property
     def usage(self) -> str:
-        """An example of its arguments, as JSON."""
+        """An example of the arguments, as JSON."""
         return json.dumps({name: f"[{parameter.description}]" for name, parameter in self.parameters.items()})
 
     def check(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """The arguments, complete and of the right types.
+        """Return the arguments with defaults filled in, each of its parameter's type.
 
         Raises:
-            ActionError: one is missing, unknown or of another type; the message shows the usage.
+            ActionError: an argument is missing, unknown or of another type; the message shows the usage.
         """
         missing = [name for name, parameter in self.parameters.items() if parameter.required and name not in arguments]
         unknown = [name for name in arguments if name not in self.parameters]
@@ -150,7 +150,13 @@ class ActionDefinition:
         }
 
     def _value(self, name: str, parameter: Parameter, value: JsonValue) -> JsonValue:
-        """A value of the parameter's type. A whole number may come as text or with `.0`; nothing else is converted."""
+        """Return a value in the parameter's type.
+
+        An int may be given as text or with `.0`, a float as text or as an int; nothing else is converted.
+
+        Raises:
+            ActionError: it is of another type.
+        """
         if isinstance(value, bool) is (parameter.type is bool) and isinstance(value, parameter.type):
             return value
         try:
@@ -170,7 +176,10 @@ class ActionDefinition:
 
 
 def action(name: str, *, returns: str, hidden: bool = False, high_level: bool = False) -> Callable[[Perform], ActionDefinition]:
-    """Make an action of a function whose first parameter is the context and whose others are `Annotated[type, description]`."""
+    """Make an action of a function.
+
+    Its first parameter is the context, and the others are `Annotated[type, description]`. Its docstring is the description for agents.
+    """
 
     def define(function: Perform) -> ActionDefinition:
         hints = get_type_hints(function, include_extras=True)

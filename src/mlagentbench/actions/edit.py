@@ -1,4 +1,4 @@
-"""Looking at scripts and having a model edit them; every change can be undone, one at a time."""
+"""Actions that inspect scripts and have a model edit them; changes can be undone one at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions
 
 MOST_LINES = 100
-"""Lines that one inspection shows (the paper's)."""
+"""The most lines that one inspection shows, as in the paper."""
 EDITOR_OPTIONS = GenerateOptions(temperature=0.01, max_tokens=4000)
 
 EDIT_PROMPT = """\
@@ -107,15 +107,15 @@ async def undo_edit_script(context: ActionContext, script_name: Annotated[str, "
 
 
 def lines_of(text: str) -> list[str]:
-    """A text's lines with their ends. Only line feeds end lines, as in every editor; form feeds and their like do not."""
+    """Return a text's lines with their ends. Only line feeds end a line, as in editors; form feeds, unlike in `str.splitlines`, do not."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def script_in(reply: str) -> str:
-    """The script in an editor's reply: the block after its first fence, or all of it where it has none.
+    """Return the script in a reply of the editor's model: the block after its first fence, or all of it if it has none.
 
-    A script may hold fences itself, and prose with fences may follow it: of the fences that could end the block, the last one counts that
-    leaves a script Python can parse, else the first.
+    A script may hold fences itself, and prose with fences may follow it: the block ends at the last fence that leaves valid Python, or else
+    at the first one.
     """
     lines = reply.replace("\r\n", "\n").split("\n")
     fences = [number for number, line in enumerate(lines) if line.startswith("```")]
@@ -141,10 +141,10 @@ def _check_writable(context: ActionContext, save_name: str) -> None:
 
 
 async def _edited(context: ActionContext, purpose: str, where: str, script: str, instruction: str, save_name: str) -> str:
-    """What the editor's model makes of a script.
+    """Have the editor's model edit a script, and return the result.
 
     Raises:
-        ActionError: the script holds what a model cannot be sent, or the model did not get to its end.
+        ActionError: the script is not UTF-8, or the model's reply was cut off by its token limit.
     """
     if shown(script) != script:
         raise ActionError(f"{where} holds bytes that are no UTF-8 text, which a model would not keep as they are. Edit another file.")

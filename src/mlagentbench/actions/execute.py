@@ -1,4 +1,4 @@
-"""Running the agent's scripts, and ending a run."""
+"""Actions that run the agent's scripts, and that end a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def execute_script(context: ActionContext, script_name: Annotated[str, "a 
         raise ActionError(f"There is no script {script_name}. List Files shows what there is.")
     if kind != "file":
         raise ActionError(f"{script_name} is no file, so it cannot be run.")
-    # A name that starts with a dash would be an option of the interpreter.
+    # Python would read a name that starts with a dash as an option.
     path = f"./{script_name}" if script_name.startswith("-") else script_name
     execution = await context.run_script(("python", "-u", path))
     return observed(script_name, execution)
@@ -49,7 +49,7 @@ async def final_answer(context: ActionContext, final_answer: Annotated[str, "wha
 
 
 def observed(name: str, execution: Execution) -> Observation:
-    """What an agent is told of a script that ran."""
+    """Return the observation of a script that ran."""
     output = execution.output.rstrip("\n") or "(It printed nothing.)"
     if execution.reason in EXPLAINED:
         ending = f" {EXPLAINED[execution.reason]}"

@@ -1,4 +1,4 @@
-"""Text of files and scripts in prompts: in a fence that the text itself cannot close."""
+"""Puts the text of files and scripts into prompts, in a fence that the text itself cannot close."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ _BACKTICKS = re.compile("`+")
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Put a text between fences longer than any run of backticks in it, as CommonMark ends a block.
+    """Return a text between fences that are longer than any run of backticks in it; CommonMark ends a block only at such a fence.
 
-    Without this a script could print a fence and forge what follows it: an action that nobody took, with its observation.
+    Without this a script could print a fence and forge what follows it: an action that was never taken, with its observation.
 
     Args:
-        text: what a file holds or a script printed.
-        language: what stands behind the opening fence, such as `python`.
+        text: the content of a file or the output of a script.
+        language: the info string of the opening fence, such as `python`.
     """
     fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"

@@ -1,4 +1,4 @@
-"""Looking at files and changing them as they are, without a model."""
+"""Actions that list, read, write and copy files, without a model."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ async def copy_file(
 
 
 def shown(text: str) -> str:
-    """A file's text as a model can be sent it: bytes that are no UTF-8 become replacement characters."""
+    """Return a file's text with bytes that are not UTF-8 (surrogate escapes) as replacement characters, so that a model can be sent it."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Asking the person who watches an interactive run."""
+"""The action that asks the person who watches an interactive run."""
 
 from __future__ import annotations
 

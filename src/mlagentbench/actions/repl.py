@@ -1,4 +1,4 @@
-"""Python, command by command, with its state kept in between."""
+"""The action that runs commands in a Python session, which keeps its variables between them."""
 
 from __future__ import annotations
 

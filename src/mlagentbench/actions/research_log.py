@@ -1,4 +1,4 @@
-"""The research log: what an agent writes down, and asks for later. It lives with the run's steps, not in the working directory."""
+"""Actions on the research log, which an agent writes to and queries. The run's steps hold it, not the working directory."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ async def retrieval(context: ActionContext, current_plan: Annotated[str, "the pl
 
 
 def _log(context: ActionContext) -> str:
-    """The log, its end where it is longer than the model can read.
+    """Return the log, or its last part if it is longer than the fast model can read.
 
     Raises:
-        ActionError: nothing was written yet.
+        ActionError: the log is empty.
     """
     log = context.research_log()
     if not log:

@@ -1,4 +1,4 @@
-"""Having a model read what is too long for the agent."""
+"""The action that has a model read a long file for the agent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def understand_file(
 
 
 def split(text: str, most: int) -> list[str]:
-    """A text in parts of at most `most` characters, cut between lines where lines are shorter than that."""
+    """Split a text into parts of at most `most` characters, at line ends unless a line is longer than that."""
     parts: list[str] = []
     start = 0
     while len(text) - start > most:

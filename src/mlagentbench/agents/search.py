@@ -1,11 +1,11 @@
-"""The search agent: it searches among whole solutions, as a tree.
+"""The search agent: a tree search over whole solutions.
 
-A node of the tree is a complete script. Some are first drafts, some repair a node that failed, some improve the best one so far; which is
-best is told by the validation score that each script measures and prints itself. The idea is that of AIDE (arXiv 2502.13138); the prompts
-and the code are this project's own.
+A node of the tree is a complete script: a first draft, a repair of a node that failed, or an improvement of the best node so far. The best
+node is the one with the best validation score, which each script measures and prints itself. The idea is that of AIDE (arXiv 2502.13138);
+the prompts and the code are this project's own.
 
-Each node is two steps, which write the script and run it, so that it has a snapshot and a score of its own in the record. What one script
-does to the other files of the workspace, the next one finds.
+Each node takes two steps, one that writes the script and one that runs it, so that it has a snapshot and a score of its own in the record.
+All scripts share one workspace: a script finds the files that the scripts before it left there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SearchAgent:
     """Of a reply. None leaves it to the provider."""
 
     async def __call__(self, environment: Environment) -> None:
-        """Look around, grow the tree while the limits allow it, and submit its best node."""
+        """Inspect the starter, grow the tree while the limits allow it, and submit its best node."""
         policy = Policy(self.drafts, self.debug_depth, self.debug_probability, self.seed)
         for action in self._looks()[len(environment.steps) :]:
             await environment.execute(action)
@@ -70,7 +70,7 @@ class SearchAgent:
         await environment.execute(Action(name="Final Answer", arguments={"final_answer": _answer(tree)}), memory={"tree": tree.memory()})
 
     def _looks(self) -> tuple[Action, Action]:
-        """What is done before the first node."""
+        """Return the actions that come before the first node."""
         return (
             Action(name="List Files", arguments={"dir_path": "."}),
             Action(name="Read File", arguments={"file_name": self.script}),
@@ -82,7 +82,7 @@ class SearchAgent:
         await environment.execute(Action(name=EXECUTE, arguments={"script_name": self.script}), entries=entries, memory=memory)
 
     async def _write(self, environment: Environment, tree: Tree, growth: Growth) -> None:
-        """Have a node written."""
+        """Ask the model for a new node and write its script."""
         number = len(tree.nodes) + 1
         written = await self._ask(environment, self._prompt(environment, tree, growth))
         origin = f" of {growth.parent}" if growth.parent else ""
@@ -102,7 +102,7 @@ class SearchAgent:
         return Action(name=WRITE, arguments={"file_name": self.script, "content": script})
 
     def _may_grow(self, environment: Environment, tree: Tree) -> bool:
-        """Whether there is room for another node, and for running the best one again after it."""
+        """Return whether steps and time suffice for another node, and for running the best one again after it."""
         if tree.submitting or (self.max_nodes is not None and len(tree.nodes) >= self.max_nodes):
             return False
         best = tree.to_submit
@@ -111,14 +111,14 @@ class SearchAgent:
         return spare >= 1 and environment.seconds_left > SLOWER * (slowest + (best.seconds if best else 0.0))
 
     def _may_submit_again(self, environment: Environment, tree: Tree) -> bool:
-        """Whether the workspace holds what another node left, and there is room to change that."""
+        """Return whether the workspace holds another node's submission, and steps and time suffice to run the best again."""
         best = tree.to_submit
         if best is None or tree.standing == best.number:
             return False
         return _steps_left(environment) > NODE_STEPS and environment.seconds_left > best.seconds
 
     async def _ask(self, environment: Environment, prompt: str) -> WrittenScript:
-        """Ask until a reply holds a script; the environment ends a run that never gets there."""
+        """Ask until a reply holds a script; the environment ends the run after too many that hold none."""
         question, options = prompt, GenerateOptions(self.temperature, self.max_tokens)
         while True:
             try:
@@ -152,7 +152,7 @@ def _steps_left(environment: Environment) -> int:
 
 
 def _told(node: Node) -> str:
-    """A node in a line of a prompt."""
+    """Return one line of the prompt about an earlier node."""
     origin = f" of {node.parent}" if node.parent else ""
     score = "does not work" if node.metric is None else f"validation score {node.metric:g}"
     return f"- Script {node.number} ({node.kind}{origin}), {score}: {' '.join(shortened(node.plan, PLAN_SHOWN).split())}"
@@ -163,7 +163,7 @@ def _fault(node: Node) -> str:
 
 
 def _answer(tree: Tree) -> str:
-    """The final answer: what was submitted, and how well it does by its own measure."""
+    """Return the final answer: which node is submitted, and its own validation score."""
     found = f"Of {len(tree.nodes)} scripts {len(tree.ranking)} worked."
     if tree.standing is None:
         return f"{found} None of them is submitted."

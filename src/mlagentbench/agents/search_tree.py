@@ -1,7 +1,7 @@
-"""The tree that the search agent grows: its nodes, read from a run's steps, and which one it goes on with.
+"""The tree of the search agent: its nodes, read from a run's steps, and the choice of the next node.
 
-A node is a whole script and what came of running it. The tree is made anew from the steps each time it is needed, so that a run that was
-ended at any moment, or is forked at any step, goes on with the same tree.
+A node is a whole script with the result of running it. The tree is rebuilt from the steps each time it is needed, so that a run which is
+resumed after any step, or forked from it, continues with the same tree.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _SCORE = re.compile(r"^[ \t*]*validation[ _]score[ \t*]*[:=][ \t*]*([-+]?(?:\d+\
 
 
 class Growth(NamedTuple):
-    """How a node comes about: by which kind of question, and from which node."""
+    """The kind of the next node, and the node that it is made from."""
 
     kind: Kind
     parent: int | None = None
 
 
 class Node(NamedTuple):
-    """A whole script, and what came of it."""
+    """A whole script, and the result of running it."""
 
     number: int
-    """From 1, in the order of writing."""
+    """From 1, in the order in which the scripts were written."""
     kind: Kind
     parent: int | None
     plan: str
     script: str
     output: str
-    """What running it printed."""
+    """The observation of running it."""
     metric: float | None
-    """Its own validation score; None for one that has none or is buggy."""
+    """Its own validation score; None if it failed or printed none."""
     failed: bool
-    """Whether it did not run to its end; one that did may still have no metric."""
+    """Whether writing or running it failed; a script that ran to its end may still have no metric."""
     seconds: float
-    """What writing and running it took, its model's time included."""
+    """Seconds that writing and running it took, the model's time included."""
 
     @property
     def buggy(self) -> bool:
@@ -57,7 +57,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Policy:
-    """How a tree grows."""
+    """The settings of the search, as in `SearchAgent`."""
 
     drafts: int
     debug_depth: int
@@ -69,16 +69,16 @@ class Tree:
     """The nodes of a run so far.
 
     Args:
-        steps: the run's.
-        direction: of the metric, as the task has it.
+        steps: the run's steps.
+        direction: the direction of the task's metric.
     """
 
     def __init__(self, steps: Sequence[Step], direction: Direction) -> None:
         self.nodes: list[Node] = []
         self.standing: int | None = None
-        """The node whose script ran last, so that the workspace holds its submission; None where that run failed."""
+        """The node whose script ran last, so that the workspace holds its submission; None if that failed or gave no score."""
         self.submitting = False
-        """Whether the search is over, and its best nodes are run again."""
+        """Whether the search is over and the best node is being run again, to be submitted."""
         self.pending: Step | None = None
         """The step that wrote a script which has not run yet."""
         self._direction = direction
@@ -120,24 +120,24 @@ class Tree:
         )
 
     def __getitem__(self, number: int) -> Node:
-        """A node by its number."""
+        """Return a node by its number."""
         return self.nodes[number - 1]
 
     @property
     def ranking(self) -> list[Node]:
-        """The nodes that work, best first; of equals the earlier one."""
+        """The nodes with a metric, best first; of equals, the earlier first."""
         sign = -1.0 if self._direction == "maximize" else 1.0
         return sorted((node for node in self.nodes if node.metric is not None), key=lambda node: (sign * (node.metric or 0.0), node.number))
 
     @property
     def to_submit(self) -> Node | None:
-        """The best node that has not failed when it was run again."""
+        """The best node that has not failed in a second run."""
         return next((node for node in self.ranking if node.number not in self._failed_again), None)
 
     def next(self, policy: Policy) -> Growth:
-        """What to grow: the drafts first, then a debugging of a buggy leaf or an improvement of the best node.
+        """Return what to grow next: first the drafts, then a repair of a buggy leaf or an improvement of the best node.
 
-        Chance decides between those two, each time from the seed and the number of nodes alone.
+        The choice between those two is random, drawn from the seed and the number of nodes alone, so that a resumed run makes the same one.
         """
         chance = random.Random(f"{policy.seed}/{len(self.nodes)}")
         if sum(node.kind == "draft" for node in self.nodes) < policy.drafts:
@@ -149,7 +149,7 @@ class Tree:
         return Growth("improve", best.number) if best else Growth("draft")
 
     def _to_debug(self, most: int) -> list[Node]:
-        """The buggy nodes that nothing was made of yet, and that are not the end of too long a chain of debuggings."""
+        """Return the buggy nodes without children that end a chain of fewer than `most` repairs."""
         parents = {node.parent for node in self.nodes}
         return [node for node in self.nodes if node.buggy and node.number not in parents and self._depth(node) < most]
 
@@ -160,7 +160,7 @@ class Tree:
         return depth
 
     def memory(self) -> list[JsonValue]:
-        """The tree, for the record."""
+        """Return the tree as JSON, for the memory of a step."""
         return [
             {"node": node.number, "kind": node.kind, "parent": node.parent, "metric": node.metric, "buggy": node.buggy}
             for node in self.nodes
@@ -168,7 +168,7 @@ class Tree:
 
 
 def validation_score(step: Step) -> float | None:
-    """The last validation score that a script printed, if it ran to its end and the number is a finite one."""
+    """Return the last validation score that a script printed; None if the script failed or that number is not finite."""
     if step.action.name != EXECUTE or step.status != "ok":
         return None
     scores = _SCORE.findall(step.observation)

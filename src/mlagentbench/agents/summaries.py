@@ -1,4 +1,4 @@
-"""What an agent remembers of long observations: the fast model's summaries of them."""
+"""Summaries of long observations by the fast model, and short texts for prompts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SUMMARY_PART = 10_000
 
 
 class Summaries:
-    """The summaries of a run's long observations, those of an earlier process included.
+    """The summaries of a run's long observations, those made before it was resumed included.
 
     Args:
         environment: the run.
-        over: characters above which an observation is long; None to let every observation stand as it is.
-        options: how the fast model is sampled.
+        over: characters above which an observation is long; None to summarise none.
+        options: the sampling of the fast model.
     """
 
     def __init__(self, environment: Environment, over: int | None, options: GenerateOptions) -> None:
@@ -37,23 +37,23 @@ class Summaries:
             self._texts |= {number: str(text) for number, text in kept.items()} if isinstance(kept, dict) else {}
 
     async def make(self, steps: Sequence[Step]) -> None:
-        """Summarise the observations of some steps that are long, unless that has been done."""
+        """Summarise those observations of some steps that are long and have no summary yet."""
         for step in steps:
             number = str(step.number)
             if self._over is not None and len(step.observation) > self._over and number not in self._texts:
                 self._texts[number] = self._new[number] = await self._summary(step, self._over)
 
     def observation(self, step: Step) -> str:
-        """A step's observation, or its summary if there is one."""
+        """Return the summary of a step's observation if there is one, else the observation itself."""
         return self._texts.get(str(step.number), step.observation)
 
     def memory(self) -> dict[str, JsonValue]:
-        """What is to be kept with the next step: the summaries made since the last call."""
+        """Return what to record with the next step: the summaries made since the last call."""
         new, self._new = self._new, {}
         return {"summaries": dict(new)} if new else {}
 
     async def _summary(self, step: Step, most: int) -> str:
-        """What the fast model makes of a long observation, part by part, all parts at once."""
+        """Return the fast model's summary of a long observation, made of its parts, which are summarised concurrently."""
         text = step.observation
         parts = [text[start : start + SUMMARY_PART] for start in range(0, len(text), SUMMARY_PART)]
         prompts = [
@@ -69,16 +69,16 @@ class Summaries:
 
 
 def said(step: Step) -> str:
-    """An action with its arguments, in one line."""
+    """Return an action with its arguments, in one line."""
     return f"{step.action.name} {json.dumps(dict(step.action.arguments))}"
 
 
 def thought(step: Step) -> str:
-    """Why a step was done."""
+    """Return the thought that a step records, the reason for its action."""
     return step.entries.get("Thought", "nothing was said")
 
 
 def shortened(text: str, most: int) -> str:
-    """The head and the tail of a text of which no summary is to be had."""
+    """Return a text cut to about `most` characters: its head and its tail, with a note of how much is left out."""
     half = max(1, most // 2)
     return text if len(text) <= most else f"{text[:half]}\n(… {len(text) - 2 * half:,} characters are left out …)\n{text[-half:]}"

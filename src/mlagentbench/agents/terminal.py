@@ -1,7 +1,7 @@
-"""Talking with the person at the terminal, while runs go on.
+"""Asks and shows things at the terminal, while runs go on.
 
-Lines are waited for in the event loop and not in a thread, so that a run that is stopped, or whose time is up, waits for nobody. Text is
-shown with what would steer the terminal made visible, since agents and their scripts write it. All talk goes to standard error: standard
+Lines are awaited in the event loop and not in a thread, so that a run that is stopped, or whose time is up, does not wait for the person.
+Control characters in shown text are escaped, since agents and their scripts write it. Everything is written to standard error: standard
 output is for results.
 """
 
@@ -27,8 +27,8 @@ class Terminal:
     """A person's terminal.
 
     Args:
-        source: the descriptor that is read.
-        sink: the descriptor that is written to.
+        source: the file descriptor to read from.
+        sink: the file descriptor to write to.
     """
 
     def __init__(self, source: int = 0, sink: int = 2) -> None:
@@ -37,7 +37,11 @@ class Terminal:
         self._read = b""
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Show a text."""
+        """Write a text to the terminal.
+
+        Raises:
+            RunStopped: the terminal is gone.
+        """
         rest = (visible(text) + end).encode("utf-8", "replace")
         try:
             while rest:
@@ -46,10 +50,10 @@ class Terminal:
             raise RunStopped("the terminal is gone") from None
 
     async def line(self, prompt: str) -> str:
-        """The next line that the person writes.
+        """Show a prompt and return the next line that the person writes.
 
         Raises:
-            RunStopped: there is none: the person has ended the input (Ctrl-D), or the terminal is gone.
+            RunStopped: the person has ended the input (Ctrl-D), or the terminal is gone.
         """
         self.say(prompt, end="")
         while b"\n" not in self._read:
@@ -57,7 +61,7 @@ class Terminal:
                 await self._readable()
                 block = os.read(self._source, BLOCK)
             except OSError:
-                block = b""  # a terminal that hung up
+                block = b""  # the terminal hung up, which ends the input
             if not block:
                 self._read = b""
                 self.say("")
@@ -67,10 +71,10 @@ class Terminal:
         return line.decode("utf-8", "replace").removesuffix("\r")
 
     async def text(self, prompt: str) -> str:
-        """A text of several lines, up to a line that holds only the marker.
+        """Show a prompt and return the lines that the person writes, up to a line that holds only `MARKER`.
 
         Raises:
-            RunStopped: the input ended before.
+            RunStopped: the input ended before that line.
         """
         self.say(f"{prompt} (end it by a line {MARKER})")
         lines = []
@@ -79,11 +83,11 @@ class Terminal:
         return "".join(f"{line}\n" for line in lines)
 
     async def edited(self, text: str, name: str) -> str | None:
-        """A text as the person's editor leaves it; None where there is no editor, or it failed.
+        """Open a text in the person's editor and return it as saved; None if there is no editor, or it failed.
 
         Args:
-            text: what the editor begins with.
-            name: what the text is called; its ending tells an editor how to colour it.
+            text: the text to edit.
+            name: a file name; its suffix chooses the editor's syntax highlighting.
         """
         command = self.editor
         if command is None:
@@ -109,17 +113,17 @@ class Terminal:
 
     @property
     def editor(self) -> str | None:
-        """The person's editor, where it can be used; None where none is named, or nobody sits at a terminal."""
+        """The command of the person's editor; None if VISUAL and EDITOR are unset, or the input is not a terminal."""
         command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         return command if command and os.isatty(self._source) else None
 
     async def _readable(self) -> None:
-        """Wait until there is something to be read."""
+        """Wait until there is something to read."""
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:
             loop.add_reader(self._source, ready.set)
         except PermissionError:
-            return  # a regular file, which never lets anybody wait
+            return  # epoll(7) refuses regular files, which are always readable
         try:
             await ready.wait()
         finally:
@@ -128,12 +132,12 @@ class Terminal:
 
 @cache
 def own_terminal() -> Terminal:
-    """The terminal of this process: one object, since what was read ahead belongs to whoever asks next."""
+    """Return the terminal of this process. It is one object, since input that was read ahead belongs to whoever asks next."""
     sys.stderr.flush()
     return Terminal()
 
 
 def visible(text: str) -> str:
-    """A text with everything in it that would steer a terminal written as an escape; it keeps its lines and tabs."""
+    """Return a text with every control character but line feeds and tabs replaced by an escape."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     return "\n".join("\t".join(printable(piece) for piece in line.split("\t")) for line in plain.split("\n"))

@@ -1,4 +1,4 @@
-"""The environment an agent lives in: the only place where an action runs."""
+"""The environment of an agent: the only place where actions are performed."""
 
 from mlagentbench.environment.environment import Environment
 from mlagentbench.environment.listener import ActionMiddleware, Listener, Perform, Silent, directly

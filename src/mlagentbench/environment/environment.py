@@ -1,8 +1,8 @@
-"""The environment: the only place where an action runs.
+"""The environment of an agent: the only place where actions are performed.
 
-It offers actions and models to an agent, holds the run's limits, records every step and every question to a model, and snapshots the
-workspace. A step is published in the background, while the agent's model thinks, and awaited before the next action, so that whatever ends
-the run, at most the step in flight is lost.
+It gives an agent its actions and models, enforces the run's limits, records every step and every question to a model, and snapshots the
+workspace. A step is published in the background while the agent's model replies, and awaited before the next action, so that at most the
+step in progress is lost, whatever ends the run.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ T = TypeVar("T")
 Ask = Callable[[Model], Awaitable[Reply]]
 
 UNKNOWN_CONTEXT = 16_000
-"""Tokens that a model is taken to have where nobody says."""
+"""Tokens of context that a model is assumed to have if its provider states none."""
 LEAST_READ = 4000
-"""Characters of a file that any question can hold."""
+"""Characters of a file that fit into one question to any model."""
 
 MOST_MALFORMED = 5
-"""Replies in a row without an action that end a run (the paper's)."""
+"""Replies in a row without an action after which a run ends, as in the paper."""
 
 
 class Environment:
-    """What an agent lives in.
+    """An agent's environment in one run.
 
     Args:
-        description: what the agent is told to do.
-        workspace: its files.
-        directory: where the run is recorded; it may hold steps already, which are then continued.
-        sandbox: what its scripts run in.
-        box: what those scripts may see and use.
+        description: the task, as the agent is given it.
+        workspace: the agent's files.
+        directory: where the run is recorded; if it holds steps already, the run continues after them.
+        sandbox: the sandbox that the agent's scripts run in.
+        box: what those scripts may see and use in it.
         models: the models by role.
         actions: the actions that can be called, by name.
-        limits: what the run may use, steps already taken included.
-        listener: who watches.
-        through: what actions pass through.
+        limits: what the run may use, including the steps already taken.
+        listener: is notified of what happens; None for nobody.
+        through: the middleware that every action passes through.
         person: asks the person who watches an interactive run; None for a run that nobody watches.
-        reads: tells which files of a folder scripts open, to be noted in their steps.
+        keep: how many versions of large files the snapshots keep; None for all.
+        reads: reports which files of a folder are opened, to be noted in the steps.
     """
 
     def __init__(
@@ -87,11 +88,11 @@ class Environment:
         self.listener: Listener = listener or Silent()
         self._steps = directory.steps()
         self.ended = bool(self._steps) and "final_answer" in self._steps[-1].details
-        """True once a final answer was given; nothing can be executed after it."""
+        """True once a final answer was given, after which nothing can be executed."""
         self.sampling: Mapping[Role, Mapping[str, Any]] = {}
-        """What an agent chooses of `GenerateOptions` for the questions that actions ask, by role."""
+        """The agent's settings for the questions that actions ask, by role; they override fields of `GenerateOptions`."""
         self.usage: dict[Role, Usage] = directory.usage()
-        """Tokens and cost by role, those of an earlier process included."""
+        """Tokens and cost by role, including those used before the run was resumed."""
         self._directory = directory
         self._sandbox = sandbox
         self._box = box
@@ -106,22 +107,23 @@ class Environment:
         self._reads = reads or Reads(None, "")
         self.provider = ProviderCheck(self._keep)
         self.budget = Budget(limits, self._steps)
-        """What is left of the limits."""
+        """What is left of the run's limits."""
 
     @property
     def steps(self) -> Sequence[Step]:
-        """The steps so far, those of an earlier process included."""
+        """The steps so far, including those taken before the run was resumed."""
         return self._steps
 
     @property
     def seconds_left(self) -> float:
-        """Until the run's time limit."""
+        """Seconds until the run's time limit."""
         return self.budget.seconds_left
 
     async def start(self) -> None:
-        """Snapshot the workspace as the agent finds it. Call it once, before the first step.
+        """Snapshot the initial workspace. Call it once, before the first step.
 
         Raises:
+            LimitReached: the workspace holds more files than it may.
             StorageFailed: the disk is full or read-only.
         """
         await asyncio.to_thread(self._publisher.begin, len(self._steps))
@@ -129,20 +131,20 @@ class Environment:
     async def execute(
         self, action: Action, *, entries: Mapping[str, str] = {}, memory: Mapping[str, JsonValue] = {}, counted: bool = True
     ) -> Step:
-        """Do one action, record it, and give the step with its observation.
+        """Perform one action, record it, and return the step with its observation.
 
         An action that cannot be done is a step too: its observation says why.
 
         Args:
-            action: what to do.
-            entries: what the agent thought before, kept with the step.
-            memory: what the agent wants handed back when the run is continued from this step.
-            counted: False for an agent's own bookkeeping, which the step limit does not count.
+            action: the action.
+            entries: the agent's thoughts before it, recorded with the step.
+            memory: the agent's own data, recorded with the step for when the run continues from it.
+            counted: False for an agent's own bookkeeping, which does not count towards the step limit.
 
         Raises:
             ActionError: a final answer was given before.
             LimitReached: a limit of the run was reached before this action.
-            StorageFailed: this step or the one before could not be written.
+            StorageFailed: the step before, or a record of this one, could not be written.
         """
         if self.ended:
             raise ActionError("the run has ended by its final answer, and nothing can be done after it")
@@ -185,8 +187,8 @@ class Environment:
         """Wait until the last step is published.
 
         Raises:
-            LimitReached: it left more files than a workspace may hold, and is not published.
-            StorageFailed: it could not be written.
+            LimitReached: the step left more files than a workspace may hold, and is not published.
+            StorageFailed: the step could not be written.
         """
         if self._publishing is not None:
             try:
@@ -196,34 +198,36 @@ class Environment:
             self._publishing = None
 
     async def ask_agent(self, prompt: str, parse: Callable[[str], T], options: GenerateOptions = GenerateOptions()) -> T:
-        """Ask the agent's model, and read its reply.
+        """Ask the agent's model, and return its parsed reply.
 
         Args:
             prompt: the question.
-            parse: reads the reply; it raises ResponseFormatError for one that holds no action.
-            options: how to sample.
+            parse: parses the reply's text, and raises ResponseFormatError if it holds no action.
+            options: how to sample the reply.
 
         Raises:
-            ResponseFormatError: the reply holds no action; the message says what to mend. Ask again with it.
+            ResponseFormatError: the reply holds no action. Ask again, with the message, which says what to correct.
             FormatFailure: it was the fifth such reply in a row.
-            LimitReached: a limit of the run, or what the model can read, was reached.
+            LimitReached: a limit of the run was reached, or the prompt is longer than the model can read.
             ModelFailed: the provider failed for good.
         """
         return await self.consult(lambda model: model.generate(prompt, options), prompt, lambda reply: parse(reply.text))
 
     async def consult(self, ask: Ask, prompt: str, parse: Callable[[Reply], T], *, purpose: str = "agent") -> T:
-        """Have the agent's model asked in the agent's own way, and read its reply; recorded, counted and limited as by `ask_agent`.
+        """Ask the agent's model through the caller's own function, and return its parsed reply.
+
+        The question is recorded, counted and limited as by `ask_agent`.
 
         Args:
-            ask: asks the model. An agent that knows what kind of model it is may ask by more than a prompt.
-            prompt: what it asks, for the record.
-            parse: reads the reply; it raises ResponseFormatError for one that holds no action.
+            ask: asks the model. It may use more of the model than `generate`, such as tool calls.
+            prompt: the question, for the record.
+            parse: parses the reply, and raises ResponseFormatError if it holds no action.
             purpose: who asks, for the record.
 
         Raises:
-            ResponseFormatError: the reply holds no action; the message says what to mend. Ask again with it.
+            ResponseFormatError: the reply holds no action. Ask again, with the message, which says what to correct.
             FormatFailure: it was the fifth such reply in a row.
-            LimitReached: a limit of the run, or what the model can read, was reached.
+            LimitReached: a limit of the run was reached, or the prompt is longer than the model can read.
             ModelFailed: the provider failed for good.
         """
         await self._check_limits()
@@ -260,28 +264,28 @@ class Environment:
         return reply
 
     def context_tokens(self, role: Role) -> int | None:
-        """How many tokens a role's model can read and write in all; None where that is unknown."""
+        """Return how many tokens a role's model can read and write in all; None if that is unknown."""
         model: Model = getattr(self._models, role)
         return model.context_tokens
 
     def can_read(self, role: Role) -> int:
-        """About how many characters of a file fit into one question to a role's model."""
-        # Half of the context, at three characters a token: the rest is for the question and the reply.
+        """Return about how many characters of a file fit into one question to a role's model."""
+        # A file may take half of the context, at three characters a token: the rest is for the question and the reply.
         return max(LEAST_READ, (self.context_tokens(role) or UNKNOWN_CONTEXT) * 3 // 2)
 
     async def at_fault(self, failure: InfrastructureError) -> LimitReached | None:
-        """The limit that the run has reached, where a failure is of its own making: it has filled the disk."""
+        """Return the storage limit, as reached, if a failure is the run's own fault because its files filled the disk; else None."""
         if self.budget.reached is None and (limit := await asyncio.to_thread(self._publisher.filled_by, failure)):
             self.budget.end(limit)
         reached = self.budget.reached
         return reached if reached and reached.ended == "limit_storage" else None
 
     def research_log(self) -> str:
-        """The research log so far; empty where nothing was written."""
+        """Return the research log so far; empty if nothing was written."""
         return "".join(str(step.details["logged"]) for step in self._steps if "logged" in step.details)
 
     async def run_script(self, command: Sequence[str]) -> Execution:
-        """Run a command in the sandbox, at most until the run's time limit."""
+        """Run a command in the sandbox, within the limits of scripts and the run's time limit."""
         limits = replace(self._box.limits, seconds=max(0.1, min(self._box.limits.seconds, self.seconds_left)))
         self._reads.opened()
         execution = await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self._streamed)
@@ -289,7 +293,7 @@ class Environment:
         return execution
 
     async def run_in_session(self, source: str) -> SessionAnswer:
-        """Run Python source in the agent's session, which is started where there is none."""
+        """Run Python source in the agent's session, which is started if there is none."""
         renewed = False
         if self._session is None or not self._session.alive:
             renewed = any(step.details.get("session") for step in self._steps)
@@ -302,7 +306,7 @@ class Environment:
         return SessionAnswer(execution, renewed, ended=not self._session.alive)
 
     def close(self) -> None:
-        """End the agent's session, if there is one. Call it when the run is over."""
+        """End the agent's session and stop watching files. Call it when the run is over."""
         self.provider.close()
         self._reads.close()
         self._close_session()
@@ -313,17 +317,17 @@ class Environment:
             self._session = None
 
     async def ask_person(self, request: str) -> str:
-        """What the person who watches the run answers.
+        """Ask the person who watches the run, and return the answer.
 
         Raises:
-            ActionError: nobody watches it.
+            ActionError: nobody watches the run.
         """
         if self._person is None:
             raise ActionError("Nobody watches this run, so there is no help to be had. Go on by yourself.")
         return await self._person(request)
 
     def last_change(self, path: str) -> bytes | None:
-        """The content of a file before the last change to it that is not yet undone; None where there was no file.
+        """Return a file's content before the last change by an action that is not yet undone; None if there was no file.
 
         Raises:
             ActionError: no action has changed the file, or every change is undone.
@@ -341,13 +345,13 @@ class Environment:
         return self._publisher.content_after(changes[-1] - 1, name)
 
     def _ran(self, what: str, seconds: float) -> None:
-        """Note a script, and what it has opened of what is watched."""
+        """Note a script that ran, and the watched files that it opened."""
         self._tally.did("run", what, seconds)
         for path in self._reads.opened():
             self._tally.did("read", path)
 
     def _streamed(self, text: str) -> None:
-        """Show a script's output as it comes, and keep it beside the step in case this process does not see its end."""
+        """Pass a script's output on as it comes, and store it beside the step in case this process dies before the step ends."""
         self._directory.append_output(len(self._steps) + 1, text)
         self.listener.output(text)
 

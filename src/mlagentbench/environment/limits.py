@@ -1,4 +1,4 @@
-"""What a run may use in all."""
+"""Tracks what is left of a run's limits."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ class Budget:
     """What is left of a run's limits.
 
     Args:
-        limits: what it may use.
-        steps: what was done already, whose time counts.
+        limits: what the run may use.
+        steps: the steps taken already, whose time counts.
     """
 
     def __init__(self, limits: RunLimits, steps: Sequence[Step]) -> None:
         self._limits = limits
         self._deadline = time.monotonic() + limits.time - sum(step.seconds for step in steps)
         self.reached: LimitReached | None = None
-        """The limit that the run has reached, whatever its agent makes of that."""
+        """The first limit that the run has reached, even if its agent ignores the exception."""
         self.over = asyncio.Event()
-        """Set when one is."""
+        """Set when a limit is reached."""
 
     @property
     def seconds_left(self) -> float:
-        """Until the limit of time."""
+        """Seconds until the time limit."""
         return self._deadline - time.monotonic()
 
     async def check(self, steps: Sequence[Step], waited: float, used: Usage, stored: int) -> None:
-        """See that nothing is used up.
+        """Raise LimitReached if a limit is used up, and note it.
 
         Args:
-            steps: what was done.
-            waited: seconds of waiting since.
+            steps: the steps so far.
+            waited: seconds of waiting since the last step.
             used: tokens and cost in all.
             stored: bytes on disk.
 
         Raises:
-            LimitReached: something is.
+            LimitReached: a limit is used up.
         """
         try:
             self._limits.check(
@@ -54,16 +54,16 @@ class Budget:
             )
         except LimitReached as limit:
             self.end(limit)
-            # Others have their turn before an agent that takes no notice tries again.
+            # An agent that ignores the error and tries again in a loop must not starve the other tasks of the event loop.
             await asyncio.sleep(0)
             raise
 
     def time_is_up(self) -> LimitReached:
-        """The limit of time, reached."""
+        """Note that the time limit is reached, and return it as an error to raise."""
         return self.end(LimitReached("limit_time", f"the run's {self._limits.time:g} seconds are used up"))
 
     def end(self, limit: LimitReached) -> LimitReached:
-        """Note that a limit is reached."""
+        """Note that a limit is reached, and return it. The first one stays in `reached`."""
         self.reached = self.reached or limit
         self.over.set()
         return limit

@@ -1,4 +1,4 @@
-"""Who watches a run, and what its actions pass through."""
+"""The listener that watches a run, and the middleware that its actions pass through."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from mlagentbench.records import Action, Step
 
 
 class Listener(Protocol):
-    """Who watches a run while it goes on. Its methods must not block."""
+    """Is notified of a run's progress. Its methods must not block."""
 
     def activity(self, text: str) -> None:
-        """What is being done now, in a few words."""
+        """Take note of what is being done now, in a few words."""
         ...
 
     def output(self, text: str) -> None:
-        """A piece of a script's output, as it comes."""
+        """Take a piece of a script's output, as it comes."""
         ...
 
     def step(self, step: Step) -> None:
-        """A step is done."""
+        """Take a step that is done."""
         ...
 
 
@@ -29,18 +29,18 @@ class Silent:
     """A listener that does nothing."""
 
     def activity(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def output(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def step(self, step: Step) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 Perform = Callable[[Action], Awaitable[Observation]]
 ActionMiddleware = Callable[[Action, Perform], Awaitable[Observation]]
-"""How an engine has every action pass through its own machinery, such as approval: it is given the action and what performs it."""
+"""Wraps every action, for an engine with machinery such as approval. It is given the action and the function that performs it."""
 
 
 async def directly(action: Action, perform: Perform) -> Observation:

@@ -1,4 +1,4 @@
-"""Whose fault it is that a run's time is up while a question to a model has no reply: the provider's, if it answers nothing at all."""
+"""Decides whether a run that timed out while waiting for a model's reply is to blame, or a provider that hangs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mlagentbench.records import Role
 
 QUESTION = "Reply with one word: yes"
 LEAST_WAIT = 1.0
-"""Seconds that a question must have waited; who asks with less time left than that has used up the time otherwise."""
+"""Seconds that a question must have waited for the provider to be checked; after less, the run had used up its time before asking."""
 
 Keep = Callable[[Role, str, str, Reply, float], None]
 """Records a question: the role, who asked, the prompt, the reply and the seconds that it took."""
 
 
 class ProviderCheck:
-    """Asks the provider a short question when a run's time is up and a longer one has no reply.
+    """Asks a provider a short question if a run's time is up while another question has no reply.
 
-    A long reply and one that never comes look alike. A provider that works answers a short question, and then the time that the long reply
-    took is the agent's.
+    A slow reply cannot be told from one that never comes. If the provider answers the short question, it works, and the time that the
+    other reply took counts as the agent's.
 
     Args:
         keep: records the question.
@@ -31,24 +31,24 @@ class ProviderCheck:
     def __init__(self, keep: Keep) -> None:
         self._keep = keep
         self.asking: asyncio.Task[None] | None = None
-        """The one question of the run, from when it is asked."""
+        """The run's only check; None until there is one."""
 
     async def check(self, role: Role, model: Model, waited: float) -> None:
-        """Find out whether a provider answers. Questions that were asked at once find it out once.
+        """Raise ModelFailed if the provider does not answer. Concurrent calls share one check.
 
         Args:
-            role: whom the model speaks as.
+            role: the model's role.
             model: the model.
             waited: seconds that the other question had waited.
 
         Raises:
-            ModelFailed: it does not.
+            ModelFailed: the provider gave no reply within `model.check_seconds`.
         """
         self.asking = self.asking or asyncio.create_task(self._ask(role, model, waited))
         await asyncio.shield(self.asking)
 
     def close(self) -> None:
-        """Stop asking."""
+        """Cancel the check, if it is in progress."""
         if self.asking is not None:
             self.asking.cancel()
 
@@ -60,7 +60,7 @@ class ProviderCheck:
             async with asyncio.timeout(model.check_seconds):
                 reply = await model.generate(QUESTION)
         except LimitReached:
-            return  # an answer, too
+            return  # the provider answered, if only that the prompt is too long
         except (TimeoutError, ModelFailed) as error:
             why = f"{model.name} gave no reply in {waited:.0f} s, until the run's time was up, nor to a short question"
             raise ModelFailed(f"{why} in {time.monotonic() - started:.0f} s after that" + (f": {error}" if str(error) else "")) from None

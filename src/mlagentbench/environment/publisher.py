@@ -1,4 +1,4 @@
-"""How a step comes onto disk, what a run takes of that disk, and whose fault it is when the disk is full."""
+"""Publishes steps to disk, measures what a run stores there, and decides whether the run is to blame for a full disk."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Publisher:
     """Publishes a run's steps, each with a snapshot of the workspace before it.
 
     Args:
-        workspace: what is snapshotted.
-        directory: where steps and snapshots go.
+        workspace: the workspace that is snapshotted.
+        directory: where steps and snapshots are stored.
         keep: how many versions of large files are kept; None for all.
         limits: how much the run may store, and how many files its workspace may hold.
-        workspace_mb: how large the workspace may become, by which it is told who filled a disk.
+        workspace_mb: how large the workspace may become; a run over it is to blame for a full disk.
     """
 
     def __init__(
@@ -39,15 +39,15 @@ class Publisher:
         self._manifest: Manifest | None = None
         self._versions_go = keep is not None
         self._kept: dict[str, int] = {}
-        """What each content that the run's snapshots name takes on disk, by its digest."""
+        """Bytes on disk of each content that the run's snapshots name, by its digest."""
         self.stored = 0
-        """Bytes on disk of what the run has stored: its snapshots' contents, each counted once, and its records."""
+        """Bytes on disk that the run has stored: its snapshots' contents, each counted once, and its records."""
 
     def begin(self, steps: int) -> None:
-        """Snapshot the workspace as the agent finds it; for a run that goes on, look up what it has stored.
+        """Snapshot the initial workspace; for a resumed run, load what it has stored instead.
 
         Args:
-            steps: how many there are already.
+            steps: the number of steps taken already.
 
         Raises:
             LimitReached: the workspace holds more files than it may.
@@ -70,7 +70,7 @@ class Publisher:
         self._directory.publish_step(step)
 
     def content_after(self, step: int, name: str) -> bytes | None:
-        """A file as it was after a step; None where there was none.
+        """Return a file's content after a step; None if there was no file.
 
         Raises:
             StorageFailed: its content is missing or damaged.
@@ -79,9 +79,9 @@ class Publisher:
         return self._store.read_bytes(manifest, name) if name in manifest.entries else None
 
     def filled_by(self, failure: InfrastructureError) -> LimitReached | None:
-        """Tell whether a failure is of a disk that the run itself has filled, and then make room by emptying its workspace.
+        """Return the storage limit if the run itself has filled the disk, and empty its workspace to make room; else return None.
 
-        The run is to blame when its workspace or its snapshots are larger than they may be. Otherwise somebody else has filled the disk.
+        The run is to blame if its workspace or its snapshots exceed their limits; otherwise something else filled the disk.
         """
         if getattr(failure.__cause__, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
             return None

@@ -1,7 +1,7 @@
-"""Which files of a folder are opened, as the kernel tells: by scripts in a sandbox too, since a mounted folder is the same folder.
+"""Records which files of a folder are opened, through inotify(7). That includes scripts in a sandbox, which mounts the same folder.
 
-Not covered: systems other than Linux, sandboxes on another kernel, and more files at once than the kernel keeps account of. There a list
-is shorter than the truth, or empty.
+Not covered: systems other than Linux, sandboxes on another kernel, and more files at once than the kernel's queue holds. There the list is
+incomplete, or empty.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import struct
 from pathlib import Path
 
 MOST = 200
-"""Files that are told at once."""
+"""The most files that one call reports."""
 _OPEN, _OVERFLOW, _IS_FOLDER = 0x20, 0x4000, 0x40000000
 _HEAD = struct.Struct("iIII")
 
 
 class Reads:
-    """Tells the files of a folder that were opened. The folder must not change.
+    """Reports the files of a folder that were opened. The folder must not change.
 
     Args:
-        folder: the folder; None for none, of which nothing is ever told.
-        name: how the folder is called in what is told.
+        folder: the folder; None to report nothing.
+        name: the folder's name in the reported paths.
     """
 
     def __init__(self, folder: Path | None, name: str) -> None:
@@ -31,7 +31,7 @@ class Reads:
         self._descriptor = _watch(folder, self._folders) if folder else -1
 
     def opened(self) -> list[str]:
-        """The files that were opened since the last call, sorted."""
+        """Return the files that were opened since the last call, sorted."""
         found: set[str] = set()
         while events := self._events():
             position = 0
@@ -47,7 +47,7 @@ class Reads:
         return told if len(told) <= MOST else [*told[:MOST], f"{self._name}/… and {len(told) - MOST} more"]
 
     def close(self) -> None:
-        """Give up watching."""
+        """Stop watching."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -60,7 +60,15 @@ class Reads:
 
 
 def _watch(folder: Path, folders: dict[int, Path]) -> int:
-    """Watch a folder and all below it, by the kernel's inotify(7); -1 where there is none."""
+    """Watch a folder and all folders below it through inotify(7).
+
+    Args:
+        folder: the folder.
+        folders: is filled with the watched folders, relative to `folder`, by watch descriptor.
+
+    Returns:
+        The inotify descriptor; -1 if the system has no inotify.
+    """
     library = ctypes.CDLL(None)
     if not hasattr(library, "inotify_init1"):
         return -1

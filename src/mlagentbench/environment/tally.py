@@ -1,4 +1,4 @@
-"""What has happened since the last step."""
+"""Collects what happens between two steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlagentbench.workspace.paths import Use
 
 @dataclass
 class Tally:
-    """Times, tokens and uses, to be written into the next step."""
+    """Times, tokens and what an action did, to be recorded in the next step."""
 
     started: float = field(default_factory=time.monotonic)
     wall: float = field(default_factory=time.time)
@@ -23,7 +23,7 @@ class Tally:
     malformed: int = 0
     inside: list[Inner] = field(default_factory=list)
     acting: bool = False
-    """Whether an action is being performed; what is asked before it is the agent's own."""
+    """Whether an action is being performed; questions before it are the agent's own."""
 
     def did(self, what: Literal["ask", "run"] | Use, subject: str, seconds: float = 0.0) -> None:
         """Note something that an action did."""

@@ -1,4 +1,4 @@
-"""What a reply's words stand for: the action that they name, and the arguments that an object gives it."""
+"""Resolves the names in a reply to actions, and a parsed object to an action's arguments."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mlagentbench.agents._replies.values import NumberText, Value
 
 
 class ArgumentError(Exception):
-    """An object does not give an action its arguments. The message says why, as a clause."""
+    """An object does not fit an action's arguments. The message says why, as a clause."""
 
 
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]++")
 
 
 def squeezed(words: str) -> str:
-    """Return a name without case, spaces and punctuation."""
+    """Return a name case-folded, without spaces and punctuation."""
     return _NOT_ALPHANUMERIC.sub("", words).casefold()
 
 
 def action_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the actions by their squeezed names, and by those without `(AI)` where that leaves one."""
+    """Return the actions by their squeezed names, and by those without `(AI)` if only one action has that name."""
     names = list(names)
     short = [squeezed(re.sub(r"\(.*?\)", "", name)) for name in names]
     found = {alias: name for alias, name in zip(short, names, strict=True) if short.count(alias) == 1}
@@ -33,7 +33,9 @@ def action_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def fit_arguments(definition: ActionDefinition, pairs: Mapping[str, Value]) -> dict[str, JsonValue]:
-    """Return the arguments that an object gives an action, under the action's own names. A key may differ in case, spaces and punctuation.
+    """Return an object's values as the arguments of an action, by the action's own names.
+
+    A key may differ from the name in case, spaces and punctuation.
 
     Raises:
         ArgumentError: an argument is missing, unknown, given twice, or of a type that cannot be converted without loss.
@@ -63,7 +65,7 @@ _WORDS = {str: "text in quotes", int: "a whole number", float: "a number", bool:
 
 
 def _converted(parameter: str, value: Value, wanted: type) -> JsonValue:
-    """Return a value in its parameter's type, where that loses nothing. A list of one text is that text."""
+    """Return a value converted to its parameter's type without loss. A list of one text is that text."""
     if wanted is str and isinstance(value, list) and len(value) == 1 and type(value[0]) is str:
         return value[0]
     if wanted is str and isinstance(value, str):

@@ -1,4 +1,4 @@
-r"""Backslashes in the texts of a reply: JSON's where they can only be JSON's, the text's own where they can only be that."""
+r"""Decodes backslashes in the strings of a reply: as JSON escapes or as the text's own, if only one of these readings is possible."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from mlagentbench.agents._replies.values import Ambiguous
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 JSON_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 APOSTROPHE = re.compile(r"(?<=\w)(?<!\\\w)'(?=\w)")
-"""One within a word, and so no quote; the `n` of `\\n` is no part of a word."""
+"""An apostrophe within a word, which is not a quote; the `n` of `\\n` is not part of a word."""
 DRIVE = re.compile(r"(?<![A-Za-z])[A-Zc-e]:\\")
 
 
 def decode(raw: str, quote: str) -> str:
-    r"""Return the text that a string stands for, given what lies between its quotes.
+    r"""Return the text of a string literal, given what is between its quotes.
 
-    JSON's escapes are read as JSON reads them. A backslash before anything else is the text's own and kept (`\d`); then the text was not
-    escaped with care, and each of its JSON escapes must be plain from where it stands.
+    JSON's escapes are decoded as JSON. A backslash before anything else belongs to the text and stays (`\d`); such a text was not escaped
+    carefully, so each of its JSON escapes must be recognisable as one by its context.
 
     Raises:
-        Ambiguous: a backslash can be read in two ways.
+        Ambiguous: a backslash has two possible readings.
     """
     if "\\" not in raw:
         return raw
@@ -33,7 +33,7 @@ def decode(raw: str, quote: str) -> str:
     if own and _is_careless(raw, found):
         raise Ambiguous("some backslashes in it are doubled for JSON and some are not; write each backslash of the text as \\\\")
     if "\n" in raw and any(escape not in own and escape != '"' for escape in found):
-        # Line breaks are written as they are, so other escapes are as likely to be the text's own.
+        # Whoever does not escape line breaks may not escape backslashes either, so the escapes may be the text's own.
         raise Ambiguous(
             "it has line breaks as they are, and backslashes; write each line break as \\n, and a backslash of the text as \\\\"
         )
@@ -43,8 +43,8 @@ def decode(raw: str, quote: str) -> str:
 def _is_careless(raw: str, found: list[str]) -> bool:
     r"""Return whether an escape of a text with backslashes of its own could be JSON's as well as the text's.
 
-    `\"` is JSON's, since it could not stand there otherwise. A line break is JSON's where the line it ends has no open quote, a tab where
-    it indents. The others could be parts of a pattern, a path or a formula.
+    `\"` is JSON's, since a bare quote would end the string. A line break is JSON's if the line it ends has no open quote, a tab if it
+    indents. The others could be parts of a pattern, a path or a formula.
     """
     escaped = {escape for escape in found if escape in JSON_ESCAPES or len(escape) == 5}
     if escaped - {'"', "n", "t"} or (escaped & {"n", "t"} and DRIVE.search(raw)):
@@ -53,9 +53,9 @@ def _is_careless(raw: str, found: list[str]) -> bool:
 
 
 def in_quotes(raw: str) -> bool:
-    r"""Return whether an escape such as `\n` stands where a quote is open on its line: as in `print("a\n")`, but not in `print("a")\n`.
+    r"""Return whether an escape such as `\n` is inside quotes on its line: as in `print("a\n")`, but not in `print("a")\n`.
 
-    There it may be meant for the string within the text, and outside it only as JSON's. An apostrophe within a word is no quote.
+    Inside quotes it may belong to the string within the text; outside it can only be JSON's. An apostrophe within a word is not a quote.
     """
     plain = APOSTROPHE.sub("", raw.replace("\\\\", "  "))
     for line in re.split(r"(?<=\\n)|\n", plain):

@@ -1,4 +1,4 @@
-"""Where the labels of a reply are, `Action:`, `Action Input:`, `Observation:` and the thinking entries, and where its thinking ends."""
+"""Finds the labels of a reply (`Action:`, `Action Input:`, `Observation:`, the thinking entries) and the end of its thinking."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class Label(NamedTuple):
 
     kind: Kind
     start: int
-    """Where its line begins."""
+    """The offset at which its line begins."""
     end: int
-    """Where what it labels begins."""
+    """The offset at which the labelled text begins."""
     entry: str = ""
-    """The name of the thinking entry, as it was asked for."""
+    """The thinking entry's name, as requested; empty for other labels."""
 
 
-# What may stand before a label on its line: signs of any sort and a number, as in `> **5. Action`.
+# A label may follow punctuation and a number on its line, as in `> **5. Action`.
 _DRESS = r"^(?:[^\w\n]|_|\d{1,2}[.)])*+"
 _WORD_ENDS = r"(?![^\W_])"
 _INPUT = r"(?:next[ \t]+)?action[\W_]{0,3}(?:inputs?|arguments?|args|parameters?|params)"
 _ACTION = r"(?:next[ \t]+)?action(?:[ _]name)?(?:[ \t]+\d{1,2})?"
 _FIXED = rf"(?P<input>{_INPUT})|(?P<action>{_ACTION})|(?P<observation>observations?)"
 INPUT_LABEL = re.compile(rf"(?<![^\W_]){_INPUT}{_WORD_ENDS}", re.IGNORECASE)
-"""`Action Input`, on a line of its own or not."""
-# What makes a label of a word: a colon, or nothing else on its line.
+"""`Action Input`, anywhere in a line."""
+# A word is a label if a colon follows it, or nothing else on its line.
 _COLON = re.compile(r"(?:[ \t]*+\([^()\n]{1,60}\))?[^\w\n:\uff1a]*+(?:[:\uff1a][*_]{0,3}|$)", re.MULTILINE)
 _BRACE = re.compile(r"[^\w\n{]*+(?=\{)")
 
@@ -43,9 +43,9 @@ _THINK_CLOSES_LINE = re.compile(rf"^[ \t]*+(?:{_THINK_CLOSES.pattern})|(?:{_THIN
 
 
 def end_of_thinking(text: str) -> int:
-    """Return where a reply goes on after the blocks such as `<think>` that it begins with: at its end where one is never closed.
+    """Return the offset after the blocks such as `<think>` that a reply begins with; the reply's length if one is never closed.
 
-    A closing tag alone, which some providers leave of a block, counts where it begins or ends its line.
+    A closing tag alone, which is all that some providers pass on of a block, counts if it begins or ends its line.
     """
     end = 0
     while opens := _THINK_OPENS.match(text, end):
@@ -59,7 +59,7 @@ def end_of_thinking(text: str) -> int:
 
 
 def find_labels(text: str, entries: Sequence[str]) -> list[Label]:
-    """Find the labels that begin a line, in order. `Action` without a colon counts too: whether it is one shows in what follows it."""
+    """Return the labels that begin a line, in order. `Action` without a colon is included; the caller decides by what follows it."""
     labels = []
     for found in _pattern(tuple(entries)).finditer(text):
         group = found.lastgroup or ""
@@ -76,10 +76,10 @@ def find_labels(text: str, entries: Sequence[str]) -> list[Label]:
 
 
 def entries_around(text: str, labels: Sequence[Label], start: int, end: int) -> dict[str, str]:
-    """Return the thinking entries of a reply whose action stands from `start` to `end`.
+    """Return the thinking entries of a reply whose action is between `start` and `end`.
 
-    What comes before the action belongs to it, an entry written twice being joined; what comes after it, up to the next action or
-    observation, fills what was left open.
+    The entries before the action count, and one that is written twice is joined. Of those after it, up to the next action or observation,
+    only entries that are missing before it count.
     """
     parts: dict[str, list[str]] = {}
     before = [label for label in labels if label.kind == "entry" and label.start < start]
@@ -96,7 +96,7 @@ def entries_around(text: str, labels: Sequence[Label], start: int, end: int) -> 
 
 @lru_cache(maxsize=64)
 def _pattern(entries: tuple[str, ...]) -> re.Pattern[str]:
-    """Match every label that may begin a line; the group of the first entry is `e0`. Longer names are tried first."""
+    """Return a pattern of every label that may begin a line; the first entry's group is `e0`. Longer names are tried first."""
     words = [r"[\W_]{1,3}".join("(?:and|&)" if word == "and" else re.escape(word) for word in entry.lower().split()) for entry in entries]
     named = "".join(f"|(?P<e{index}>{words[index]}s?)" for index in sorted(range(len(words)), key=lambda index: -len(words[index])))
     return re.compile(rf"{_DRESS}(?:{_FIXED}{named}){_WORD_ENDS}", re.IGNORECASE | re.MULTILINE)

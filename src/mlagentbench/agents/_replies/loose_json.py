@@ -1,13 +1,13 @@
-r"""Objects as models write them: JSON, and what can only be meant as JSON.
+r"""Reads objects as models write them: JSON, and near-JSON with only one possible meaning.
 
-Three readings are tried, each in linear time, and the first that fits is taken:
+Three ways of reading are tried in this order, each in linear time, and the first that succeeds is taken:
 
-1. JSON as the standard library reads it. What is valid JSON is never read otherwise.
+1. JSON as the standard library reads it. Valid JSON is never read in another way.
 2. JSON with raw line breaks and tabs in its strings, comments, a trailing comma, Python's constants, single, smart or triple quotes, and
    backslashes that JSON does not know (`\d` stays `\d`).
-3. A flat object whose strings hold quotes that nobody escaped, where the action's own argument names leave one way to cut it.
+3. A flat object whose strings hold unescaped quotes, if the action's argument names leave only one way to split it.
 
-Nothing is guessed about a value: where two readings of a backslash or a quote would give different text, `Unreadable` is raised.
+No value is guessed: if two readings of a backslash or a quote would give different text, `Unreadable` is raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlagentbench.agents._replies.unescaped import cut_at_keys
 from mlagentbench.agents._replies.values import CONSTANTS, NUMBER, Ambiguous, NumberText, ParsedObject, Unreadable, Value
 
 MAX_TOKENS = 1000
-"""Texts, numbers and signs of an object; no action's arguments have so many."""
+"""The most tokens of an object: strings, numbers and punctuation; no action's arguments have so many."""
 
 
 def read_object(text: str, start: int, keys: Collection[str], limit: int) -> ParsedObject:
@@ -30,12 +30,12 @@ def read_object(text: str, start: int, keys: Collection[str], limit: int) -> Par
 
     Args:
         text: the whole reply.
-        start: where the opening brace is.
-        keys: the argument names that the object may have; only the third reading needs them.
-        limit: where the third reading and the search for a torn string stop, such as the next label.
+        start: the offset of the opening brace.
+        keys: the argument names that the object may have; only the third way of reading needs them.
+        limit: the offset at which the third way and the search for a torn string stop, such as the next label.
 
     Raises:
-        Unreadable: the object is broken, unfinished, or can be read in two ways.
+        Unreadable: the object is broken or unfinished, or has two possible readings.
     """
     try:
         pairs, end = _DECODER.raw_decode(text, start)
@@ -67,9 +67,9 @@ _QUOTE_THEN_BRACE = re.compile(r"[\"'\u201d]\s*+,?\s*+\}")
 
 
 def _refuse_torn(text: str, end: int, limit: int) -> None:
-    """Refuse an object that seems to end inside one of its strings, as `{"content": "print("}")"}` does at its first brace.
+    """Raise Ambiguous if an object seems to end inside one of its strings, as `{"content": "print("}")"}` does at its first brace.
 
-    Then another end follows, and the line goes on, or a quote or a brace is left over.
+    Such an object is followed by another end, and by more text on its line or an unpaired quote or brace.
     """
     limit = max(end, limit)
     if not _QUOTE_THEN_BRACE.search(text, end, limit):
@@ -79,10 +79,10 @@ def _refuse_torn(text: str, end: int, limit: int) -> None:
         raise Ambiguous('it seems to end twice; write one object with nothing behind it, and a quote inside text as \\"')
 
 
-# The second reading
+# The second way of reading
 
 _CLOSERS = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u2018": "\u2019"}
-"""The quotes that open a string, and those that close it; the last three are smart quotes."""
+"""The closing quote by the quote that opens a string; the last three are smart quotes."""
 _STRINGS = {opener: re.compile(rf"([^{closer}\\]*+(?:\\.[^{closer}\\]*+)*+){closer}", re.DOTALL) for opener, closer in _CLOSERS.items()}
 _TOKEN = re.compile(
     r"\s*+(?:(?P<comment>(?<=[\s,{[])(?:#|//)[^\n\"\u201c\u201d]*+(?=\n))|(?P<quote>\"\"\"(?!\")|'''(?!')|[\"'\u201c\u201d\u2018])"
@@ -93,14 +93,17 @@ _HINT = '(inside text, write a quote as \\" and a line break as \\n)'
 
 
 class _Text(NamedTuple):
-    """A string between its quotes, its escapes not yet read."""
+    """A string between its quotes, before its escapes are decoded."""
 
     raw: str
     quote: str
 
 
 def _read_loosely(text: str, start: int) -> tuple[dict[str, Value], int]:
-    """Read an object as JSON in which each text is replaced by its number, and put the texts in afterwards, when all keys are known."""
+    """Rewrite an object as JSON with a number for each string, decode that, and put the strings back; return it and its end.
+
+    The strings are decoded last, since how they are read depends on the quotes of all keys.
+    """
     parts, texts = list[str](), list[_Text]()
     depth, at, python = 0, start, False
     while depth or not parts:
@@ -112,7 +115,7 @@ def _read_loosely(text: str, start: int) -> tuple[dict[str, Value], int]:
         written = token.group(token.lastgroup or 0)
         if token.lastgroup == "quote":
             found, at = _text(text, at, written)
-            # Python reads both its quotes alike, and in ways that JSON does not.
+            # An object with keys in single quotes is Python's, whose escapes in double quotes differ from JSON's too.
             python = python or (written == "'" and _KEY.match(text, at) is not None)
             parts.append(f'"{len(texts)}"')
             texts.append(found)
@@ -133,7 +136,7 @@ def _read_loosely(text: str, start: int) -> tuple[dict[str, Value], int]:
 
 
 def _text(text: str, start: int, quote: str) -> tuple[_Text, int]:
-    """Read a string up to the quotes that close it; triple quotes hold no other."""
+    """Read a string up to its closing quotes; return it and its end. Triple quotes contain no others of their kind."""
     if len(quote) == 1:
         found = _STRINGS[quote].match(text, start)
         if found is None:

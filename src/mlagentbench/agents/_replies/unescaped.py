@@ -1,6 +1,6 @@
-"""Objects whose texts hold quotes that nobody escaped: cut at the names of their arguments alone.
+"""Reads objects whose strings hold unescaped quotes, by splitting them at the names of their arguments.
 
-Where that leaves not exactly one way, or where a quote or a backslash in a text could mean something else, there is no reading.
+The result is None if there is not exactly one way to split, or if a quote or a backslash in a string could mean something else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ENDS_HERE = r"(?=[ \t]*+(?:[\r\n`<]|$|\Z))"
 
 
 def cut_at_keys(text: str, start: int, keys: Collection[str], limit: int) -> ParsedObject | None:
-    """Read a flat object by the names of its arguments alone; return None where that does not leave exactly one way."""
+    """Read a flat object by splitting it at its argument names; return None if there is not exactly one way to do so."""
     head = re.compile(r"\{\s*+([\"'])").match(text, start, limit)
     if head is None or not keys:
         return None
@@ -49,7 +49,7 @@ def _after_value(text: str, pos: int, quote: str) -> bool:
 
 
 def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
-    """Return the value of a span; None where its quotes or escapes could mean something else."""
+    """Return the value of a span; None if its quotes or escapes could mean something else."""
     if not span.startswith(quote):
         return NumberText(span) if NUMBER.fullmatch(span) else CONSTANTS.get(span)
     inner = span[1:-1]
@@ -61,7 +61,7 @@ def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
         except Ambiguous:
             return None
     if inner.startswith(quote) and inner.endswith(quote):
-        return None  # quotes of its own, or doubled by mistake
+        return None  # the quotes may belong to the text, or be doubled by mistake
     counted = APOSTROPHE.sub("", inner) if quote == "'" else _DOCSTRING.sub(" ", inner)
     if counted.count(quote) % 2 or _joins(counted, quote) or _has_key(inner, quote):
         return None
@@ -75,13 +75,13 @@ def _bare_value(span: str, quote: str) -> str | NumberText | bool | None:
 
 
 def _joins(counted: str, quote: str) -> bool:
-    """Return whether a text could be several, joined as Python joins them, or end before a comment."""
+    """Return whether a text could be several strings, joined as Python joins them, or could end before a comment."""
     ends = re.search(rf"{quote}[ \t]*+,?[ \t]*+(?:#|//)[^\n]*+\Z", counted)
     return bool(ends or re.search(rf"{quote}[\s+\\]*+{quote}", counted))
 
 
 def _has_key(inner: str, quote: str) -> bool:
-    """Return whether something like `", "key":` stands in a text outside all braces: then it may be an argument, not text."""
+    """Return whether something like `", "key":` is in a text outside all braces, where it may begin another argument."""
     depth, before = 0, 0
     for match in re.finditer(rf"{quote}\s*+,\s*+{quote}[\w .-]{{1,40}}{quote}\s*+:", inner):
         passed = inner[before : match.start()]

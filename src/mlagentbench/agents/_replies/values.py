@@ -1,4 +1,4 @@
-"""What is read from a reply: values, and objects with the place where they end."""
+"""The values and objects that are parsed from a reply, and the errors for those that cannot be."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ CONSTANTS: Mapping[str, bool | None] = {"true": True, "True": True, "false": Fal
 
 
 class NumberText(str):
-    """A number as it was written, so that no digit is lost before its type is known."""
+    """A number as it was written, so that no digit is lost before the parameter's type is known."""
 
 
 class ParsedObject(NamedTuple):
-    """An object, and where it ends in the text."""
+    """An object, and the offset in the text at which it ends."""
 
     pairs: Mapping[str, Value]
     end: int
 
 
 class Unreadable(Exception):
-    """There is no object here, or more than one way to read it. The message says what is wrong with it, as a clause."""
+    """There is no object, or it has more than one reading. The message says what is wrong, as a clause."""
 
 
 class Ambiguous(Unreadable):
-    """The object's shape is clear, but one of its values can be read in two ways."""
+    """The object's structure is clear, but one of its values has two possible readings."""

@@ -1,4 +1,4 @@
-"""A reply that is a plan and a whole script in one fenced block, read as models write it."""
+"""Parses a reply that is a plan and a whole script in one fenced block."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ FORM = "Write your plan in a few sentences, then the whole script in one block t
 
 
 class WrittenScript(NamedTuple):
-    """What a reply holds."""
+    """A parsed reply."""
 
     plan: str
     script: str
 
 
 def read_script(text: str) -> WrittenScript:
-    """Read the plan and the script of a reply.
+    """Return the plan and the script of a reply.
 
-    A script may hold fences itself: of those that could end its block, the last one counts that leaves it Python that can be parsed, else
-    the first. Blocks of other languages are passed over.
+    A script may hold fences itself: its block ends at the last fence that leaves valid Python, or else at the first one. Blocks of other
+    languages are skipped.
 
     Raises:
-        ResponseFormatError: the reply holds no script, more than one, or one without its end.
+        ResponseFormatError: the reply holds no script, more than one, or one whose block is not closed.
     """
     text = text[end_of_thinking(text) :].replace("\r\n", "\n")
     fences = list(_FENCE.finditer(text))
@@ -49,7 +49,7 @@ def read_script(text: str) -> WrittenScript:
 
 
 def _opening(fences: Sequence[re.Match[str]], first: int) -> int | None:
-    """Find the fence that the next block of Python begins with."""
+    """Return the number of the fence that opens the next block of Python; None if there is none."""
     inside = False
     for number, fence in enumerate(fences[first:], first):
         if not inside and fence[1].lower() in PYTHON:
