@@ -1,4 +1,4 @@
-"""Long histories made short, by Inspect's strategies: old tool results are cleared, and if that frees too little, a summary is made."""
+"""Compact long histories with Inspect's strategies: clear old tool results, and summarise if that frees too little."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from inspect_ai.model import ChatMessage, ChatMessageTool, CompactionEdit, Compa
 from mlagentbench.engine.conversation import Conversation, dumped, environment_model
 
 Compaction = Literal["edit", "summary", "none"]
-"""How: old results cleared first and a summary where that frees too little; a summary at once; or not at all."""
+"""How to compact: clear old results, and summarise if that frees too little; summarise at once; or not at all."""
 
 THRESHOLD = 0.8
-"""The part of what a model can read above which a history is compacted before the next question; the rest is for the reply."""
+"""The fraction of the context window above which a history is compacted before the next question; the rest is for the reply."""
 ENOUGH = 0.5
-"""The part of a history that may remain after old results are cleared; where more does, it is summarised too."""
+"""The fraction of a history that may remain after old results are cleared; if more remains, it is summarised too."""
 KEPT_RESULTS = 5
 """How many of the last results are not cleared."""
 CHARACTERS_A_TOKEN = 3
-"""Fewer than in prose: what is not counted yet is results, full of numbers and code."""
+"""Characters per token, for an estimate. Fewer than in prose, since tool results are full of numbers and code."""
 
 
 def check_compaction(name: str) -> Compaction:
-    """A way of compaction, by its name.
+    """Return a compaction by its name.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is no compaction of that name.
     """
     for known in get_args(Compaction):
         if name == known:
@@ -36,7 +36,7 @@ def check_compaction(name: str) -> Compaction:
 
 
 def estimated(messages: Sequence[ChatMessage], counted: int) -> int:
-    """The tokens of a history: those counted with its last reply, and about so many for the results since."""
+    """Estimate the tokens of a history: those counted with its last reply, plus an estimate for the results since."""
     since = 0
     for message in reversed(messages):
         if message.role == "assistant":
@@ -46,21 +46,21 @@ def estimated(messages: Sequence[ChatMessage], counted: int) -> int:
 
 
 def is_full(tokens: int, context: int | None) -> bool:
-    """Whether a history should be compacted before the next question."""
+    """Return whether a history should be compacted before the next question."""
     return context is not None and tokens > context * THRESHOLD
 
 
 async def compacted(messages: Sequence[ChatMessage], how: Compaction, conversation: Conversation, *, forced: bool) -> list[ChatMessage]:
-    """A shorter history of the same task.
+    """Return a shorter history of the same task.
 
     Args:
-        messages: the history; every tool call in it is answered.
-        how: in which way.
-        conversation: asks for the summary.
-        forced: whether the history is too long to be read even for a summary.
+        messages: the history; every tool call in it must have a result.
+        how: the compaction.
+        conversation: asks the model for the summary.
+        forced: whether the history is too long for the model to read, even to summarise it, so that results are cleared in any case.
 
     Raises:
-        LimitReached: of a summary, as any question's.
+        LimitReached: as by `Conversation.ask`, while asking for the summary.
         ModelFailed: likewise.
     """
     model = environment_model(conversation, "compaction")

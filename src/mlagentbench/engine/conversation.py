@@ -1,7 +1,7 @@
-"""How agents of the engine speak to the agent's model: by messages and tool calls, through the environment, which records and limits it.
+"""Ask the agent's model with messages and tools, through the environment, which records and limits every question.
 
-In the record, a prompt is a JSON object: `messages` are the question's, but for the first `after` ones, which it shares with the question
-before; `tools` are the names of those offered, where they are others than before. A reply is its message, as JSON.
+The prompt is recorded as a JSON object: `messages` are the question's messages without the first `after` ones, which it shares with the
+question before; `tools` are the names of the tools offered, if they have changed since then. The reply is recorded as its message in JSON.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MESSAGES: TypeAdapter[list[ChatMessage]] = TypeAdapter(list[ChatMessage])
 
 
 class Conversation:
-    """An agent's questions to its model, one after the other.
+    """The sequence of an agent's questions to its model.
 
     Args:
-        environment: where the agent lives.
+        environment: the environment of the agent's run.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -42,19 +42,19 @@ class Conversation:
         self._offered: list[str] = []
 
     async def ask(self, question: Question, parse: Callable[[ModelOutput], T], *, purpose: str = "agent") -> T:
-        """Ask, and read the reply.
+        """Ask a question, and parse the reply.
 
         Args:
-            question: what is asked.
-            parse: reads the reply; it raises ResponseFormatError for one that holds no action.
-            purpose: who asks, for the record.
+            question: the question.
+            parse: parses the reply, and raises ResponseFormatError if it contains no action.
+            purpose: who asks; recorded with the call.
 
         Raises:
-            AgentError: the model is none of Inspect's.
-            ResponseFormatError: what `parse` raised.
+            AgentError: the model is not one of Inspect's.
+            ResponseFormatError: raised by `parse`.
             FormatFailure: it was the fifth such reply in a row.
-            LimitReached: a limit of the run, or what the model can read, was reached.
-            ModelFailed: the provider failed for good.
+            LimitReached: a limit of the run, or the model's context window, was reached.
+            ModelFailed: the provider failed, and is not asked again.
         """
         answers: list[Answer] = []
 
@@ -83,7 +83,7 @@ Ask = Callable[[Question], Awaitable[ModelOutput]]
 
 
 class EnvironmentAPI(ModelAPI):
-    """The agent's model as one of Inspect's again, for code that asks those: each question goes through the environment."""
+    """The agent's model as an Inspect provider, for code that uses Inspect's models: each question goes through the environment."""
 
     def __init__(self, model_name: str, base_url: str | None, api_key: str | None, config: GenerateConfig, ask: Ask) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
@@ -94,11 +94,11 @@ class EnvironmentAPI(ModelAPI):
     ) -> ModelOutput:
         """Ask the agent's model."""
         output = await self._ask(Question(input, tools, tool_choice if tools else None, config))
-        # Inspect has counted it where it was really asked.
+        # Inspect counts the usage of the underlying model; here it would count it twice.
         return output.model_copy(update={"usage": None})
 
     def max_connections(self) -> int:
-        """As many as are asked at once: the model below has its own limit."""
+        """Return a limit that is never reached, since the underlying model has its own."""
         return 1000
 
 
@@ -108,17 +108,17 @@ def _environment_api() -> type[ModelAPI]:
 
 
 def model_asking(ask: Ask) -> InspectModel:
-    """A model of Inspect's whose questions are asked in another way."""
+    """Return an Inspect model that passes its questions to a function."""
     return get_model("environment/agent", memoize=False, ask=ask)
 
 
 def environment_model(conversation: Conversation, purpose: str) -> InspectModel:
-    """The agent's model as one of Inspect's, recorded and limited by the environment."""
+    """Return the agent's model as an Inspect model, recorded and limited by the environment."""
     return model_asking(lambda question: conversation.ask(question, lambda output: output, purpose=purpose))
 
 
 def dumped(messages: Sequence[ChatMessage]) -> list[JsonValue]:
-    """Messages as JSON, whole enough to be sent again."""
+    """Return messages as JSON, with everything that is needed to send them again."""
     whole: list[Any] = _MESSAGES.dump_python(list(messages), mode="json", exclude_none=True)
     for message in whole:
         for call in message.get("tool_calls", ()):
@@ -127,45 +127,45 @@ def dumped(messages: Sequence[ChatMessage]) -> list[JsonValue]:
 
 
 def loaded(messages: JsonValue) -> list[ChatMessage]:
-    """Messages from JSON."""
+    """Return messages from the JSON that `dumped` made."""
     return _MESSAGES.validate_python(messages)
 
 
 class Thoughts(NamedTuple):
-    """What a reply says beside its tool calls."""
+    """The contents of a reply beside its tool calls."""
 
     reasoning: str
     text: str
 
     @property
     def entries(self) -> Mapping[str, str]:
-        """As a step keeps them."""
+        """The thoughts as the entries of a step, without empty ones."""
         found = {"Reasoning": self.reasoning, "Thought": self.text}
         return {name: text for name, text in found.items() if text}
 
 
 def thoughts_of(message: ChatMessageAssistant) -> Thoughts:
-    """A reply's reasoning, where its provider shows it, and its text."""
+    """Return a reply's reasoning, if its provider shows it, and its text."""
     parts = [] if isinstance(message.content, str) else message.content
     reasoning = [(part.summary or "") if part.redacted else part.reasoning for part in parts if isinstance(part, ContentReasoning)]
     return Thoughts("\n\n".join(text.strip() for text in reasoning if text.strip()), message.text.strip())
 
 
 def as_tool(definition: ActionDefinition) -> ToolInfo:
-    """An action as a tool that a model is offered."""
+    """Return an action as a tool to offer to a model."""
     description = f"{definition.description}\n\n{definition.returns}"
     return ToolInfo(name=definition.tool_name, description=description, parameters=tool_parameters(definition))
 
 
 def offered(names: Sequence[str] | None, actions: Mapping[str, ActionDefinition] = ACTIONS) -> list[ActionDefinition]:
-    """The actions that an agent is offered: those named, as the paper or as a tool has them; without names, those that prompts mention.
+    """Return the actions to offer to an agent: those named, or else those that prompts mention.
 
     Args:
-        names: what the agent was told to offer.
-        actions: all there are; an environment knows whether somebody watches who can be asked for help.
+        names: the actions' names, as in the paper or as tools; the final answer is always added. None for the default ones.
+        actions: the actions to choose from; an environment's own depend on whether a person can be asked for help.
 
     Raises:
-        ValueError: there is no such action.
+        ValueError: there is no action of a name.
     """
     if names is None:
         return [definition for definition in actions.values() if not definition.hidden]

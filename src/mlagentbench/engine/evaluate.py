@@ -1,4 +1,4 @@
-"""Many runs in one process, through Inspect: its concurrency, its rate limits, its log."""
+"""Carry out many runs in one process through Inspect, with its concurrency, its rate limits and its log."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from mlagentbench.run.slots import Slots
 from mlagentbench.run_spec import ROLES
 
 LEAVING = 5.0
-"""Seconds that what still goes on has to end when all runs are over."""
+"""Seconds that remaining asyncio tasks have to end when all runs are over."""
 
 
 class Evaluation(NamedTuple):
-    """What came of it."""
+    """The outcome of an evaluation."""
 
     logs: Sequence[Path]
     stopped: bool
     not_started: int = 0
-    """Runs that an interrupt came before."""
+    """The number of runs that were not started because of an interrupt."""
     failures: Sequence[Exception] = ()
-    """Why runs could not be carried out that have no result."""
+    """The errors of the runs that could not be carried out and have no result."""
 
 
 def evaluate(
     runs: Sequence[ReadyRun], hooks: RunHooks, *, times: int = 1, parallel: int | None = None, patience: Patience = Patience()
 ) -> Evaluation:
-    """Carry out runs, each some times. An interrupt ends all and has them graded; a second one stops at once.
+    """Carry out runs, each `times` times. An interrupt ends all runs and grades them; a second one stops at once.
 
     Args:
-        runs: what to do, checked. All name the same models, and lie in one log directory.
-        hooks: what the caller is told. How many runs go on at once, and when they stop, is decided here.
-        times: how often each is carried out.
-        parallel: how many go on at once; None for what the machine carries.
-        patience: how long a provider that fails is asked again.
+        runs: the checked runs. All use the same models and the same log directory.
+        hooks: the caller's callbacks. Its `slots` and `failed` are replaced here.
+        times: how often each run is carried out.
+        parallel: how many runs go on at once; None for as many as the machine has capacity for.
+        patience: how long a failing provider is retried.
 
     Raises:
         ModelUnavailable: a model cannot be used; nothing was run.
-        UsageError: a run cannot be carried out.
+        UsageError: no run could be carried out, for a reason that the user can mend.
         InfrastructureError: Inspect failed as a whole.
         KeyboardInterrupt: the second interrupt.
     """
@@ -65,7 +65,7 @@ def evaluate(
 
 
 async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluation:
-    """Evaluate, and leave agents behind that do not leave when they are told to: Python would wait for them for ever."""
+    """Evaluate, then cancel remaining tasks and abandon those that ignore it, since Python would wait for them for ever."""
     try:
         return await evaluating
     finally:
@@ -75,7 +75,7 @@ async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluatio
         stubborn = (await asyncio.wait(tasks, timeout=LEAVING))[1] if tasks else set()
         for task in stubborn:
             asyncio._unregister_task(task)
-            # Never freed: Python would tell it so by one more exception, and wait for what it makes of that.
+            # An extra reference keeps it from being freed: that would raise GeneratorExit in the agent, and wait for what it does then.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))
 
 
@@ -105,7 +105,7 @@ async def _evaluate(runs: Sequence[ReadyRun], hooks: RunHooks, times: int, paral
             model_roles={role: model for role, model in models.items() if role in spec.models and role != "agent"},
             log_dir=str(runs[0].log_directory),
             log_format="eval",
-            # Inspect counts the samples of each task apart; that there are not more in all is for the slots to see to.
+            # Inspect applies this limit to each task on its own; the slots limit the total.
             max_samples=parallel,
             max_tasks=len(runs),
             fail_on_error=False,

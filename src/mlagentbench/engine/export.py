@@ -1,7 +1,7 @@
-"""A run's directory as an `.eval` log, for a run that Inspect did not carry out: its viewer and its dataframes then read it as any other.
+"""Write an `.eval` log of a run that Inspect did not carry out, so that Inspect's viewer and dataframes can read it.
 
-Steps are spans with the questions to models and the action as a tool call, at the times that the run has. What is known of a run as a
-whole stands in the metadata of its one sample.
+Each step is a span with its model calls and its action as a tool call, at the recorded times. The log has one sample, whose metadata
+describe the run as a whole.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ SCORER = "mlagentbench"
 
 
 def log_path(run: Run) -> Path:
-    """Where a run's log lies: beside the run, under a name such as Inspect's own logs have."""
+    """Return the path of a run's log: beside the run's directory, with a name like those of Inspect's own logs."""
     when = datetime.datetime.fromtimestamp(run.info.started, datetime.UTC).strftime("%Y-%m-%dT%H-%M-%S+00-00")
     return run.directory.path.parent / f"{when}_{run.info.spec.task}_{_id(run.name, 'task')}.eval"
 
 
 def write_eval_log(run: Run) -> Path:
-    """Write a run's log; one that is there is replaced whole.
+    """Write a run's log, replacing an earlier one atomically.
 
     Args:
-        run: it must have a result.
+        run: the run, which must have a result.
 
     Returns:
-        Its file.
+        The log's path.
 
     Raises:
         OSError: the disk is full or read-only.
@@ -141,7 +141,7 @@ def _events(run: Run, result: Result, calls: Mapping[int, Sequence[ModelCall]], 
 
 
 def _step_events(step: Step, calls: Sequence[ModelCall], begun: float) -> list[Event]:
-    """A step as a span. Where the run does not tell when each question was asked, they stand at its beginning."""
+    """Return the events of a step, in a span of their own. Model calls get the time at which the step began."""
     span, ended = f"step-{step.number}", step.started + step.seconds
     events: list[Event] = [
         SpanBeginEvent(
@@ -221,7 +221,7 @@ def _usage(usage: Usage) -> ModelUsage:
 
 
 def _id(name: str, what: str) -> str:
-    """A name such as Inspect makes at random, the same whenever a run is written."""
+    """Return an id that looks like Inspect's random ones, but is the same each time the run is exported."""
     return hashlib.sha256(f"{what} {name}".encode()).hexdigest()[:22]
 
 

@@ -1,8 +1,8 @@
-"""An agent of another framework as a guest in an environment: its questions and actions are recorded and limited like any agent's.
+"""Run an agent of another framework in an environment, so that its questions and actions are recorded and limited like any agent's.
 
-What such an agent remembers is its framework's affair. A run that goes on therefore begins it anew and gives it what it was given before:
-the replies that the steps' memories hold, and the steps' observations. That holds as long as it does the same again; where it does not,
-the run is refused, since it would be another one.
+The state of such an agent is inside its framework and cannot be saved. A resumed run therefore restarts the agent and replays what it
+received before: the replies stored in the steps' memories, and the steps' observations. This works as long as the agent acts as it did
+the first time; if it does not, the run fails, since it would be another run.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from mlagentbench.records import Action, Step, whole
 
 T = TypeVar("T")
 MOST_IDLE = 50
-"""Replies in a row without an action that end a run; a framework may have several of them for one action."""
+"""How many replies in a row without an action end a run; a framework may need several for one action."""
 
 LEAVING = 5.0
-"""Seconds that an agent has to leave when its run has ended; one that stays longer reaches nothing any more."""
+"""Seconds that an agent has to end when its run has ended; one that goes on longer can no longer ask or act."""
 
 
 class Guest:
-    """What a framework's agent reaches of an environment.
+    """The interface through which a framework's agent uses an environment.
 
-    Neither its final answer nor an error comes back from here, since frameworks catch what they are given: `stay` ends the agent then.
+    After the final answer or an error, `ask` and `act` do not return, since a framework would catch the exception and go on. `stay`
+    ends the agent instead.
 
     Args:
-        environment: where it acts.
-        check: reads a reply; it raises ResponseFormatError for one that its framework will refuse.
+        environment: the environment of the agent's run.
+        check: checks a reply, and raises ResponseFormatError if the framework will reject it.
     """
 
     def __init__(self, environment: Environment, check: Callable[[ModelOutput], None] = lambda output: None) -> None:
@@ -51,7 +52,7 @@ class Guest:
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def ask(self, question: Question) -> ModelOutput:
-        """Ask the agent's model, unless it was asked before."""
+        """Ask the agent's model, or return the stored reply when the run is resumed."""
         if self._replies:
             output = self._replies.popleft()
         elif self._steps:
@@ -63,7 +64,7 @@ class Guest:
         return output
 
     async def act(self, action: Action) -> Step:
-        """Do an action, unless it was done before; of several at once, one after the other."""
+        """Execute an action, or return its stored step when the run is resumed. Concurrent actions are executed one after the other."""
         async with self._acting:
             if self._steps:
                 return await self._guarded(self._repeated(action))
@@ -79,11 +80,11 @@ class Guest:
             return step
 
     async def stay(self, agent: Coroutine[Any, Any, str]) -> None:
-        """Let the agent act until it returns its answer, gives it as an action, or cannot go on.
+        """Run the agent until it returns its answer, submits it as an action, or fails.
 
         Raises:
-            AgentError: it does not do again what it did before, in a run that goes on.
-            whatever ended it: a limit, a model that failed, an error of its own.
+            AgentError: in a resumed run, the agent does not repeat what it did before.
+            whatever ended it: a limit, a model that failed, or an error of the agent's own.
         """
         acting = asyncio.create_task(agent)
         try:
@@ -117,7 +118,7 @@ class Guest:
         try:
             return await self._conversation.ask(question, read)
         except ResponseFormatError:
-            # Recorded and counted; its framework tells the model what to mend.
+            # The reply is recorded and counted already, and the framework tells the model what is wrong with it.
             return outputs[0]
 
     async def _repeated(self, action: Action) -> Step:
@@ -132,7 +133,7 @@ class Guest:
         return AgentError(f"the run cannot go on: begun anew, its agent changes its mind about step {max(1, number)}: {how}; start another")
 
     async def _guarded(self, doing: Coroutine[Any, Any, T]) -> T:
-        """What was done; where that fails, the agent is ended with the failure, and never sees it."""
+        """Return what a coroutine returns. If it fails, end the agent with that error, and do not return."""
         try:
             return await doing
         except Exception as error:

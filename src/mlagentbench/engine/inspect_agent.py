@@ -1,4 +1,4 @@
-"""Inspect's own agents, as they are: `--agent path/to/file.py:name`, where the name is an `@agent`, or what one gives.
+"""Run Inspect's own agents unchanged: `--agent path/to/file.py:name`, where the name is an `@agent` or what one returns.
 
     from inspect_ai.agent import agent, react
     from mlagentbench.engine.inspect_agent import action_tools
@@ -7,9 +7,9 @@
     def mine():
         return react(prompt="You do research.", tools=action_tools())
 
-An `@agent` with a parameter `tools` that is not among the options is given the actions there: `from inspect_ai.agent import react` makes a
-file whose `react` is an agent here. What it asks of `get_model()`, whatever the role, is asked of the agent's model; a model that it names
-itself is neither recorded nor limited. Its answer, if it does not call `final_answer`, is the output that it ends with.
+If an `@agent` has a parameter `tools` that is not set by an option, it receives the actions: a file with only
+`from inspect_ai.agent import react` has an agent `react`. Questions to `get_model()`, for any role, go to the agent's model; a model that
+the agent names itself is neither recorded nor limited. If it does not call `final_answer`, its answer is its final output.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _guest: ContextVar[Guest] = ContextVar("guest")
 
 
 def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
-    """The actions as tools of Inspect's, for agents that are carried out here.
+    """Return the actions as Inspect tools, for agents that run in an environment of this package.
 
     Args:
         actions: their names; by default those that the research agent's prompt mentions.
 
     Raises:
-        ValueError: there is no such action.
+        ValueError: there is no action of a name.
     """
     return _tools(offered(actions))
 
@@ -84,14 +84,14 @@ class InspectAgent:
         self._agent = made_by(**options)
 
     async def __call__(self, environment: Environment) -> None:
-        """Let it act until it ends, and submit."""
+        """Run the agent until it ends, and submit its answer."""
         if self._with_tools is not None:
             self._agent = self._with_tools(tools=_tools(offered(None, environment.actions)))
         guest = Guest(environment)
         await guest.stay(self._lives(environment, guest))
 
     async def _lives(self, environment: Environment, guest: Guest) -> str:
-        # In a task of its own, whose context is its own too.
+        # This runs in an asyncio task of its own, so these context variables affect no other agent.
         _guest.set(guest)
         init_active_model(model_asking(guest.ask), active_generate_config())
         init_model_roles({})

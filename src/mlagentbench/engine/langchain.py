@@ -1,7 +1,7 @@
-"""LangChain's agents over our actions, through Inspect's agent bridge: its client asks a server that is none.
+"""Run LangChain's agents with our actions, through Inspect's agent bridge, which intercepts the requests of LangChain's OpenAI client.
 
-`kind` chooses between LangChain's agent of today, whose model calls tools natively, and the one that the paper's zero-shot ReAct was: text
-with `Action` and `Action Input`, the tools described in the prompt and no example given. Needs the extra `langchain`.
+`kind` chooses between LangChain's current agent, whose model calls tools natively, and the paper's zero-shot ReAct agent, which writes text
+with `Action` and `Action Input` and has the tools described in its prompt, without an example. Needs the extra `langchain`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 Kind = Literal["agent", "zero-shot"]
 PACKAGES = ("langchain", "langchain_classic", "langchain_openai")
 LEFT_OUT = {"extra_headers", "system_message"}
-"""What of a request's settings is the client's own affair: it speaks to the bridge, and not to the provider."""
+"""The settings of a request that are not passed on, since the client made them for the bridge and not for the provider."""
 ENDLESS = 1_000_000
-"""Steps that LangChain may take; the environment has the limits."""
+"""Steps that LangChain may take: practically unlimited, since the environment applies the run's limits."""
 
 
 class LangChainAgent:
@@ -57,10 +57,10 @@ class LangChainAgent:
             raise AgentError(f'the agent langchain needs {missing[0]}; install it with: pip install "mlagentbench[{self.extra}]"')
         self.kind = kind
         self.actions = actions
-        offered(actions)  # a name that is none is refused before anything runs
+        offered(actions)  # raises for an unknown name before anything runs
 
     async def __call__(self, environment: Environment) -> None:
-        """Let it act until it ends, and submit what it says."""
+        """Run the agent until it ends, and submit its answer."""
         zero_shot = self.kind == "zero-shot"
         guest = Guest(environment, _check_text if zero_shot else lambda output: None)
         await guest.stay(self._writes(environment, guest) if zero_shot else self._calls(environment, guest))
@@ -114,7 +114,7 @@ def _client() -> BaseChatModel:
     from langchain_openai import ChatOpenAI
     from pydantic import SecretStr
 
-    # The bridge takes what goes to a model of this name.
+    # The bridge intercepts requests to a model of this name.
     return ChatOpenAI(model="inspect", api_key=SecretStr("none"), base_url="http://localhost", disable_streaming=True, max_retries=0)
 
 
@@ -125,11 +125,11 @@ async def _asked(
     return await guest.ask(Question(messages, tools, choice, settings))
 
 
-# Functions made here, and no partial ones: LangChain looks at their signatures.
+# The tools below are closures and not `functools.partial` objects, since LangChain inspects their signatures.
 
 
 def _doing(guest: Guest, definition: ActionDefinition) -> Callable[..., Awaitable[str]]:
-    """What does an action."""
+    """Return a function that executes an action with keyword arguments."""
 
     async def do(**arguments: Any) -> str:
         step = await guest.act(Action(name=definition.name, arguments=arguments))
@@ -139,14 +139,14 @@ def _doing(guest: Guest, definition: ActionDefinition) -> Callable[..., Awaitabl
 
 
 def _doing_by_text(guest: Guest, definition: ActionDefinition) -> Callable[[str], Awaitable[str]]:
-    """What does an action whose arguments stand in a text."""
+    """Return a function that executes an action with arguments given as text."""
     do = _doing(guest, definition)
 
     async def do_by_text(text: str) -> str:
         try:
             response = parse_response(f"Action: {definition.name}\nAction Input: {text}", (), {definition.name: definition})
         except ResponseFormatError:
-            # Not understood here, it is the action's to refuse, so that it counts.
+            # The action itself rejects arguments that cannot be parsed, so that the attempt counts as a step.
             return fenced(await do(**_loosely(text)))
         return fenced(await do(**response.arguments))
 
@@ -162,10 +162,10 @@ def _loosely(text: str) -> dict[str, Any]:
 
 
 def _check_text(output: ModelOutput) -> None:
-    """See that LangChain will understand a reply.
+    """Raise ResponseFormatError if LangChain cannot parse a reply.
 
     Raises:
-        ResponseFormatError: it will not.
+        ResponseFormatError: LangChain cannot parse it.
     """
     from langchain_classic.agents.output_parsers import ReActSingleInputOutputParser
     from langchain_core.exceptions import OutputParserException

@@ -1,6 +1,6 @@
-"""Inspect's models as this package's `Model`s: any provider, with Inspect's connections, caching and counts.
+"""Use Inspect's models as this package's `Model`s: any provider, with Inspect's connections, caching and usage counts.
 
-How often and how long a provider that fails is asked is said in `engine/patience.py`.
+`engine/patience.py` says how often and how long a failing provider is retried.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from mlagentbench.model import GenerateOptions, Models, Reply
 from mlagentbench.records import Price, Role, Usage, whole
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
-"""Inspect's limits by our names."""
+"""Our names of Inspect's limits."""
 MISCOUNTED = 0.9
-"""The part of a limit of tokens that a cut reply has at least, when its text is made into tokens again."""
+"""The least fraction of the token limit that a truncated reply has when its text is tokenised again."""
 STARTED = (*IN_PROCESS, "vllm", "sglang")
-"""Providers that load a model to be asked anything at all."""
+"""Providers that load or start a model as soon as Inspect makes it, even to look it up."""
 
 
 class Question(NamedTuple):
-    """What Inspect's models are asked by: a conversation, and the tools that the reply may call."""
+    """A question to an Inspect model: a conversation, and the tools that the reply may call."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo | Tool] = ()
@@ -42,7 +42,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came back, as Inspect gives it, and what it took."""
+    """A reply as Inspect returns it, its usage over all requests, and the seconds spent waiting for the provider."""
 
     output: ModelOutput
     usage: Usage
@@ -50,14 +50,14 @@ class Answer(NamedTuple):
 
 
 class RoleModel:
-    """An Inspect model that speaks as one role of one run.
+    """An Inspect model in one role of one run.
 
     Args:
         model: the model.
-        role: as whom it speaks.
-        position: how many replies the role was given before, in a run that goes on.
-        patience: how long a provider that fails is asked again.
-        waits: what was waited for providers; one for all roles of a run.
+        role: the role.
+        position: how many replies the role has received before, in a resumed run.
+        patience: how long a failing provider is retried.
+        waits: the time spent waiting for providers, shared by all roles of a run.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class RoleModel:
 
     @property
     def name(self) -> str:
-        """As a user would write it, for example `openai/gpt-4o`."""
+        """The model's name as a user writes it, for example `openai/gpt-4o`."""
         return str(self._model)
 
     @property
     def context_tokens(self) -> int | None:
-        """How many tokens it can read and write in all, by its own configuration where that is at hand, or by Inspect's tables."""
+        """The context window in tokens, from the model's own configuration if it runs in this process, or else from Inspect's tables."""
         if (window := window_of(self._model.api)) is not None:
             return window
         known = get_model_info(self._model)
@@ -84,7 +84,7 @@ class RoleModel:
 
     @property
     def check_seconds(self) -> float | None:
-        """By our patience; None for a model in this process, and for a script."""
+        """`Patience.check`; None for a model in this process, and for a scripted one."""
         api = self._model.api
         return None if provider_of(self.name) in IN_PROCESS or isinstance(api, ScriptedAPI) else self._patience.check
 
@@ -92,7 +92,7 @@ class RoleModel:
         """Answer a prompt.
 
         Raises:
-            ModelFailed: the provider refused the request, or failed for longer than our patience, or until it was cancelled.
+            ModelFailed: the provider refused the request, failed until the last retry, or was failing when the question was cancelled.
             LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
         """
         config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
@@ -100,7 +100,7 @@ class RoleModel:
         return self.reply(answer, answer.output.completion)
 
     def reply(self, answer: Answer, text: str) -> Reply:
-        """An answer as the core knows it."""
+        """Return an answer as this package's `Reply`."""
         return Reply(text, answer.usage, self.name, truncated=answer.output.stop_reason == "max_tokens", waited=answer.waited)
 
     async def answer(self, question: Question) -> Answer:
@@ -110,7 +110,7 @@ class RoleModel:
             ModelFailed: as by `generate`.
             LimitReached: as by `generate`.
         """
-        # Taken before anything is awaited: several questions may be asked at once.
+        # The position is taken before anything is awaited, since several questions may be asked at once.
         position, self._position = self._position, self._position + 1
         started = time.monotonic()
         usages: list[Usage] = []
@@ -132,7 +132,7 @@ class RoleModel:
                 with suspend_working_limit():
                     await asyncio.sleep(pause)
         except asyncio.CancelledError:
-            # A run whose time is up while its provider fails was ended by the provider.
+            # If a run's time is up while its provider is failing, the provider has ended the run.
             if trouble is None:
                 raise
             raise self._given_up(trouble, requests, time.monotonic() - started) from None
@@ -141,10 +141,10 @@ class RoleModel:
         return Answer(output, Usage.total(usages), waited)
 
     async def _request(self, question: Question, position: int, usages: list[Usage]) -> ModelOutput:
-        """Ask once, and note what it cost, whatever the reply is worth.
+        """Ask once, and record the usage, whether or not the reply is of use.
 
         Raises:
-            Trouble: no reply came.
+            Trouble: there was no reply, or none of use.
             LimitReached: the prompt is too long, or a limit set through Inspect was reached.
         """
         here = provider_of(self.name) in IN_PROCESS
@@ -158,7 +158,7 @@ class RoleModel:
         except LimitExceededError as limit:
             raise LimitReached(LIMITS.get(limit.type, "limit_steps"), str(limit)) from None
         except Exception as error:
-            # Providers raise whatever their clients raise.
+            # A provider may raise any exception of its client library.
             raise trouble_with(error, self._model.api, here=here) from error
         usages.append(_usage(output))
         _make_whole(output)
@@ -169,10 +169,10 @@ class RoleModel:
         return output
 
     def _within_window(self, question: Question, config: GenerateConfig) -> GenerateConfig:
-        """How to ask a model that lies in this process, which itself says nothing of prompts that are too long for it.
+        """Return the configuration with the reply limited to the context window, for a model in this process, which does not limit it.
 
         Raises:
-            LimitReached: the prompt is (`limit_context`).
+            LimitReached: the prompt is too long for the model (`limit_context`).
         """
         api = self._model.api
         window = window_of(api)
@@ -187,9 +187,9 @@ class RoleModel:
         return config.merge(GenerateConfig(max_tokens=min(wanted, window - tokens)))
 
     def _note_cut(self, output: ModelOutput, config: GenerateConfig) -> None:
-        """Note of a reply that it was cut by the limit of tokens, where a model in this process does not say so.
+        """Mark a reply as truncated by the token limit, for a model in this process that does not say so.
 
-        Its count alone does not tell: it is that of the longest reply of those that were made together.
+        Its token count is not enough to tell: it is that of the longest reply of the batch.
         """
         api, most = self._model.api, config.max_tokens
         if window_of(api) is None or most is None or output.usage is None or output.usage.output_tokens < most or not output.choices:
@@ -211,7 +211,7 @@ class RoleModel:
 
 
 def _make_whole(output: ModelOutput) -> None:
-    """Have a reply in which halves of characters stand as their escapes: nothing could be written or sent that holds them as they are."""
+    """Replace lone surrogates in a reply by their escapes, since they can be neither written to a file nor sent."""
     for choice in output.choices:
         message = choice.message.model_dump()
         if (mended := whole(message)) != message:
@@ -219,7 +219,7 @@ def _make_whole(output: ModelOutput) -> None:
 
 
 def _usage(output: ModelOutput) -> Usage:
-    """The tokens as the provider counted them, and what they cost where Inspect knows the price."""
+    """Return the tokens as the provider counted them, and their cost if Inspect knows the price."""
     counted = output.usage
     if counted is None:
         return Usage(calls=1)
@@ -234,10 +234,10 @@ def _usage(output: ModelOutput) -> Usage:
 
 
 def current_models(replies: Mapping[Role, int] = {}) -> Models:
-    """The models of the sample that is running: the evaluation's, and those of the roles `fast` and `editor`, which fall back to it.
+    """Return the models of the running sample: the evaluation's, and those of the roles `fast` and `editor`, which fall back to it.
 
     Args:
-        replies: how many replies each role has given before, in a run that goes on.
+        replies: how many replies each role has given before, in a resumed run.
     """
     main = get_model()
     waits, patience = Waits(), patience_in_use()
@@ -247,10 +247,10 @@ def current_models(replies: Mapping[Role, int] = {}) -> Models:
 
 
 def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:
-    """Have the cost of the sample that is running counted, and return what its models cost, by their names.
+    """Make Inspect count the cost of the running sample, and return the prices of its models by name.
 
     Args:
-        given: prices that come before those that are kept here.
+        given: the user's prices, which take precedence over those of prices.toml.
     """
     main = get_model()
     models = {str(model): model for model in (main, *(get_model(role=role, default=main) for role in get_args(Role) if role != "agent"))}
@@ -258,10 +258,10 @@ def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:
 
 
 def knowledge_cutoff(name: str) -> datetime.date | None:
-    """When what a model knows ends, as its maker states it; None where nobody does. Nothing is started to find out.
+    """Return a model's knowledge cutoff as its maker states it; None if it is not known. No model is loaded for this.
 
     Args:
-        name: the model, by Inspect's name for it.
+        name: Inspect's name of the model.
     """
     provider, _, rest = name.partition("/")
     asked = rest if provider in STARTED else name

@@ -1,9 +1,9 @@
-"""How long a provider that fails is asked again, and what its failures mean.
+"""Define how long a failing provider is retried, and classify its failures.
 
-One loop does all asking again, `RoleModel.answer` in `engine/model.py`. Inspect is told not to (`max_retries=0`): by itself it asks for
-ever, waits up to half an hour between two requests, takes no note of Retry-After, and gives up at once on a reply that is none. What it is
-used for is its judgement, which failures may pass: 408, 429 and all of 5xx, lost connections, and timeouts. Below it the clients of OpenAI
-and Anthropic each ask up to twice more, after half a second to eight; that is part of one request here.
+All retries are made by one loop, `RoleModel.answer` in `engine/model.py`. Inspect's own are turned off (`max_retries=0`): it retries for
+ever, waits up to half an hour between two requests, ignores Retry-After, and gives up at once on a malformed reply. Inspect only decides
+which failures are temporary: 408, 429 and all of 5xx, lost connections, and timeouts. Below it, the clients of OpenAI and Anthropic each
+retry up to twice, after half a second to eight; here that is part of one request.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from inspect_ai.model import ModelAPI, ModelOutput
 from mlagentbench.engine.scripted import ScriptedAPI
 
 EXCERPT = 300
-"""Characters of a provider's own words that a message quotes."""
+"""The most characters of a provider's message that ours quote."""
 LONGEST_REPLY = 2_000_000
-"""Characters of a reply. The most that a model of today writes at once, 128,000 tokens, is a quarter of it."""
+"""The most characters of a reply. The most that today's models write at once, 128,000 tokens, is a quarter of it."""
 LEAST_WAIT = 0.1
-"""Seconds; what is less is this process's own work, not waiting for a provider."""
+"""Seconds below which a wait is not counted, since it is this process's own work."""
 REMEDIES = {401: "check its key", 403: "check what its key may do", 404: "check its name", 429: "check its quota"}
-"""What to do about an answer that will stay the same, by its HTTP status."""
+"""What to do about a permanent error, by its HTTP status."""
 TOO_LONG = re.compile(
     "|".join(
         (
@@ -41,28 +41,29 @@ TOO_LONG = re.compile(
     ),
     re.IGNORECASE,
 )
-"""How servers say, each in words of its own, that a prompt is longer than their model can read."""
+"""Matches the messages by which servers say that a prompt is longer than the context window."""
 
 
 class Patience(NamedTuple):
-    """How long a provider that fails is asked again."""
+    """How long a failing provider is retried."""
 
     seconds: float = 900.0
-    """From a question's first request until the run is ended as `infrastructure`. Such a run can be resumed."""
+    """Seconds from a question's first request until the run is ended as `infrastructure`. Such a run can be resumed."""
     request: int = 600
-    """Seconds for one request; the clients' own limit, but for all that they do within it."""
+    """Seconds for one request, including the retries of the provider's client."""
     pause: float = 2.0
-    """Seconds before the second request; they double with each, and vary by a quarter."""
+    """Seconds before the second request; they double with each further one, and vary randomly by up to a quarter."""
     longest_pause: float = 120.0
-    """Seconds; a provider that says Retry-After is waited for longer."""
+    """The most seconds between two requests, unless a provider asks for more with Retry-After."""
     check: float = 60.0
-    """Seconds for a short question when a run's time is up and its last one has no reply: a provider that answers neither ended the run."""
+    """Seconds for a short test question when a run's time is up and its last question has no reply. If that is not answered either, the
+    provider has ended the run."""
     spoiled: int = 4
-    """How many replies in all may be of no use, which costs tokens each time: empty, malformed, far too long, or withheld."""
+    """How many useless replies end a question, since each costs tokens: empty, malformed, far too long, or withheld."""
 
     def before(self, request: int) -> float:
-        """Seconds to pause before a request, by its number from 1."""
-        # The exponent is bounded, since a float is.
+        """Return the seconds to pause before a request, numbered from 1 (pauses begin with the second)."""
+        # The exponent is bounded, since a larger one would overflow the float.
         doubled = self.pause * 2.0 ** min(request - 2, 60)
         return min(doubled, self.longest_pause) * random.uniform(0.75, 1.25)
 
@@ -71,13 +72,13 @@ _in_use: ContextVar[Patience] = ContextVar("patience")
 
 
 def patience_in_use() -> Patience:
-    """The patience of the evaluation that is running."""
+    """Return the patience of the running evaluation."""
     return _in_use.get(Patience())
 
 
 @contextmanager
 def use_patience(patience: Patience) -> Iterator[None]:
-    """Have this patience for the evaluations inside."""
+    """Use a patience for the evaluations inside this context."""
     token = _in_use.set(patience)
     try:
         yield
@@ -86,15 +87,15 @@ def use_patience(patience: Patience) -> Iterator[None]:
 
 
 class Trouble(Exception):
-    """A request brought no reply.
+    """A request returned no reply, or none of use.
 
     Args:
-        reason: what came instead, in words.
-        lasting: whether asking again is of no use.
-        spoiled: whether the provider did answer, with something of no use.
-        withheld: whether it says that it will not show what the model wrote, or have it read the prompt.
-        too_long: whether it says that the prompt is longer than the model can read.
-        retry_after: seconds that the provider asks to wait.
+        reason: what happened instead.
+        lasting: whether the failure is permanent, so that retrying is useless.
+        spoiled: whether the provider did reply, but with something useless.
+        withheld: whether its content filter withheld the reply or rejected the prompt.
+        too_long: whether the prompt is longer than the context window.
+        retry_after: the seconds that the provider asks to wait.
     """
 
     def __init__(
@@ -116,20 +117,26 @@ class Trouble(Exception):
 
 
 class Waits:
-    """Time that went by waiting for providers; questions that wait at once share it, and it counts once."""
+    """The time spent waiting for providers. Time in which several questions wait at once counts once."""
 
     def __init__(self) -> None:
         self._until = 0.0
 
     def add(self, start: float, end: float) -> float:
-        """The seconds between two moments that were not counted before."""
+        """Add a wait by its start and end, and return the seconds of it that were not counted before."""
         start, self._until = max(start, self._until), max(end, self._until)
         return end - start if end - start >= LEAST_WAIT else 0.0
 
 
 def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trouble:
-    """What an error of Inspect's, or of a client's below it, means; `here` for a model that computes in this process."""
-    # Inspect was told to ask once; where it would have asked again, it wraps the error.
+    """Return the `Trouble` that an error of Inspect or of a provider's client means.
+
+    Args:
+        error: the error.
+        api: the provider, which decides whether an error is temporary.
+        here: whether the model runs in this process.
+    """
+    # Inspect may ask only once; it wraps an error after which it would have retried.
     attempt = getattr(error, "last_attempt", None)
     cause = attempt.exception() if attempt is not None else error
     status = _status(cause)
@@ -140,7 +147,7 @@ def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trou
     if status is None and here:
         return Trouble(words, spoiled=True)
     if status is None:
-        # No answer of the provider's that says no: it sent something that could not be read.
+        # Without a status it is no refusal: the client could not read what the provider sent.
         return Trouble(f"a malformed reply ({words})", spoiled=True)
     if status == 413 or (status in (400, 422) and TOO_LONG.search(str(cause))):
         return Trouble(words, lasting=True, too_long=True)
@@ -149,10 +156,15 @@ def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trou
 
 
 def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> None:
-    """See that a reply is one; of a model that computes in this process (`here`), an empty one is.
+    """Raise Trouble if a reply is of no use.
+
+    Args:
+        output: the reply.
+        api: the provider.
+        here: whether the model runs in this process; its empty replies are accepted.
 
     Raises:
-        Trouble: it is not.
+        Trouble: the reply has no choices, is withheld, far too long, or empty.
     """
     if not output.choices:
         raise Trouble("a reply without choices", spoiled=True)
@@ -161,7 +173,7 @@ def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> No
         raise Trouble(f"the content was withheld ({reason})", spoiled=True, withheld=True)
     if len(output.completion) > LONGEST_REPLY:
         raise Trouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
-    # Thinking that took all the tokens leaves no text, and is the model's own doing; a script's reply is what its author wrote.
+    # An empty reply is accepted if reasoning took all the tokens, which is the model's own doing, and from a script, whose author meant it.
     nothing = not output.completion.strip() and not output.message.tool_calls
     if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
         raise Trouble("an empty reply", spoiled=True)
@@ -173,8 +185,8 @@ def _status(error: BaseException) -> int | None:
 
 
 def _words(error: BaseException) -> str:
-    """A provider's own words for an error, in one line."""
-    # Inspect puts the whole request into the message of some errors, and keeps the provider's beside it.
+    """Return a provider's message for an error, in one line."""
+    # The message of some of Inspect's errors contains the whole request; the provider's own message is in their cause.
     message = getattr(error.__cause__ if hasattr(error, "provider_message") else error, "message", None)
     body = getattr(error.__cause__ if hasattr(error, "provider_message") else error, "body", None)
     inner = body.get("error", body) if isinstance(body, Mapping) else None

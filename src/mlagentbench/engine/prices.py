@@ -1,6 +1,6 @@
-"""What models cost: the prices kept in prices.toml, those of a file of the user's over them, and Inspect told of both.
+"""Look up the prices of models, in prices.toml or a user's file, and configure Inspect with them.
 
-Inspect counts the cost of each reply, cached tokens at their own prices, and knows no price by itself.
+Inspect counts the cost of each reply, with cached tokens at their own prices, but has no prices of its own.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from mlagentbench.run_spec import RunSpec
 
 KEPT = Path(__file__).with_name("prices.toml")
 INSPECT = "Inspect's model cost configuration"
-"""The source of prices that somebody gave Inspect itself, such as by `inspect eval --model-cost-config`."""
+"""The source of prices that a user gave to Inspect itself, such as with `inspect eval --model-cost-config`."""
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
-"""The date at the end of the name of a model's snapshot, which costs what the model does unless it has a price of its own."""
+"""Matches the date at the end of a snapshot's name. A snapshot costs as much as its model, unless it has a price of its own."""
 
 _told: dict[str, Price] = {}
-"""The prices that Inspect was told here, by model."""
+"""The prices that this module has set in Inspect, by model."""
 
 
 class _Entry(Record):
@@ -48,10 +48,10 @@ class _PriceFile(Record):
 
 
 def read_prices(file: Path) -> Mapping[str, Price]:
-    """Return the prices of a file, by model.
+    """Return the prices in a file, by model.
 
     Raises:
-        UsageError: it cannot be read, or is not of the form of prices.toml.
+        UsageError: the file cannot be read, or does not have the format of prices.toml.
     """
     try:
         lists = _PriceFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8"))).list
@@ -78,11 +78,11 @@ def read_prices(file: Path) -> Mapping[str, Price]:
 
 
 def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
-    """Return the price of a model by Inspect's name for it; None where it is not known.
+    """Return the price of a model; None if it is not known.
 
     Args:
-        model: its name.
-        given: prices that come before those that are kept here.
+        model: Inspect's name of the model.
+        given: the user's prices, which take precedence over those of prices.toml.
     """
     for name in (model, SNAPSHOT.sub("", model)):
         if found := given.get(name) or _kept().get(name):
@@ -91,7 +91,7 @@ def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
 
 
 def check_prices(spec: RunSpec) -> None:
-    """Raise if a limit of cost could not hold.
+    """Raise UsageError if a spec limits the cost and a model has no known price.
 
     Raises:
         UsageError: the price of a model is not known.
@@ -105,9 +105,9 @@ def check_prices(spec: RunSpec) -> None:
 
 
 def tell_prices(models: Iterable[InspectModel], given: Mapping[str, Price]) -> Mapping[str, Price]:
-    """Have Inspect count what models cost from here on, and return the prices that hold, by model.
+    """Set the prices of models in Inspect, which then counts their cost, and return the prices in effect, by model.
 
-    What somebody told Inspect itself comes before all else.
+    Prices that a user gave to Inspect itself take precedence over all others.
     """
     held: dict[str, Price] = {}
     for model in models:

@@ -1,7 +1,7 @@
-"""Models by Inspect's names: seen to be usable before anything runs, made once, and given their options.
+"""Check that models are usable before anything runs, and make them, each once and with its options.
 
-A provider that computes in this process has nobody beside it who knows what its model can read; that is told here from the model's own
-configuration, and counted by its own tokenizer. Asked for more, such a model reads nonsense, or fails in ways that take a GPU with it.
+For a model that runs in this process, no server checks the length of prompts. It is checked here, with the context window from the model's
+own configuration and its own tokenizer: with more tokens than that, such a model writes nonsense, or fails in ways that break the GPU.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from mlagentbench.records import Role
 from mlagentbench.run_spec import ModelSpec, RunSpec
 
 IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
-"""Providers that compute here, as long as it takes; there is no request that could be given up."""
+"""Providers that run the model in this process. Their requests have no timeout, since nothing could be aborted."""
 LOADING = ("hf", "nnterp", "transformer_lens")
-"""Those of them that read all of a model's weights when it is made: that is done once."""
+"""Those of them that load all weights when a model is made, so that it must be made only once."""
 PACKAGES = {"hf": ("torch", "transformers", "accelerate"), "vllm": ("vllm",), "sglang": ("sglang",), "bedrock": ("aioboto3",)}
-"""What providers need where Inspect finds out only when a model is asked, or after it has begun to read one."""
+"""Packages that providers need, where Inspect reports a missing one only when a model is asked, or while it is loaded."""
 RUNNING = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL"}
-"""Those of them that need nothing where a server runs already, and what names it."""
+"""Providers that need no package if a server is running already, and the environment variable with its URL."""
 NOT_OPTIONS = ("model", "role", "default", "required", "config", "memoize")
-"""What Inspect's function takes beside a model's own options."""
+"""The parameters of Inspect's `get_model` that are not options of a model."""
 
 _MARKUP = re.compile(r"\[/?(?:bold|blue|red|green|yellow|dim|italic)\]")
-"""What Inspect's messages hold for a terminal."""
+"""Matches the terminal markup in Inspect's messages."""
 LEAVING = 30.0
-"""Seconds that a model in this process has to stop computing."""
+"""Seconds to wait for a model in this process to stop computing."""
 
 _counters: WeakKeyDictionary[ModelAPI, Any] = WeakKeyDictionary()
 
 
 def provider_of(name: str) -> str:
-    """The provider of a model's name."""
+    """Return the provider in a model's name."""
     return name.split("/")[0]
 
 
 def check_models(spec: RunSpec) -> None:
-    """Raise if a model of a spec cannot be used, before anything runs.
+    """Raise an error if a model of a spec cannot be used, before anything runs.
 
     Raises:
-        ModelUnavailable: its provider is unknown, or lacks a package or a key, or refuses an option.
-        UsageError: there is a limit of cost, and a model of which no price is known.
+        ModelUnavailable: a provider is unknown, or lacks a package or a key, or refuses an option.
+        UsageError: the cost is limited, and the price of a model is not known.
     """
     check_prices(spec)
     checked: list[ModelSpec] = []
@@ -67,7 +67,7 @@ def check_models(spec: RunSpec) -> None:
 
 
 def check_model(name: str, options: Mapping[str, JsonValue] = {}) -> None:
-    """See that a model can be had, before anything runs. One whose weights are read when it is made is only looked for.
+    """Raise ModelUnavailable if a model cannot be used. A model whose weights would be loaded is not made; only its folder is checked.
 
     Raises:
         ModelUnavailable: its provider is unknown, or lacks a package or a key, or refuses an option.
@@ -91,15 +91,15 @@ def check_model(name: str, options: Mapping[str, JsonValue] = {}) -> None:
 
 
 def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | None = None) -> InspectModel:
-    """A model of Inspect's.
+    """Make an Inspect model.
 
     Args:
-        name: its name.
-        options: its own.
-        at_once: how many questions a model whose weights lie here answers together, for fewer of which it waits two seconds.
+        name: the model's name.
+        options: the model's options.
+        at_once: the batch size of a model whose weights are loaded here. It waits up to two seconds for a batch to fill.
 
     Raises:
-        ModelUnavailable: it cannot be had.
+        ModelUnavailable: the model cannot be made.
     """
     given: dict[str, Any] = dict(options)
     config = GenerateConfig(max_connections=at_once if provider_of(name) in LOADING else None)
@@ -108,26 +108,26 @@ def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | 
     except MLAgentBenchError:
         raise
     except Exception as error:
-        # Inspect and the providers' clients each have errors of their own for this.
+        # Inspect and each provider's client raise exceptions of their own for this.
         message = " ".join(_MARKUP.sub("", str(getattr(error, "message", None) or error)).split())
         raise ModelUnavailable(f"the model {name!r} cannot be used: {message.removeprefix('ERROR: ')[:400]}") from None
     window = window_of(model.api)
     if window is not None:
-        # Else Inspect makes it once more, to look it up by its other names.
+        # Without this, Inspect would make the model a second time to look up its canonical name.
         set_model_info(str(model), ModelInfo(context_length=window))
     return model
 
 
 async def make_models(clients: AsyncExitStack, models: Mapping[Role, ModelSpec], at_once: int) -> dict[Role, InspectModel]:
-    """Return the models of an evaluation, each made once, and closed with a stack. Not by Inspect's own memory, which leaves clients open.
+    """Make the models of an evaluation, each once. Inspect's own memoization is not used, since it leaves clients open.
 
     Args:
-        clients: what closes them.
-        models: by role.
+        clients: the stack that closes them.
+        models: the models' specs by role.
         at_once: how many runs go on at once.
 
     Raises:
-        ModelUnavailable: one cannot be had.
+        ModelUnavailable: a model cannot be made.
     """
     made: list[tuple[ModelSpec, InspectModel]] = []
     for spec in models.values():
@@ -141,34 +141,34 @@ async def make_models(clients: AsyncExitStack, models: Mapping[Role, ModelSpec],
 
 
 def window_of(api: ModelAPI) -> int | None:
-    """How many tokens a model that lies in this process can read and write in all; None where it does not, or does not say."""
+    """Return the context window in tokens of a model in this process; None for other models, or if its configuration does not say."""
     config = getattr(getattr(api, "model", None), "config", None)
     window = getattr(config, "max_position_embeddings", None)
     return window if isinstance(window, int) and window > 0 else None
 
 
 def tokens_of(api: ModelAPI, messages: Sequence[ChatMessage], tools: Sequence[ToolInfo | Tool] = ()) -> int | None:
-    """How many tokens a prompt is to a model that lies in this process; None where that cannot be told."""
+    """Return the number of tokens of a prompt for a model in this process; None if it cannot be counted."""
     if not hasattr(api, "hf_chat"):
         return None
     return count(api, api.hf_chat(list(messages), [_info(tool) for tool in tools]))
 
 
 def count(api: ModelAPI, text: str) -> int | None:
-    """How many tokens a text is to a model that lies in this process; None where that cannot be told."""
+    """Return the number of tokens of a text for a model in this process; None if it cannot be counted."""
     if api not in _counters:
         tokenizer = getattr(getattr(api, "tokenizer", None), "backend_tokenizer", None)
-        # A copy, since the model's own is used in another thread, and no tokenizer bears two.
+        # A copy, since the model uses its tokenizer in another thread, and tokenizers are not thread-safe.
         _counters[api] = copy.deepcopy(tokenizer)
     counter = _counters[api]
     return None if counter is None else len(counter.encode(text).ids)
 
 
 class _Generating:
-    """What a model in this process computes in a thread of its own, so that it can be stopped: else Python aborts where it ends meanwhile.
+    """Makes the generation of a model in this process stoppable. It runs in a thread, and Python would abort if it exited meanwhile.
 
     Args:
-        api: whose model it is; from here on it is asked through this.
+        api: the provider; its model's `generate` is replaced by this object.
     """
 
     def __init__(self, api: Any) -> None:
@@ -179,12 +179,12 @@ class _Generating:
         api.model.generate = self
 
     def __call__(self, *arguments: Any, **more: Any) -> Any:
-        """Generate."""
+        """Generate, as the model's own method does."""
         with self._computing:
             return self._generate(*arguments, **more)
 
     def stop(self) -> None:
-        """Stop for good, before the next token, and wait for that."""
+        """Stop generation for good before the next token, and wait until it has stopped."""
         self._stopped = True
         if self._computing.acquire(timeout=LEAVING):
             self._computing.release()

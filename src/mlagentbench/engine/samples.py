@@ -1,7 +1,7 @@
-"""Which sample is running, by a name that a retry of its evaluation keeps.
+"""Name the running sample by a name that stays the same when its evaluation is retried.
 
-A retry of an `.eval` log, of a sample that failed, or of an eval set gives a task the id that it had before. Inspect tells that id to its
-hooks and not to a solver, so a hook notes it.
+A retry of an `.eval` log, of a failed sample or of an eval set gives a task the id that it had before. Inspect passes that id to hooks but
+not to solvers, so a hook records it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from inspect_ai.hooks import Hooks, SampleEnd, SampleStart, TaskEnd, TaskStart, 
 from inspect_ai.solver import TaskState
 
 _tasks: dict[str, str] = {}
-"""Tasks' ids by those of their evaluations, while they run."""
+"""The ids of running tasks, by the ids of their evaluations."""
 _samples: dict[str, str] = {}
-"""Samples' names by their ids, while they run."""
+"""The names of running samples, by their ids."""
 
 
 class _Notes(Hooks):
@@ -33,13 +33,13 @@ class _Notes(Hooks):
 
 @cache
 def note_samples() -> None:
-    """Note samples from now on. Call it before an evaluation starts.
+    """Record the names of samples from now on. Call it before an evaluation starts.
 
-    It is no hook of the entry point, since Inspect greets its users with the list of those, on standard output.
+    The hook is not registered by the package's entry point, since Inspect prints a list of such hooks to standard output.
     """
     hooks(name="mlagentbench", description="Knows a run again when it is retried.")(_Notes)
 
 
 def sample_name(state: TaskState) -> str | None:
-    """`<task id>/<epoch>` of a sample that is running; None where Inspect has not told."""
+    """Return the name of a running sample, `<task id>/<epoch>`; None if the hook was not called for it."""
     return _samples.get(state.uuid)

@@ -1,7 +1,7 @@
-"""A run's result as Inspect's scores.
+"""Report a run's result as Inspect scores.
 
-Success and improvement are scores of their own beside the metric, since Inspect reduces scores over epochs before any metric sees them: the
-mean of a run's success over its epochs is the success rate.
+Success and improvement are scores of their own beside the task's metric, since Inspect reduces scores over epochs before any metric sees
+them: the mean of success over epochs is the success rate.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from inspect_ai.solver import TaskState
 from mlagentbench.records import Result
 
 RESULT = "mlagentbench:result"
-"""The key of a run's result in the sample's store."""
+"""The key of the result in the sample's store."""
 
 
 @scorer(metrics={"success": [mean(), stderr()], "improvement": [mean()], "score": [mean()]}, name="mlagentbench")
 def result_scorer() -> Scorer:
-    """Gives the result that the run has written."""
+    """Return a scorer that reports the result that the run has stored."""
 
     async def score(state: TaskState, target: Target) -> Score | None:
         stored = state.store.get(RESULT)
@@ -31,7 +31,7 @@ def result_scorer() -> Scorer:
 
 
 def as_score(result: Result) -> Score:
-    """A result as a score of Inspect's; what is not known is no number."""
+    """Return a result as an Inspect score; a missing score or improvement is NaN."""
     value = result.score.value if result.score else math.nan
     improvement = result.improvement if result.improvement is not None else math.nan
     return Score(

@@ -1,11 +1,11 @@
-"""The scripted model as an Inspect provider: `--model scripted/<file>`.
+"""Provide the scripted model to Inspect: `--model scripted/<file>`.
 
-To an agent that offers tools, a reply that is a JSON object with the key `tool_calls` calls them; `text` is what it says beside that:
+If tools are offered, a reply that is a JSON object with the key `tool_calls` calls them; `text` is the reply's text:
 
     {"text": "Look around first.", "tool_calls": [{"name": "list_files", "arguments": {"dir_path": "."}}]}
 
-Every run reads the script from its start, each role its own queue. Who is speaking is said by `turn`, since a provider is told neither run
-nor role.
+Every run reads the script from its start, and each role has its own queue. The context manager `turn` says which role is asked, since
+Inspect tells a provider neither run nor role.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PREFIX = "scripted/"
 
 
 class Turn(NamedTuple):
-    """Whose turn it is to speak."""
+    """The role that is asked, and the position in its queue."""
 
     role: Role
     position: int
-    """How many replies the role has been given in this run."""
+    """How many replies the role has received in this run."""
 
 
 _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
@@ -48,7 +48,7 @@ _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 @contextmanager
 def turn(role: Role, position: int) -> Iterator[None]:
-    """Say who speaks, for the questions asked inside."""
+    """Set the role and position for the questions asked inside this context."""
     token = _turn.set(Turn(role, position))
     try:
         yield
@@ -57,7 +57,7 @@ def turn(role: Role, position: int) -> Iterator[None]:
 
 
 class ScriptedAPI(ModelAPI):
-    """Gives the replies of a file, in order. Outside of our runs they are the agent's, in the order of all questions."""
+    """A provider that gives the replies of a script, in order. Outside our runs, every question gets the agent's next reply."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class ScriptedAPI(ModelAPI):
     async def generate(
         self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
     ) -> ModelOutput:
-        """Give the next reply, cut at a stop sequence as a provider would.
+        """Return the next reply, cut at a stop sequence as a provider would.
 
         Raises:
-            ScriptFailed: there is none left, or the prompt is not the expected one.
+            ScriptFailed: no reply is left, or the prompt is not the expected one.
         """
         now = _turn.get()
         if now is None:
@@ -95,7 +95,7 @@ class ScriptedAPI(ModelAPI):
 
 
 def _calls(text: str) -> tuple[str, list[ToolCall]]:
-    """A reply's text, and the tools it calls."""
+    """Return a reply's text, and the tools that it calls."""
     try:
         reply = json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A run as an Inspect sample: one task, one sample, as many epochs as runs.
+"""Present runs as Inspect tasks: each task has one sample, and as many epochs as runs.
 
-Every task here is one that Inspect can make again from its log: `inspect eval-retry` calls it with the arguments that stand there, and
-each of its samples then goes on with the run that it had begun.
+Inspect can recreate every task from its log: `inspect eval-retry` calls the task function with the logged arguments, and each sample then
+resumes the run that it had begun.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def inspect_task(ready: ReadyRun, hooks: RunHooks, *, runs: int = 1) -> InspectT
     """Return checked runs as an Inspect task.
 
     Args:
-        ready: what each run does.
-        hooks: what the caller is told, and how it steers the runs.
-        runs: how many there are.
+        ready: the checked run, which each epoch carries out.
+        hooks: the caller's callbacks, and its means to steer the runs.
+        runs: the number of runs.
     """
     continues = str(ready.continues.path) if ready.continues else None
     made = run_task(ready.spec.model_dump(mode="json"), str(ready.log_directory), continues)
@@ -50,7 +50,13 @@ def inspect_task(ready: ReadyRun, hooks: RunHooks, *, runs: int = 1) -> InspectT
 
 @inspect_registered(name="run")
 def run_task(spec: dict[str, Any], log_directory: str, continues: str | None = None) -> InspectTask:
-    """Return a spec as an Inspect task, from what its log can hold; `mlab run` calls it, and a retry of its log."""
+    """Return a spec as an Inspect task. Its arguments are JSON, so that a retry can call it with those in the log.
+
+    Args:
+        spec: the spec as JSON.
+        log_directory: the directory of the runs.
+        continues: the directory of a run to resume.
+    """
     read = check_spec(spec, "the log's spec")
     return _task(read, task_of(read).problem, _Unchecked(read, Path(log_directory), RunDirectory(Path(continues)) if continues else None))
 
@@ -68,10 +74,10 @@ def _task(spec: RunSpec, problem: str, source: _Source) -> InspectTask:
 
 
 class _Source(Protocol):
-    """Gives the checked run of a solver's samples."""
+    """Provides the checked run of a solver's samples."""
 
     async def get(self) -> ReadyRun:
-        """Return it."""
+        """Return the checked run."""
         ...
 
 
@@ -81,12 +87,12 @@ class _Ready(NamedTuple):
     ready: ReadyRun
 
     async def get(self) -> ReadyRun:
-        """Return it."""
+        """Return the checked run."""
         return self.ready
 
 
 class _Unchecked:
-    """A spec that Inspect began by itself: it is checked when the first sample begins, once for all of them."""
+    """A spec of an evaluation that Inspect started. It is checked once, when the first sample begins."""
 
     def __init__(self, spec: RunSpec, log_directory: Path, continues: RunDirectory | None = None) -> None:
         self._begun = (spec, log_directory, continues)
@@ -94,7 +100,7 @@ class _Unchecked:
         self._ready: ReadyRun | None = None
 
     async def get(self) -> ReadyRun:
-        """Return the run, checked."""
+        """Return the run, after checking it the first time."""
         spec, log_directory, continues = self._begun
         async with self._lock:
             if self._ready is None:
@@ -109,12 +115,12 @@ def _run_solver(source: _Source, hooks: RunHooks) -> Solver:
         try:
             checked = await source.get()
         except Exception as error:
-            # Whatever it is, Inspect has it as the sample's error, and would keep it to itself.
+            # Inspect records any exception as the sample's error, but does not report it to our caller.
             hooks.failed(error)
             raise
         async with hooks.slots.slot(checked.spec.gpus) as slot:
             if slot is None:
-                # An error in the log, so that a retry carries it out.
+                # Raised so that the log has an error, and a retry carries the run out.
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")
             try:
                 ready = _continued(replace(checked, parallel=hooks.slots.parallel), sample_name(state), slot.gpus)
@@ -129,7 +135,7 @@ def _run_solver(source: _Source, hooks: RunHooks) -> Solver:
         state.metadata |= {"run": result.run, "directory": str(directory.path)}
         hooks.finished(ready, number, result)
         if result.outcome.ended in ("infrastructure", "cancelled"):
-            # An error in the log, so that a retry goes on with it.
+            # Raised so that the log has an error, and a retry resumes the run.
             raise InfrastructureError(result.outcome.reason or "the run's infrastructure failed")
         return state
 
@@ -137,14 +143,14 @@ def _run_solver(source: _Source, hooks: RunHooks) -> Solver:
 
 
 def _continued(ready: ReadyRun, sample: str | None, gpus: tuple[str, ...]) -> ReadyRun:
-    """Return the run of a sample: it goes on with the one that the sample began when it was run before, if it was."""
+    """Return the run of a sample, set to resume the run that the sample began before, if there is one."""
     begun = ready.continues or (find_sample(ready.log_directory, sample) if sample else None)
     spec = ready.spec.replace(gpus=gpus, prices=current_prices(ready.spec.prices))
     return replace(ready, spec=spec, continues=begun, sample=sample)
 
 
 async def _result(ready: ReadyRun, hooks: RunHooks, number: int) -> Result:
-    """Carry a run out, unless that has been done and only the evaluation does not know."""
+    """Carry out a run, unless it was over before the evaluation was retried, and return its result."""
     hooks = replace(hooks, middleware=as_tool_call)
     if ready.continues is None:
         return await run_once(ready, current_models(), hooks, number=number)
@@ -156,7 +162,7 @@ async def _result(ready: ReadyRun, hooks: RunHooks, number: int) -> Result:
 
 
 def conversation(description: str, steps: Sequence[Step]) -> list[ChatMessage]:
-    """A run as a chat, for Inspect's viewer."""
+    """Return a run as a chat, for Inspect's viewer."""
     messages: list[ChatMessage] = [ChatMessageUser(content=description)]
     for step in steps:
         name = tool_name(step.action.name)
@@ -168,7 +174,7 @@ def conversation(description: str, steps: Sequence[Step]) -> list[ChatMessage]:
 
 
 def registered_tasks() -> dict[str, Callable[..., InspectTask]]:
-    """A function for each task of the catalogue, as `inspect eval mlagentbench/<task>` calls it."""
+    """Return a function for each task of the catalogue, for `inspect eval mlagentbench/<task>`."""
     return {task.id: _registered(task) for task in find_tasks().values()}
 
 
@@ -183,7 +189,7 @@ def _registered(task: Task) -> Callable[..., InspectTask]:
         sandbox: SandboxChoice = "auto",
         log_directory: str | None = None,
     ) -> InspectTask:
-        # Inspect tells a task nothing of its log directory but through the environment.
+        # Inspect passes its log directory to a task only through this environment variable.
         logs = Path(log_directory or os.environ.get("INSPECT_LOG_DIR", "./logs")).resolve()
         limits = {name: value for name, value in (("steps", steps), ("time", time)) if value is not None}
         given = {

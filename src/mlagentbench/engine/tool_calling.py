@@ -1,8 +1,8 @@
-"""The agent of today's kind: a conversation in which the model calls the actions as tools, natively, until it calls `final_answer`.
+"""Define the tool-calling agent: a conversation in which the model calls the actions as native tools until it calls `final_answer`.
 
-A reply may hold several calls; they are carried out one after the other, each a step. The history grows until it is nearly as long as the
-model can read, and is then compacted. What a step adds to the history is kept as the step's memory, so that a run that goes on, or a fork
-of it, has the very messages of its steps.
+A reply may contain several calls; they are executed one after the other, each as a step. When the history has nearly filled the context
+window, it is compacted. The messages that a step adds to the history are stored as the step's memory, so that a resumed run or a fork
+continues with exactly these messages.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class ToolCallingAgent:
         reasoning_effort: str | None = None,
     ) -> None:
         self.actions = actions
-        offered(actions)  # a name that is none is refused before anything runs
+        offered(actions)  # raises for an unknown name before anything runs
         self.compaction = check_compaction(compaction)
         self.context_tokens = context_tokens
         settings = {"temperature": temperature, "max_tokens": max_tokens, "reasoning_effort": reasoning_effort}
         self.config = GenerateConfig.model_validate({name: value for name, value in settings.items() if value is not None})
 
     async def __call__(self, environment: Environment) -> None:
-        """Ask, and carry out what the replies call, until the final answer or a limit."""
+        """Ask the model and execute the tool calls of its replies, until the final answer or a limit."""
         history = _History(self._opening(environment), environment.steps)
         conversation = Conversation(environment)
         while not environment.ended:
@@ -84,14 +84,14 @@ class ToolCallingAgent:
         return [ChatMessageSystem(content=instructions), ChatMessageUser(content=task, source="input")]
 
     async def _reply(self, environment: Environment, conversation: Conversation, history: _History) -> None:
-        """Have one reply, of a history that is short enough for it.
+        """Ask for one reply, after compacting the history if it is too long.
 
         Raises:
-            LimitReached: a limit of the run; or the model cannot even read the history when it is compacted.
+            LimitReached: a limit of the run was reached, or even the compacted history is longer than the context window.
         """
         context = self.context_tokens or environment.context_tokens("agent")
         try:
-            # Of the first question nothing can be left out.
+            # The first question has no reply before it, so there is nothing to compact.
             if self.compaction != "none" and history.tokens and is_full(estimated(history.messages, history.tokens), context):
                 await self._compact(conversation, history, forced=False)
             await self._ask(environment, conversation, history)
@@ -123,17 +123,17 @@ class ToolCallingAgent:
 
 
 class _History:
-    """The conversation so far, and what of it no step has kept yet.
+    """The conversation so far, and which of its messages are not stored in a step yet.
 
     Args:
         opening: the first messages.
-        steps: what was done already, whose memories make up the rest.
+        steps: the steps so far, from whose memories the rest is restored.
     """
 
     def __init__(self, opening: Sequence[ChatMessage], steps: Sequence[Step]) -> None:
         self.messages = list(opening)
         self.tokens = 0
-        """How many tokens the history had with its last reply, as the provider counted them; 0 where it did not."""
+        """The tokens of the history with its last reply, as the provider counted them; 0 if it did not."""
         self._kept = len(self.messages)
         self._replaced = False
         for step in steps:
@@ -146,18 +146,18 @@ class _History:
                 self.answer(call, step)
 
     def unanswered(self) -> ToolCall | None:
-        """The first call of the last reply that has no result yet."""
+        """Return the first call of the last reply that has no result yet; None if all have one."""
         reply, answered = self._last()
         calls = reply.tool_calls or [] if reply else []
         return calls[answered] if answered < len(calls) else None
 
     def thoughts(self) -> Mapping[str, str]:
-        """What the last reply says beside its calls, for the first of them."""
+        """Return the reasoning and text of the last reply, for the step of its first call only."""
         reply, answered = self._last()
         return thoughts_of(reply).entries if reply and not answered else {}
 
     def _last(self) -> tuple[ChatMessageAssistant | None, int]:
-        """The last reply, and how many of its calls have a result. Not by their ids: not every provider makes those unique."""
+        """Return the last reply, and how many of its calls have a result: counted, since some providers' call ids are not unique."""
         answered = 0
         for message in reversed(self.messages):
             if isinstance(message, ChatMessageAssistant):
@@ -166,20 +166,20 @@ class _History:
         return None, 0
 
     def memory(self) -> Mapping[str, JsonValue]:
-        """What has come since the last step; the whole, where it was compacted."""
+        """Return the memory of the next step: the messages since the last step, or the whole history if it was compacted since."""
         new = dumped(self.messages[self._kept :])
         if not new:
             return {}
         return {"messages": new, "tokens": self.tokens, **({"whole": True} if self._replaced else {})}
 
     def add(self, output: ModelOutput, *after: ChatMessage) -> None:
-        """Add a reply, and what is said to it."""
+        """Add a reply, and messages that follow it."""
         usage = output.usage
         self.tokens = usage.total_tokens if usage else 0
         self.messages += [output.message, *after]
 
     def answer(self, call: ToolCall, step: Step) -> None:
-        """Add a call's result."""
+        """Add the result of a call."""
         text = step.observation
         if call.function not in NAMES:
             text += f" As tools they are called: {', '.join(NAMES)}."
@@ -189,6 +189,6 @@ class _History:
         self._kept, self._replaced = len(self.messages), False
 
     def replace(self, messages: Sequence[ChatMessage]) -> None:
-        """Go on with a shorter history."""
+        """Replace the history by a compacted one."""
         self.messages = list(messages)
         self.tokens, self._kept, self._replaced = 0, 0, True

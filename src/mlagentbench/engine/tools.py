@@ -1,4 +1,4 @@
-"""Our actions as Inspect's tool calls, so that they stand in its log as tool events and pass through its approvals."""
+"""Execute our actions as Inspect tool calls, so that they appear in its log as tool events and are subject to its approvals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mlagentbench.records import Action
 
 JSON_TYPES: dict[type, Any] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 WHOLE = 0
-"""As a tool's `max_output`: nothing is cut; the environment has done so already."""
+"""The value of a tool's `max_output` with which Inspect cuts nothing, since the environment has cut the output already."""
 
 
 def tool_name(action: str) -> str:
-    """An action's name as a tool's; one that is not known here keeps its own."""
+    """Return the tool name of an action; an unknown action keeps its name."""
     return ACTIONS[action].tool_name if action in ACTIONS else action
 
 
 def tool_parameters(definition: ActionDefinition) -> ToolParams:
-    """An action's arguments as a tool's."""
+    """Return an action's arguments as a tool's parameters."""
     properties = {
         name: ToolParam(type=JSON_TYPES[parameter.type], description=parameter.description)
         for name, parameter in definition.parameters.items()
@@ -34,14 +34,14 @@ def tool_parameters(definition: ActionDefinition) -> ToolParams:
 
 
 async def as_tool_call(action: Action, perform: Perform) -> Observation:
-    """Perform an action as a tool call that a model might have made. One that is not allowed becomes an observation that says so."""
+    """Perform an action as if a model had called it as a tool. If Inspect's approval rejects it, the observation says so."""
     definition = ACTIONS.get(action.name)
     try:
         arguments = definition.check(action.arguments) if definition else None
     except ActionError:
         arguments = None
     if definition is None or arguments is None:
-        # No tool could be called so; the environment tells the agent what is wrong.
+        # It would not be a valid tool call; the environment's observation says what is wrong with it.
         return await perform(action)
     performed: list[Observation] = []
 

@@ -1,4 +1,4 @@
-"""Inspect's viewer, on a port that nobody else has."""
+"""Serve Inspect's viewer, on a port that no other process uses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HOST = "127.0.0.1"
 
 
 def serve(logs: Path, port: int) -> None:
-    """Serve the logs of a folder until an interrupt.
+    """Serve the logs of a folder until interrupted.
 
     Raises:
-        UsageError: the port is taken.
+        UsageError: the port is in use.
     """
     with socket.socket() as probe:
-        # As the server asks for it: what a connection left behind that has ended is in nobody's way.
+        # The server sets this option too; without it, a port with connections in TIME_WAIT would seem to be in use.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -28,6 +28,6 @@ def serve(logs: Path, port: int) -> None:
                 f"the viewer cannot listen on port {port}: {error.strerror}; end what listens there, perhaps another viewer,"
                 f" or choose another port with --port"
             ) from None
-    # Inspect would end whatever process has the number that it once noted for this port.
+    # Inspect would kill the process with the id that it once recorded for this port, whatever that process is now.
     inspect_view.view_acquire_port = lambda app_dir, port: None
     inspect_view.view(log_dir=str(logs), host=HOST, port=port)
