@@ -1,7 +1,7 @@
-"""Contents and their names.
+"""Compute the digests by which the store names the contents of files.
 
-A content of at most one block is named by its SHA-256. A longer one is named by `t` and the SHA-256 over the digests of its blocks, which
-several cores take at once; runs of zero blocks are counted, not read, so that a sparse file costs what it holds.
+The digest of a content of at most one block is its SHA-256. That of a longer one is `t` and the SHA-256 over the digests of its blocks,
+which several cores compute at once. Runs of zero blocks are only counted, and holes are not read, so that a sparse file takes little time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from mlagentbench.workspace.files import extents
 
 BLOCK = 1 << 20
-"""Bytes of a block. Part of the format."""
+"""Bytes of a block. A change would change all digests."""
 CHANGED = "changed while it was read"
 _ZERO_BLOCK = bytes(BLOCK)
 _WORKERS = min(4, len(os.sched_getaffinity(0))) + 4
-"""More than the cores that hash, since most wait for the disk."""
+"""Threads that read and hash: more than cores, since most wait for the disk."""
 _ALIGNED = 4096
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -33,7 +33,7 @@ class Unread(Exception):
 
 
 def digest_of(content: bytes) -> str:
-    """The name of a content, the same as `copy_named` gives it."""
+    """Return the digest of a content, the same as `copy_named` returns for a file."""
     if len(content) <= BLOCK:
         return hashlib.sha256(content).hexdigest()
     view = memoryview(content)
@@ -42,7 +42,7 @@ def digest_of(content: bytes) -> str:
 
 
 def digest_of_file(descriptor: int) -> str:
-    """The name of an open file's content, its holes not read."""
+    """Return the digest of an open file's content."""
     size = os.fstat(descriptor).st_size
     if size <= BLOCK:
         return hashlib.sha256(os.pread(descriptor, size, 0)).hexdigest()
@@ -50,14 +50,14 @@ def digest_of_file(descriptor: int) -> str:
 
 
 def _leaf(block: memoryview) -> bytes | None:
-    """The digest of a block; None for a whole block of zeros."""
+    """Return the digest of a block; None for a whole block of zeros."""
     if len(block) == BLOCK and block[0] == 0 and block == _ZERO_BLOCK:
         return None
     return hashlib.sha256(block).digest()
 
 
 def _root(leaves: dict[int, bytes | None], size: int) -> str:
-    """The digest over blocks by index; those that are missing or None are zeros, which stand as counts."""
+    """Return the digest of a content from those of its blocks by index. Missing or None stands for zeros, of which the count is hashed."""
     state = hashlib.sha256(b"%d\n" % size)
     following = 0
     for index in sorted(index for index, leaf in leaves.items() if leaf is not None):
@@ -69,12 +69,12 @@ def _root(leaves: dict[int, bytes | None], size: int) -> str:
 
 
 def copy_named(source: int, target: int | None, size: int) -> str:
-    """Read once what an open file holds, name it, and write it to a target if there is one; holes stay holes.
+    """Read an open file once, write it to a target if there is one, and return the content's digest. Holes stay holes.
 
     Args:
         source: a descriptor of a file of more than a block.
-        target: one of a file that `prepare` made ready.
-        size: how many bytes to read.
+        target: a descriptor of a file from `prepare`; None to compute the digest only.
+        size: the bytes to read.
 
     Raises:
         Unread: the file has become shorter, or cannot be read.
@@ -85,7 +85,7 @@ def copy_named(source: int, target: int | None, size: int) -> str:
     leaves: dict[int, bytes | None] = {}
 
     def work() -> None:
-        buffer = memoryview(mmap.mmap(-1, BLOCK))  # begins on a page, as direct writes must
+        buffer = memoryview(mmap.mmap(-1, BLOCK))  # page-aligned, as O_DIRECT requires
         try:
             while (index := _next(left)) is not None:
                 leaves[index] = _block(source, target, index, size, buffer, pieces[index])
@@ -123,7 +123,7 @@ def _block(source: int, target: int | None, index: int, size: int, buffer: memor
 
 
 def _pieces(descriptor: int, size: int) -> dict[int, list[tuple[int, int]]]:
-    """What a file holds of each of its blocks, as (start, end); those that are all holes are left out."""
+    """Return the stretches of data in each block of a file, as (start, end). Blocks that are all holes are left out."""
     pieces: dict[int, list[tuple[int, int]]] = {}
     for start, end in extents(descriptor, size):
         while start < end:
@@ -131,17 +131,17 @@ def _pieces(descriptor: int, size: int) -> dict[int, list[tuple[int, int]]]:
             stop = min(end, (index + 1) * BLOCK)
             pieces.setdefault(index, []).append((start, stop))
             start = stop
-    # A last block that is not whole has a digest even where it is a hole.
+    # A last block that is not whole is hashed even where it is a hole.
     if size % BLOCK:
         pieces.setdefault(size // BLOCK, [])
     return pieces
 
 
 def prepare(target: int, source: int, size: int) -> None:
-    """Prepare an empty file for a content.
+    """Prepare an empty file for a copy of another one.
 
-    One without holes is written past the kernel's cache: it has to reach the disk anyway before it counts, so it is there when the last
-    block is hashed, and it drives nothing out of memory. With its space reserved its blocks can be written side by side.
+    A content without holes is written with O_DIRECT: it has to be flushed to disk anyway before it is published, so it is there when the
+    last block is hashed, and it displaces nothing from the page cache. Its space is reserved, so that blocks can be written in parallel.
     """
     if os.fstat(source).st_blocks * 512 >= size and _libc.fallocate(target, 0, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
         with contextlib.suppress(OSError):
@@ -151,7 +151,7 @@ def prepare(target: int, source: int, size: int) -> None:
 
 
 def _write(descriptor: int, view: memoryview, offset: int) -> None:
-    """Write all of it at an offset; through the cache, from here on, where the file system will not have it otherwise."""
+    """Write all bytes at an offset. Where O_DIRECT cannot be used, switch it off for this and later writes."""
     direct = _is_direct(descriptor)
     if direct and len(view) % _ALIGNED:
         _through_cache(descriptor)

@@ -1,4 +1,4 @@
-"""What changed between two snapshots."""
+"""Find what changed between two snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlagentbench.workspace.places import printable
 from mlagentbench.workspace.restore import read_content
 
 TEXT_LIMIT = 256 << 10
-"""Bytes beyond which a file's change is named and not shown."""
+"""Bytes of a file whose change is shown as a text diff; a larger one is only listed. `LINES_LIMIT` does the same by lines."""
 LINES_LIMIT = 5000
 
 
@@ -21,14 +21,14 @@ class FileChange(NamedTuple):
     path: str
     change: Literal["added", "removed", "changed"]
     text: str | None
-    """A unified diff; None for what is no text or too long to be shown."""
+    """A unified diff; None where a file is not text or too long."""
     size_before: int | None
     """Bytes; None where there was no file."""
     size_after: int | None
 
 
 def diff(objects: Objects, before: Manifest, after: Manifest) -> list[FileChange]:
-    """The changes from one snapshot to another, by path."""
+    """Return the changes from one snapshot to another, sorted by path. A change of times alone is left out."""
     changes = []
     for path in sorted(before.entries.keys() | after.entries.keys()):
         old, new = before.entries.get(path), after.entries.get(path)
@@ -54,7 +54,7 @@ def _text(objects: Objects, path: str, old: Entry | None, new: Entry | None) -> 
 
 
 def _lines(objects: Objects, entry: Entry | None) -> list[str] | None:
-    """What a diff compares: a text's lines, or in a line what else the name is; None for what cannot be shown."""
+    """Return the lines to compare: those of a text, or one line that describes anything else; None for a file that is not shown."""
     if entry is None:
         return []
     if entry.kind != "file":

@@ -1,4 +1,4 @@
-"""What everything here that touches files shares: how they are opened, written and copied, holes included."""
+"""Helpers to open, write, copy and remove files, with holes preserved. Other modules of this package build on them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pathlib import Path
 from mlagentbench.sandbox.access import open_folder
 
 READ = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""How a file is opened: no link is followed, no pipe waited for. (`O_RDONLY` is 0.)"""
+"""Flags for opening a file without following a link or waiting for a pipe. (`O_RDONLY` is 0.)"""
 CHUNK = 1 << 20
 _FICLONE = 0x40049409
 
 
 def write_all(descriptor: int, content: bytes | memoryview) -> None:
-    """Write all of it, however little the kernel takes at a time."""
+    """Write all bytes, with as many calls as the kernel needs."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
-    """The stretches of a file that hold data, as (start, end); what lies between is holes."""
+    """Yield the stretches of a file that hold data, as (start, end) in bytes. Between them are holes."""
     position = 0
     while position < size:
         try:
@@ -43,7 +43,7 @@ def extents(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 def copy_data(source: int, target: int) -> None:
-    """Copy a file's content into an empty file; holes stay holes."""
+    """Copy a file's content into an empty file. Holes stay holes."""
     size = os.fstat(source).st_size
     os.ftruncate(target, size)
     for start, end in extents(source, size):
@@ -54,14 +54,14 @@ def copy_data(source: int, target: int) -> None:
 
 
 def like_parent(descriptor: int, folder: int) -> None:
-    """Give a new file its folder's owner, so that scripts run by a lesser user can change what a harness run by root wrote."""
+    """Give a new file its folder's owner if run by root, so that scripts of another user can change the file."""
     if os.geteuid() == 0:
         status = os.fstat(folder)
         os.fchown(descriptor, status.st_uid, status.st_gid)
 
 
 def clone(source: int, target: int) -> bool:
-    """Let an empty file share another's blocks until either is written to; False where the file system cannot.
+    """Make an empty file share another's blocks until either is written to (FICLONE). Returns False where the file system cannot.
 
     Raises:
         OSError: the disk is full.
@@ -76,9 +76,9 @@ def clone(source: int, target: int) -> bool:
 
 
 def clear(folder: int) -> None:
-    """Remove all that an open folder holds, however deep and whatever its modes; links themselves, not what they point at.
+    """Remove all that an open folder holds, at any depth and with any modes. Links are removed, not their targets.
 
-    A folder's own folders are moved up before it is removed, so that no depth needs a descriptor or a call for each level.
+    Before a folder is removed, its subfolders are moved up, so that no nesting needs an open descriptor or a recursive call per level.
 
     Raises:
         OSError: something belongs to another user.
@@ -92,7 +92,7 @@ def clear(folder: int) -> None:
             try:
                 for below, is_folder_too in _names(inside).items():
                     if is_folder_too:
-                        os.close(open_folder(below, inside))  # one that cannot be changed cannot be moved
+                        os.close(open_folder(below, inside))  # moving a folder needs the right to write to it, which this grants
                         os.rename(below, secrets.token_hex(16), src_dir_fd=inside, dst_dir_fd=folder)
                     else:
                         os.unlink(below, dir_fd=inside)
@@ -118,18 +118,18 @@ def remove(name: str, folder: int) -> None:
 
 
 def _names(folder: int) -> dict[str, bool]:
-    """The names in an open folder, and whether each is a folder."""
+    """List the names in an open folder, and whether each is a folder."""
     with os.scandir(folder) as entries:
         return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
 
 
 def bytes_of(path: Path) -> bytes:
-    """Read a regular file, or one that a link leads to.
+    """Read a regular file. Links are followed.
 
     Raises:
-        OSError: it cannot be read, or is something else, such as a folder or a pipe.
+        OSError: it cannot be read, or is not a regular file but, for example, a folder or a pipe.
     """
-    # Without waiting for whoever may write into a pipe.
+    # Opening a pipe would otherwise wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,7 +1,7 @@
-"""What a workspace held at one moment, name by name, and how that lies on disk.
+"""The manifest of a snapshot: an entry for each name in the workspace, and its format on disk.
 
-A manifest is JSON compressed with zstandard: all entries, or what differs from an earlier manifest in the same folder, so that a step that
-changed one file of twenty thousand costs a few hundred bytes. Names of any bytes are kept as `os.fsdecode` gives them.
+A manifest is JSON compressed with zstandard: all entries, or their differences from an earlier manifest in the same folder, so that a step
+that changed one file of twenty thousand takes a few hundred bytes. Names that are not UTF-8 are stored as `os.fsdecode` decodes them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from mlagentbench.workspace.files import bytes_of
 EntryKind = Literal["file", "folder", "link", "fifo", "socket", "device"]
 _FORMAT = 1
 _LARGEST = 1 << 30
-"""Bytes that no manifest has; a damaged one may claim any number."""
+"""Bytes of a decompressed manifest at most; a damaged file may claim any number."""
 _MOST_DELTA = 0.25
-"""The part of all entries from which a difference is no longer worth the second file it needs."""
+"""The fraction of entries that may differ for a manifest to be stored as a difference, which needs a second file to be read."""
 
 Signature = tuple[int, ...]
-"""What tells without reading that a file is as it was: times of change, size, inode, mode."""
+"""Numbers that show without reading it that a file has not changed: times of modification and change, size, inode, mode."""
 
 
 class Entry(NamedTuple):
-    """One name, as what it is."""
+    """What one name of a workspace is."""
 
     kind: EntryKind
     mode: int
@@ -43,17 +43,17 @@ class Entry(NamedTuple):
     size: int = 0
     """Bytes of a file; 0 for anything else."""
     mtime_ns: int = 0
-    """Of a file; no part of a manifest's digest."""
+    """A file's time of modification, in nanoseconds since 1970. Not part of a manifest's digest."""
     digest: str | None = None
-    """Names a file's content in the store; None where the content was not kept, for the reason in `note`."""
+    """The digest of a file's content in the store; None where the content was not stored, for the reason in `note`."""
     target: str | None = None
-    """Where a link points, or the path of which this file is another name (a hard link)."""
+    """A symbolic link's target, or for a hard link the path of the file's first name."""
     note: str | None = None
-    """What was odd about it."""
+    """What is unusual: why it could not be read, that it changed meanwhile, or a device's numbers."""
 
 
 class _Base:
-    """The last full manifest that a line of manifests wrote, against which its later ones are kept."""
+    """The last full manifest of a run's snapshots. Later ones are stored as differences from it."""
 
     path: Path | None = None
     check: str = ""
@@ -61,16 +61,16 @@ class _Base:
     entries: Mapping[str, Entry] = {}
 
     def serves(self, path: Path) -> bool:
-        """Whether a manifest at a path can be kept as a difference from it."""
+        """Return whether a manifest at a path can be stored as a difference from it."""
         return self.path is not None and self.path != path and self.path.parent == path.parent and self.path.exists()
 
 
 Publishing = Callable[[Mapping[str, Entry], Path], AbstractContextManager[None]]
-"""What a store does around the publication of entries at a path: it makes their contents durable first."""
+"""A store's context manager around the publication of entries at a path: it flushes their contents to disk first."""
 
 
 def _nothing(entries: Mapping[str, Entry], path: Path) -> AbstractContextManager[None]:
-    """A manifest from disk has nothing left to be flushed."""
+    """Do nothing: the contents of a manifest from disk are already flushed."""
     return nullcontext()
 
 
@@ -85,7 +85,7 @@ class Manifest:
 
     @functools.cached_property
     def digest(self) -> str:
-        """One name for the whole content: equal for equal names, kinds, modes and bytes, whenever they were written."""
+        """The digest of the whole workspace: equal for equal names, kinds, modes and contents, whatever the times."""
         state = hashlib.sha256()
         for path in sorted(self.entries):
             kind, mode, size, _, digest, target, note = self.entries[path]
@@ -94,18 +94,18 @@ class Manifest:
 
     @property
     def digests(self) -> set[str]:
-        """The names of all contents that are kept."""
+        """The digests of all contents that are stored."""
         return {entry.digest for entry in self.entries.values() if entry.digest is not None}
 
     @property
     def size(self) -> int:
-        """Bytes of all files, each name counted."""
+        """Bytes of all files; a file with several names counts once per name."""
         return sum(entry.size for entry in self.entries.values())
 
     def select(self, globs: Sequence[str]) -> Manifest:
-        """The part whose paths match any of some globs; a folder that matches brings all it holds.
+        """Return a manifest of the paths that match any of some globs, with all that is in matching folders.
 
-        `*` and `?` stay within one name, `**/` stands for any number of folders, none included.
+        `*` and `?` match within one name, `**/` matches any number of folders, also none.
 
         Raises:
             UsageError: a glob cannot be read, such as `[z-a]`.
@@ -117,11 +117,11 @@ class Manifest:
         return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _publishing=self._publishing)
 
     def save(self, path: Path) -> None:
-        """Publish the manifest, whole and durable; what it lists in its store is made durable first.
+        """Write the manifest to a file, atomically and flushed to disk. The contents that it lists are flushed first.
 
         Raises:
             OSError: the disk is full or read-only.
-            StorageFailed: the same, for what it lists.
+            StorageFailed: the store's disk is.
         """
         with self._publishing(self.entries, path):
             self._write(path)
@@ -141,7 +141,7 @@ class Manifest:
         """Read a manifest that was saved.
 
         Raises:
-            RunNotFound: there is none, or it is damaged.
+            RunNotFound: it does not exist, is damaged, or was written by another version of mlagentbench.
         """
         content, check = _read(path)
         base = _Base()
@@ -160,14 +160,14 @@ class Manifest:
                     del entries[name]
         except (KeyError, TypeError, AttributeError):
             raise _damaged(path) from None
-        # A scan finds no such names, but whoever can write here could name files of the machine.
+        # A scan never makes such entries, but whoever can write here could name files outside a workspace.
         if any(not _is_plain(name) or not _is_entry(entry) for name, entry in entries.items()):
             raise _damaged(path)
         return cls(entries, _base=base)
 
 
 def _rows(entries: Mapping[str, Entry]) -> dict[str, list[object]]:
-    """Entries as JSON, without the empty fields at their ends."""
+    """Return entries as lists for JSON, without the fields at their ends that are None."""
     rows: dict[str, list[object]] = {}
     for name, entry in entries.items():
         row: list[object] = list(entry)
@@ -178,7 +178,7 @@ def _rows(entries: Mapping[str, Entry]) -> dict[str, list[object]]:
 
 
 def _publish(path: Path, content: Mapping[str, object]) -> str:
-    """Write a file whole and durable; the SHA-256 of its bytes."""
+    """Write a file atomically, flush it to disk, and return the SHA-256 of its bytes."""
     text = json.dumps({"format": _FORMAT, **content}, separators=(",", ":"))
     raw = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(text.encode())
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
@@ -200,7 +200,7 @@ def _publish(path: Path, content: Mapping[str, object]) -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """A file's content, and the SHA-256 of its bytes."""
+    """Read a manifest's file. Returns its JSON, and the SHA-256 of its bytes."""
     try:
         raw = bytes_of(path)
         if zstandard.frame_content_size(raw) > _LARGEST:
@@ -222,7 +222,7 @@ def _damaged(path: Path) -> RunNotFound:
 
 
 def _is_entry(entry: Entry) -> bool:
-    """Return whether the fields of an entry are what they should be."""
+    """Return whether the fields of an entry have the right types and ranges."""
     numbers, texts = (entry.mode, entry.size, entry.mtime_ns), (entry.digest, entry.target, entry.note)
     return (
         entry.kind in get_args(EntryKind)
@@ -235,12 +235,12 @@ def _is_entry(entry: Entry) -> bool:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a path leads downwards only."""
+    """Return whether a path is relative and has no `..`, `.` or empty part."""
     return "\0" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
 
 
 def _regex(glob: str) -> str:
-    """A glob as a regular expression over whole paths."""
+    """Translate a glob into a regular expression for whole paths."""
     pieces = []
     glob = glob.removeprefix("./").rstrip("/")
     for token in re.findall(r"\*\*/|\*\*|\[!?\]?[^\]]*\]|.", glob, re.DOTALL):

@@ -1,13 +1,13 @@
-"""Contents by their digests: where the bytes of snapshots lie, once each, for all runs of a log directory.
+"""Store the contents of snapshots by their digests, each once for all runs of a log directory.
 
-    objects/ab/cdef...        a content, as it is
-    objects/ab/cdef....zst    a content, compressed where that pays
-    objects/ab/cdef....gone   the sign of a content that was dropped on purpose
+    objects/ab/cdef...        a content, uncompressed
+    objects/ab/cdef....zst    a content, compressed where that saves space
+    objects/ab/cdef....gone   a marker for a content that was deleted on purpose
     objects/tmp/<process>/    what a process has written and not yet flushed
-    objects/lock              held while names are given or taken away
+    objects/lock              held while contents are published or deleted
 
-A content is written under a name of its own, flushed to disk, and only then renamed to its digest: whoever finds a digest finds all of its
-bytes, whichever process wrote them and whatever ended it. Two processes that write one content write the same bytes, so either may win.
+A content is written to a temporary file, flushed to disk, and only then renamed to its digest. A file named by a digest is thus complete,
+even if a process was killed. Two processes that write one content write the same bytes, so either may win.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from mlagentbench.workspace.content import BLOCK, copy_named, digest_of, prepare
 from mlagentbench.workspace.files import clone, write_all
 
 IN_MEMORY = 16 << 20
-"""Up to here a file is read whole and compressed where that pays. What is larger is mostly checkpoints, which do not compress and must be
-taken at the speed of a copy."""
+"""Bytes up to which a file is read whole, and compressed where that saves space. Larger files are mostly model checkpoints, which do not
+compress, and are stored at the speed of a copy."""
 PACKED = ".zst"
 GONE = ".gone"
 _FLUSH_SINGLY = 16
-"""Up to so many new files are flushed one by one; for more, the whole file system is flushed once."""
+"""The number of new files up to which they are flushed one by one; for more, the whole file system is flushed once."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Content(NamedTuple):
-    """What was stored."""
+    """The digest and the size in bytes of a content that was stored."""
 
     digest: str
     size: int
@@ -54,10 +54,10 @@ class _Found(NamedTuple):
 
 
 class Objects:
-    """The store's folder of contents. Any number of threads and processes may use one.
+    """The store's folder of contents. Any number of threads and processes may use it at once.
 
     Args:
-        root: the folder; it is made where there is none.
+        root: the folder; it is created if it does not exist.
     """
 
     def __init__(self, root: Path) -> None:
@@ -67,7 +67,7 @@ class Objects:
         self._lock = threading.RLock()
 
     def scratch(self) -> Path:
-        """This process's own folder below the root, which goes with the process.
+        """Return this process's temporary folder below the root, which is removed when the process ends.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -81,7 +81,7 @@ class Objects:
             return self._scratch
 
     def put(self, content: bytes) -> Content:
-        """Keep some bytes.
+        """Store some bytes.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -95,12 +95,12 @@ class Objects:
         return Content(digest, len(content))
 
     def put_large(self, source: int, size: int, expected: str | None = None) -> Content:
-        """Keep the content of an open file, reading it once; holes stay holes.
+        """Store the content of an open file. Holes stay holes.
 
         Args:
             source: a descriptor.
             size: the file's bytes, more than a block.
-            expected: a digest it probably has: it is read against that first, and written only where it differs.
+            expected: the digest that it probably has. If the store has that, the file is hashed first, and written only if it differs.
 
         Raises:
             Unread: the file has become shorter, or cannot be read.
@@ -119,7 +119,7 @@ class Objects:
         return Content(digest, size)
 
     def open(self, digest: str) -> tuple[int, bool]:
-        """A descriptor of a content, and whether that is compressed.
+        """Open a content. Returns a descriptor, and whether the content is compressed.
 
         Raises:
             FileNotFoundError: the store has no such content.
@@ -131,12 +131,12 @@ class Objects:
             try:
                 return os.open(found.path, os.O_RDONLY | os.O_CLOEXEC), found.packed
             except FileNotFoundError:
-                # Another thread has just given it its name.
+                # Another thread has just renamed the temporary file to its digest.
                 continue
         raise FileNotFoundError(digest)
 
     def stored_bytes(self, digest: str) -> int:
-        """What a content takes on disk; 0 where the store has none of that name."""
+        """Return the bytes that a content takes on disk; 0 where the store has none of that digest."""
         found = self._find(digest)
         try:
             return os.stat(found.path).st_blocks * 512 if found else 0
@@ -144,13 +144,13 @@ class Objects:
             return 0
 
     def now_ns(self) -> int:
-        """The time by the clock of the store's file system, which is the workspace's as a rule."""
+        """Return the time by the clock of the store's file system, in nanoseconds. It is usually the workspace's file system too."""
         os.utime(self.scratch())
         return self.scratch().stat().st_ctime_ns
 
     @contextmanager
     def settling(self) -> Iterator[None]:
-        """Flush all that was put, give it its names, and keep other processes from giving or taking names inside.
+        """Flush all new contents and rename them to their digests, then hold the lock of `exclusive` during the block.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -175,14 +175,14 @@ class Objects:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Keep other processes from giving names or taking them away."""
+        """Hold the store's lock, so that no other process publishes or deletes contents during the block."""
         self.scratch()
         with open(self.root / "lock", "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
     def link(self, digest: str, path: Path) -> None:
-        """Give a content another name outside the store, which holds it: what has one is not dropped.
+        """Make a hard link to a content outside the store. A content with such a link is not deleted.
 
         Raises:
             OSError: there is no such content, or the file system has no links.
@@ -190,7 +190,7 @@ class Objects:
         os.link(self._place(digest), path)
 
     def drop(self, digest: str) -> None:
-        """Remove a content that has no other name, and leave a sign. Call it inside `exclusive`."""
+        """Delete a content that has no link outside the store, and leave a marker. Call it inside `exclusive`."""
         final = self._place(digest)
         with contextlib.suppress(FileNotFoundError):
             if os.stat(final).st_nlink == 1:
@@ -198,7 +198,7 @@ class Objects:
                 os.unlink(final)
 
     def is_dropped(self, digest: str) -> bool:
-        """Whether a content was dropped, and not put again since."""
+        """Return whether a content was deleted, and not stored again since."""
         return self._find(digest) is None and os.path.exists(self._place(digest) + GONE)
 
     def _place(self, name: str) -> str:
@@ -216,7 +216,7 @@ class Objects:
 
     @contextmanager
     def _created(self) -> Iterator[tuple[int, str]]:
-        """A new file, open, and its path; it is gone again where its writing fails."""
+        """Create a temporary file, and yield its descriptor and path. It is removed if the block raises."""
         path = f"{self.scratch()}/{secrets.token_hex(8)}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
         try:
@@ -235,7 +235,7 @@ class Objects:
                 self._pending[name] = temporary
 
     def _hold(self, name: str) -> bool:
-        """Whether the store has a content. If so it is held until it is settled, so that no other process drops it meanwhile."""
+        """Return whether the store has a content. If so, link it until `settling`, so that no other process deletes it meanwhile."""
         with self._lock:
             if name in self._pending:
                 return True
@@ -245,14 +245,14 @@ class Objects:
             except FileNotFoundError:
                 return False
             except OSError:
-                # Without links nothing is ever dropped either.
+                # On a file system without hard links no content is ever deleted.
                 return os.path.exists(self._place(name))
             self._pending[name] = held
             return True
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Turn what a disk refuses into an error of storage.
+        """Raise errors of the operating system as StorageFailed.
 
         Raises:
             StorageFailed: the disk is full or read-only.
@@ -264,7 +264,7 @@ class Objects:
 
 
 def _packed(content: bytes) -> bytes | None:
-    """The content compressed, where that saves a tenth; of a long one, samples are tried first."""
+    """Compress a content; None where that saves less than a tenth. Of a long content samples are tried first."""
     if len(content) < 256:
         return None
     compressor = zstandard.ZstdCompressor(level=1)
@@ -278,7 +278,7 @@ def _packed(content: bytes) -> bytes | None:
 
 
 def _flush(paths: list[str], root: Path) -> None:
-    """Have files or folders on disk when this returns."""
+    """Flush files or folders to disk."""
     at_once = len(paths) > _FLUSH_SINGLY
     for path in [str(root)] if at_once else paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -298,23 +298,23 @@ def _flush_file_system(descriptor: int) -> None:
 
 
 def _own_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder, locked for as long as this process lives."""
+    """Create a folder and lock it while its descriptor is open. Returns the path and the descriptor."""
     while True:
         path = parent / f"{os.getpid()}-{secrets.token_hex(4)}"
         path.mkdir()
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:  # another run or process swept it away before it could be locked
+        except FileNotFoundError:  # another run or process removed it in `_sweep` before it was locked
             continue
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if path.exists():
             return path, descriptor
-        # The same, while this one waited for the lock.
+        # Another one removed it while this one waited for the lock.
         os.close(descriptor)
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what processes left that were killed; their locks went with them."""
+    """Remove the folders of processes that were killed: the kernel has released their locks."""
     for path in parent.iterdir():
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -330,7 +330,7 @@ def _sweep(parent: Path) -> None:
 
 
 def _give_up(scratch: Path, descriptor: int, owner: int) -> None:
-    # A forked child ends with the same duties, and the folder is not its own.
+    # A forked child inherits this finalizer, but must not remove its parent's folder.
     if os.getpid() == owner:
         shutil.rmtree(scratch, ignore_errors=True)
     os.close(descriptor)

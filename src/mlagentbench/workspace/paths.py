@@ -1,10 +1,10 @@
-"""Paths as an agent names them, resolved here once: beneath the workspace, or not at all.
+"""Read and change files of a workspace by the paths that an agent names, which cannot leave the workspace.
 
-A path is cut into its parts first, so that `..` is settled before the file system is asked; then it is walked part by part, each folder
-opened from the one above it and no link followed. What is reached so cannot lie outside, whatever is renamed or linked meanwhile. Names of
-read-only data are settled in the same place, so that no spelling of a path escapes the rule.
+A path is first split into its parts and `..` resolved, without the file system. Then each folder is opened from the one above it, and no
+link is followed. The file so reached cannot lie outside, whatever is renamed or linked meanwhile. The same code recognizes read-only data,
+so that no spelling of a path can make it writable.
 
-Not covered: what the agent's scripts do to files, which is the sandbox's.
+Not covered: what the agent's scripts do to files, which the sandbox limits.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["Kind", "Use", "Workspace", "lay", "lay_data", "printable"]
 Kind = Literal["file", "folder", "other"]
 Use = Literal["list", "read", "write", "remove"]
 READ_LIMIT = 64 << 20
-"""Bytes of a file that are read at once unless the caller says otherwise."""
+"""The default limit of bytes for reading a file at once."""
 
 CACHES = ("__pycache__", "*.pyc", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".DS_Store")
-"""What a starter never brings along."""
+"""Globs of files that are not copied from a starter."""
 
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
@@ -43,11 +43,11 @@ class Workspace:
 
     Args:
         root: the run's own folder, which the agent may change.
-        data: files and folders of prepared data by their top-level names. They are read where they lie, never copied.
+        data: files and folders of prepared data by their top-level names. They are read at their paths on the host, never copied.
         links: as for `lay_data`.
 
-    Every method takes paths relative to the workspace, or absolute ones below `/workspace` as scripts see it; bytes that are no UTF-8 stand
-    in a path as surrogates (`os.fsdecode`). A name that `list` had to write with escapes is understood in that form too.
+    Every method takes paths relative to the workspace, or absolute ones below `/workspace` or below `root`. Bytes of a path that are not
+    UTF-8 are surrogates (`os.fsdecode`). A name that `list` has escaped is accepted in that form too.
 
     Every method raises `ActionError` with a message for the agent, and `StorageFailed` where the host's disk is full or read-only.
     """
@@ -57,18 +57,18 @@ class Workspace:
         self.data: Mapping[str, Path] = {name: path.resolve() for name, path in (data or {}).items()}
         self._links = links
         self.watch: Callable[[Use, str], None] = lambda use, path: None
-        """Is told of every use of a file, with the path as it was written."""
+        """A callback that is called with every use of a file and its path as the agent wrote it."""
         for name in self.data:
             if name in ("", ".", "..") or "/" in name:
                 raise ValueError(f"{name!r} is no top-level name")
 
     def lay_data_again(self) -> None:
-        """Put the places of read-only data right, where a script that is kept from them by nothing has replaced them."""
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, TaskError):  # a script without a sandbox can remove it all
+        """Create the links or mount points of read-only data again where a script without a sandbox has replaced them."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, TaskError):  # such a script can remove the whole workspace
             lay_data(self.root, self.data, links=self._links)
 
     def list(self, path: str = ".") -> list[str]:
-        """The names in a folder, sorted, folders with a trailing slash; unprintable characters are escaped.
+        """Return the names in a folder, sorted, folders with a trailing slash. Unprintable characters are escaped.
 
         Raises:
             ActionError: there is no such folder.
@@ -88,7 +88,7 @@ class Workspace:
         return sorted(printable(name) + "/" * is_folder for name, is_folder in found.items())
 
     def kind(self, path: str) -> Kind | None:
-        """What a path names: a file, a folder, something else (a link, a pipe, a device), or nothing.
+        """Return whether a path names a file, a folder, something else (a link, a pipe, a device), or nothing (None).
 
         Raises:
             ActionError: the path leads outside.
@@ -101,7 +101,7 @@ class Workspace:
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
     def is_read_only(self, path: str) -> bool:
-        """Whether a path lies in the read-only data.
+        """Return whether a path lies in the read-only data.
 
         Raises:
             ActionError: the path leads outside.
@@ -110,7 +110,7 @@ class Workspace:
         return bool(parts) and parts[0] in self.data
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
             ActionError: it is no regular file, has several names (hard links), or is larger than `limit` bytes.
@@ -130,7 +130,7 @@ class Workspace:
                 os.close(descriptor)
 
     def read_text(self, path: str, limit: int = READ_LIMIT) -> str:
-        """A file's content as text. Bytes that are no UTF-8 become surrogates, which `write_text` turns back into the same bytes.
+        """Return a file's content as text. Bytes that are not UTF-8 become surrogates, which `write_text` turns back into the same bytes.
 
         Raises:
             ActionError: as `read_bytes`.
@@ -138,25 +138,25 @@ class Workspace:
         return self.read_bytes(path, limit).decode("utf-8", "surrogateescape")
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """Write a file whole or not at all; its folders are made as needed, and a file that was there keeps its mode.
+        """Write a file, whole or not at all. Missing folders are created, and an existing file keeps its mode.
 
         Raises:
-            ActionError: the path names something else than a file, or read-only data.
+            ActionError: the path names something other than a file, or read-only data.
         """
         self.watch("write", path)
         with self._place(path, write=True) as place, replacing(place) as descriptor:
             write_all(descriptor, content)
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a file of text, with the counterpart of `read_text`'s decoding.
+        """Write a text file as UTF-8, with surrogates from `read_text` as the bytes that they stand for.
 
         Raises:
-            ActionError: as `write_bytes`, or the text holds characters that no file can (lone surrogates).
+            ActionError: as `write_bytes`, or the text holds other lone surrogates.
         """
         self.write_bytes(path, _encoded(text))
 
     def append_text(self, path: str, text: str) -> None:
-        """Append to a file, which is made where there is none.
+        """Append to a file. It is created if it does not exist.
 
         Raises:
             ActionError: as `write_text`.
@@ -193,10 +193,10 @@ class Workspace:
                 os.close(descriptor)
 
     def remove(self, path: str) -> None:
-        """Remove a file, or a link itself.
+        """Remove a file, or a link but not its target.
 
         Raises:
-            ActionError: there is none, or it is a folder or read-only data.
+            ActionError: it does not exist, or is a folder or read-only data.
         """
         self.watch("remove", path)
         with self._place(path, write=True) as place:
@@ -205,7 +205,7 @@ class Workspace:
             os.unlink(place.name, dir_fd=place.folder)
 
     def relative(self, path: str) -> str:
-        """A path as snapshots name it, whatever its spelling: `./a//b` and `/workspace/a/b` are both `a/b`.
+        """Return a path as snapshots name it, whatever its spelling: `a/b` for `./a//b` and `/workspace/a/b`.
 
         Raises:
             ActionError: it cannot be a path of the workspace.
@@ -213,7 +213,7 @@ class Workspace:
         return "/".join(self._parts(path))
 
     def _parts(self, path: str) -> tuple[str, ...]:
-        """The names from the workspace down, with `.` and `..` settled."""
+        """Split a path into its names from the workspace down, with `.` and `..` resolved."""
         shown = _quoted(path)
         if not path:
             raise ActionError("a path is missing; name a file relative to the workspace")
@@ -225,7 +225,7 @@ class Workspace:
             raise ActionError(f"{shown} cannot be a path: it holds a null character")
         inside = path
         if path.startswith("/"):
-            # Scripts see the workspace at a fixed path, or where it lies; an agent writes down what it saw.
+            # Scripts see the workspace at `/workspace` or at its path on the host, and an agent uses the paths that they print.
             for top in (WORKSPACE, str(self.root)):
                 if path.rstrip("/") == top or path.startswith(top + "/"):
                     inside = path[len(top) :]
@@ -244,7 +244,7 @@ class Workspace:
 
     @contextmanager
     def _place(self, path: str, write: bool = False) -> Iterator[Place]:
-        """Walk to a path's last folder. For writing, folders that are not there are made."""
+        """Open a path's last folder. With `write`, create missing folders."""
         parts, shown = self._parts(path), _quoted(path)
         read_only = bool(parts) and parts[0] in self.data
         if write and read_only:
@@ -269,7 +269,7 @@ class Workspace:
                 os.close(descriptor)
 
     def _told(self, error: OSError, shown: str) -> ActionError | StorageFailed:
-        """An error of the operating system, as the agent should read it."""
+        """Return an error of the operating system as an error with a message for the agent."""
         match error.errno:
             case errno.ENOENT:
                 return _Unreachable(f"there is no {shown}")
@@ -284,16 +284,16 @@ class Workspace:
 
 
 def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = False) -> Workspace:
-    """Copy a starter into a workspace and make the places of its data.
+    """Set up a workspace: copy the starter, and create links or mount points for the data.
 
     Args:
-        root: an empty folder; it is made where there is none.
+        root: an empty folder; it is created if it does not exist.
         starter: the task's starter.
         data: prepared files and folders by their top-level names, as for `Workspace`.
-        links: make links to the data, for scripts that run without a sandbox; otherwise empty files and folders to mount over.
+        links: create links to the data, for sandboxes without a file system of their own; otherwise empty files and folders to mount over.
 
     Raises:
-        TaskError: the starter is missing, or brings a name that the data has.
+        TaskError: the starter is missing or has a name that the data has too, or prepared data is missing.
     """
     if not starter.is_dir():
         raise TaskError(f"there is no starter in {starter}")
@@ -301,7 +301,7 @@ def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = Fa
         if os.path.lexists(starter / name):
             raise TaskError(f"{starter / name} stands where read-only data of that name belongs; remove one of them")
     shutil.copytree(starter, root, ignore=shutil.ignore_patterns(*CACHES), dirs_exist_ok=True)
-    # An installed package may be read-only, its copy must not.
+    # The starter's files may be read-only where this package is installed; the agent must be able to change the copies.
     for path in (root, *root.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
     lay_data(root, data, links=links)
@@ -309,10 +309,15 @@ def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = Fa
 
 
 def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> None:
-    """Make the places of read-only data, as after a restored snapshot, which holds none of it.
+    """Create links or mount points for read-only data. Call it also after restoring a snapshot, which does not hold them.
+
+    Args:
+        root: the workspace's folder.
+        data: as for `lay`.
+        links: as for `lay`.
 
     Raises:
-        TaskError: the prepared data is missing.
+        TaskError: prepared data is missing.
     """
     for host in data.values():
         if not host.exists():
@@ -326,7 +331,7 @@ def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> No
 
 
 def _lay_one(folder: int, name: str, host: Path, links: bool) -> None:
-    """Make the place of one name of data, and put it in the place of whatever else has that name."""
+    """Create the link or mount point for one name of data, and replace anything else of that name."""
     wanted = stat.S_IFLNK if links else stat.S_IFDIR if host.is_dir() else stat.S_IFREG
     try:
         kind = stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
@@ -344,7 +349,7 @@ def _lay_one(folder: int, name: str, host: Path, links: bool) -> None:
 
 
 class _Unreachable(ActionError):
-    """Nothing is there, or the way there is none."""
+    """A path names nothing, or leads through something that is no folder."""
 
 
 def _quoted(path: str) -> str:

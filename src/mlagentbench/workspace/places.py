@@ -1,4 +1,4 @@
-"""A name in an open folder: what the kernel is asked about it, and how it is opened, made and replaced without a link being followed."""
+"""Check, open, create and replace names in an open folder, without following a link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 def printable(name: str) -> str:
-    r"""A name with everything that a terminal or a record cannot take written as an escape (`\n`, `\xff`)."""
+    r"""Return a name with unprintable characters and bytes that are not UTF-8 as escapes (`\n`, `\xff`)."""
     if name.isprintable():
         return name
     pieces = (
@@ -35,7 +35,7 @@ def printable(name: str) -> str:
 
 
 def descend(folder: int, part: str, create: bool) -> int:
-    """Open a folder in a folder."""
+    """Open a folder in an open folder. With `create`, make it if it does not exist."""
     part = actual_name(folder, part)
     try:
         return os.open(part, FOLDER, dir_fd=folder)
@@ -49,7 +49,7 @@ def descend(folder: int, part: str, create: bool) -> int:
 
 
 def actual_name(folder: int, part: str) -> str:
-    """The entry that a name means: the one of that name, or the one that `list` shows so."""
+    """Return the entry of a folder that an agent means: the one of that name, or the one that `Workspace.list` shows by it."""
     if "\\" not in part or _exists(folder, part):
         return part
     return next((name for name in os.listdir(folder) if printable(name) == part), part)
@@ -64,9 +64,13 @@ def _exists(folder: int, name: str) -> bool:
 
 
 def open_file(place: Place, flags: int = os.O_RDONLY) -> int:
-    """Open a regular file that has no second name; nothing else is ever opened."""
+    """Open a regular file, and nothing else.
+
+    Raises:
+        ActionError: it is no regular file, or has a second name (hard link) and is not read-only data.
+    """
     _check_file(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False), place)
-    # A file can turn into a pipe between the look and the opening, which must not wait then.
+    # A file can be replaced by a pipe between the check and this call, which must not wait for a writer then.
     descriptor = os.open(place.name, flags | READ, dir_fd=place.folder)
     try:
         _check_file(os.fstat(descriptor), place)
@@ -91,7 +95,12 @@ def _check_file(status: os.stat_result, place: Place) -> None:
 
 @contextmanager
 def replacing(place: Place, mode: int | None = None) -> Iterator[int]:
-    """A file that takes the place of another when all is written, and not before."""
+    """Yield a descriptor of a new file that replaces another at the end of the block, unless the block raises.
+
+    Args:
+        place: the name of the file.
+        mode: the new file's mode; by default that of the file it replaces.
+    """
     try:
         status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A snapshot back into files: names, modes, times, links and holes as they were, each content checked against its digest on the way."""
+"""Restore a snapshot: names, modes, times of files, links and holes. Each content is checked against its digest."""
 
 from __future__ import annotations
 
@@ -21,14 +21,22 @@ LET_GO = "only later versions of this large file were kept"
 
 
 class NotRestored(NamedTuple):
-    """A name of a snapshot that did not come back, and why."""
+    """A name of a snapshot that was not restored, or a folder not restored in full, and why."""
 
     path: str
     reason: str
 
 
 def restore(objects: Objects, manifest: Manifest, destination: Path, replace: bool) -> tuple[NotRestored, ...]:
-    """Write a snapshot into a folder that is empty, or emptied first if asked."""
+    """Write a snapshot into an empty folder. With `replace`, empty the folder first.
+
+    Returns:
+        What was not restored.
+
+    Raises:
+        StorageFailed: the folder is not empty, or the store lacks a content or has a damaged one.
+        OSError: the disk is full, or something in the folder cannot be removed.
+    """
     root = open_folder(destination)
     try:
         if replace:
@@ -65,14 +73,14 @@ class _Restoring:
                         self._make(folder, name, path, entry)
         for path in second_names:
             self._link(path, self._entries[path])
-        # Modes come last and from below, since a folder may deny what is still to be written into it.
+        # Modes are set last, and those of inner folders first, since a folder's mode may deny writing into it.
         folders = [path for path, entry in self._entries.items() if entry.kind == "folder"]
         for path in sorted(folders, key=lambda path: path.count("/"), reverse=True):
             with self._folder(path) as folder:
                 os.fchmod(folder, self._entries[path].mode & 0o1777)
 
     def _by_folder(self) -> dict[str, list[str]]:
-        """Paths by the folder they lie in, so that each is opened once; outer folders come first."""
+        """Group paths by their folders, outer folders first, so that each folder is opened once."""
         folders: dict[str, list[str]] = {}
         for path in sorted(self._entries):
             folders.setdefault(path.rpartition("/")[0], []).append(path)
@@ -80,7 +88,7 @@ class _Restoring:
 
     @contextmanager
     def _folder(self, path: str) -> Iterator[int]:
-        """A folder, which is made where it is not there."""
+        """Open a folder below the root, and create it if it does not exist."""
         descriptor = os.dup(self._root)
         try:
             for part in path.split("/") if path else ():
@@ -137,10 +145,10 @@ class _Restoring:
 
 
 def read_content(objects: Objects, entry: Entry) -> bytes:
-    """A file's content, whole.
+    """Return a file's content.
 
     Raises:
-        StorageFailed: it was not kept, is missing, or is damaged.
+        StorageFailed: it was not stored, was deleted, is missing, or is damaged.
     """
     descriptor, packed = _open(objects, entry)
     with open(descriptor, "rb") as file:
@@ -156,10 +164,10 @@ def read_content(objects: Objects, entry: Entry) -> bytes:
 
 
 def write_content(objects: Objects, entry: Entry, target: int) -> None:
-    """Write a file's content into an empty file; holes stay holes.
+    """Write a file's content into an empty file. Holes stay holes.
 
     Raises:
-        StorageFailed: it was not kept, is missing, or is damaged.
+        StorageFailed: it was not stored, was deleted, is missing, or is damaged.
     """
     source, packed = _open(objects, entry)
     try:

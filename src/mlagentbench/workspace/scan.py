@@ -1,10 +1,11 @@
-"""One look at a workspace: what is there, what of it changed, and the changed files' contents put into the store.
+"""Scan a workspace: list what is there, find what changed since the last scan, and store the contents of changed files.
 
-A file counts as unchanged while its times of modification and change, size, inode and mode are those of the last look. A file that changed
-so shortly before a look that it could change again within the same tick of the clock is not trusted at the next one (as git's index does).
-No link is followed, and nothing but regular files is opened. What its owner may not read is made readable first (see sandbox/access.py).
+A file counts as unchanged while its times of modification and change, size, inode and mode are those of the last scan. A file that changed
+so shortly before a scan that it could change again within the same tick of the clock is read again in the next one (as git's index does).
+No link is followed, and only regular files and folders are opened. Those that their owner may not read are made readable first (see
+sandbox/access.py).
 
-Not covered: what a live process changes through a memory map that it opened before the last look, of which the kernel may tell late.
+Not covered: changes by a live process through a memory map that it opened before the last scan: the kernel may update the times late.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from mlagentbench.workspace.manifest import Entry, EntryKind, Signature
 from mlagentbench.workspace.objects import IN_MEMORY, Content, Objects
 
 DEEPEST = 100
-"""Folders within folders beyond which a workspace is not looked into; each is held open while its inside is read."""
+"""Levels of folders that are scanned at most; the folder of each level stays open meanwhile."""
 _ATTEMPTS = 3
 _TICK_NS = 100_000_000
-"""The longest tick of a file system's clock, with a margin; those that count whole seconds are told by their times."""
+"""The longest tick of a file system's clock, with a margin. `_read` recognizes clocks that count whole seconds."""
 _SPECIAL: Mapping[int, EntryKind] = {
     stat.S_IFIFO: "fifo",
     stat.S_IFSOCK: "socket",
@@ -34,14 +35,14 @@ _SPECIAL: Mapping[int, EntryKind] = {
 
 
 class Scan:
-    """One look.
+    """One scan of a workspace.
 
     Args:
-        objects: where contents go.
-        skip: top-level names that are not looked at: read-only data.
-        entries: what the last look found.
-        signatures: what told the files apart then.
-        most: how many names there may be; None for any number.
+        objects: the store of contents.
+        skip: top-level names to leave out: those of read-only data.
+        entries: the entries of the last scan.
+        signatures: the files' signatures in the last scan.
+        most: the limit of names; None for none.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Scan:
         self.entries: dict[str, Entry] = {}
         self.signatures: dict[str, Signature] = {}
         self.changed = 0
-        """Names that are new, or not as they were."""
+        """The number of names that are new or changed."""
         self._objects = objects
         self._skip = skip
         self._old_entries = entries
@@ -65,10 +66,10 @@ class Scan:
         self._most = most
 
     def look(self, root: int) -> None:
-        """Look at everything below an open folder.
+        """Scan everything below an open folder.
 
         Raises:
-            LimitReached: there are more names than there may be.
+            LimitReached: there are more than `most` names.
             StorageFailed: a content could not be written.
         """
         self._folder(root, "", 0)
@@ -76,7 +77,7 @@ class Scan:
             self._hard_links(root, sorted(paths))
 
     def _folder(self, folder: int, prefix: str, depth: int) -> None:
-        # Twenty thousand files are looked at in the time this loop takes: what is unchanged leaves it early.
+        # A workspace can have tens of thousands of files, so that the loop does little for an unchanged one.
         old_signatures, entries, signatures = self._old_signatures, self.entries, self.signatures
         with os.scandir(folder) as found:
             for item in found:
@@ -136,7 +137,7 @@ class Scan:
             self._record(path, Entry(kind, mode, note=number))
 
     def _hard_links(self, root: int, paths: list[str]) -> None:
-        """The names of one file. Where one of them lies outside the workspace, the content is not ours to read."""
+        """Record a file with several names. If one of them lies outside the workspace, do not read it: it may not be the agent's file."""
         first = paths[0]
         held = [os.dup(root)]
         try:
@@ -180,7 +181,7 @@ class Scan:
             if stat.S_ISREG(status.st_mode) and status.st_nlink == links:
                 self._read(descriptor, status, path)
             else:
-                # It was swapped for something else since it was looked at.
+                # The name was replaced by something else since it was listed.
                 self._record(path, _entry(status, None, CHANGED))
         finally:
             os.close(descriptor)
@@ -200,7 +201,7 @@ class Scan:
                 break
             note = CHANGED
         self._record(path, _entry(status, content, note))
-        # Whole seconds are the sign of a clock that counts no finer.
+        # A time of whole seconds suggests a clock that counts no finer.
         window = _TICK_NS if status.st_ctime_ns % 10**9 else 21 * _TICK_NS
         if note is None and status.st_ctime_ns < self._began - window:
             self.signatures[path] = _signature(status)
@@ -212,7 +213,7 @@ class Scan:
             return self._objects.put_large(descriptor, size, expected)
         pieces, offset = [], 0
         try:
-            # One byte more than there should be tells a file that grows.
+            # Read up to one byte more than the size, to notice a file that grows.
             while offset <= size and (piece := os.pread(descriptor, size + 1 - offset, offset)):
                 pieces.append(piece)
                 offset += len(piece)
@@ -227,7 +228,7 @@ class Scan:
 
 
 def _made_usable(folder: int, name: str, status: os.stat_result) -> os.stat_result:
-    """What a file is like once its owner can read it; as it was where it has gone meanwhile."""
+    """Make a file readable for its owner, and return its new status; the old one where it was removed meanwhile."""
     make_usable(name, folder)
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -1,9 +1,9 @@
-"""Snapshots of a workspace: taken at the cost of what changed, restored exactly.
+"""Take snapshots of a workspace, of which only changed files take time and space, and restore them.
 
-A snapshot is a `Manifest`, which names what was there, and contents in a store that all runs of a log directory share. What cannot be kept
-(pipes, sockets, devices, unreadable files) stands in the manifest as what it is.
+A snapshot is a `Manifest`, which lists all names, and contents in a store that all runs of a log directory share. Pipes, sockets, devices
+and unreadable files are listed in the manifest, but have no content.
 
-Not covered: read-only data, which is not looked at; owners and extended attributes; times of folders and links.
+Not covered: read-only data; owners and extended attributes; times of folders and links.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["Entry", "FileChange", "Manifest", "NotRestored", "SnapshotRetention"
 
 
 class SnapshotStore:
-    """The contents of snapshots, shared by any number of runs, threads and processes.
+    """The store of snapshots' contents, shared by any number of runs, threads and processes.
 
     Args:
-        root: the store's folder; it is made when something is first kept.
-        keep: let old versions of large files go as new ones are saved; by default all are kept.
+        root: the store's folder; it is created when something is first stored.
+        keep: which old versions of large files to delete when new ones are saved; by default none.
     """
 
     def __init__(self, root: Path, *, keep: SnapshotRetention | None = None) -> None:
@@ -39,19 +39,19 @@ class SnapshotStore:
         self._publishing = functools.partial(publishing, self._objects, keep)
 
     def stored_bytes(self, digest: str) -> int:
-        """What a content takes on disk, compressed and without holes; 0 where it was let go."""
+        """Return the bytes that a content takes on disk, compressed and without holes; 0 where it was deleted."""
         return self._objects.stored_bytes(digest)
 
     def take(self, workspace: Workspace, previous: Manifest | None = None, *, most_files: int | None = None) -> Manifest:
-        """Snapshot a workspace. It blocks: call it in a thread.
+        """Snapshot a workspace. This blocks: in an asyncio program call it in a thread.
 
         Args:
-            workspace: what to look at.
-            previous: the snapshot before, against which unchanged files are told without being read.
-            most_files: how many files, folders and links it may hold; None for any number.
+            workspace: the workspace.
+            previous: the snapshot before. Files that are unchanged since then are not read.
+            most_files: the limit of files, folders and links; None for none.
 
         Raises:
-            LimitReached: it holds more (`limit_storage`).
+            LimitReached: the workspace holds more (`limit_storage`).
             StorageFailed: the disk is full or read-only.
         """
         previous = previous or Manifest({})
@@ -59,7 +59,7 @@ class SnapshotStore:
         try:
             root = open_folder(workspace.root)
         except (FileNotFoundError, NotADirectoryError):
-            # A script that runs without a sandbox can do away with its own workspace; what is left is nothing.
+            # A script that runs without a sandbox can remove its own workspace; the snapshot is empty then.
             pass
         else:
             try:
@@ -75,11 +75,11 @@ class SnapshotStore:
 
         Args:
             manifest: the snapshot.
-            destination: the folder. The places of read-only data are not the snapshot's: see `paths.lay_data`.
+            destination: the folder. A snapshot does not hold the links or mount points of read-only data: see `paths.lay_data`.
             replace: remove what the folder holds first.
 
         Returns:
-            What did not come back: special files, files that could not be read, and versions of large files that were let go.
+            What was not restored: special files, files that could not be read, and deleted versions of large files.
 
         Raises:
             StorageFailed: the folder is not empty, the disk is full, or the store lacks a content or has a damaged one.
@@ -90,11 +90,11 @@ class SnapshotStore:
             raise StorageFailed(f"cannot restore a snapshot into {destination}: {error.strerror}") from error
 
     def read_bytes(self, manifest: Manifest, path: str, limit: int = READ_LIMIT) -> bytes:
-        """A file of a snapshot.
+        """Return the content of a snapshot's file.
 
         Raises:
             UsageError: the snapshot has no such file, or it is larger than `limit` bytes.
-            StorageFailed: its content was not kept, is missing, or is damaged.
+            StorageFailed: its content was not stored, was deleted, is missing, or is damaged.
         """
         entry = manifest.entries.get(path)
         if entry is None or entry.kind != "file":
@@ -104,7 +104,7 @@ class SnapshotStore:
         return read_content(self._objects, entry)
 
     def diff(self, before: Manifest, after: Manifest) -> list[FileChange]:
-        """What changed from one snapshot to another, sorted by path; times alone are no change.
+        """Return what changed from one snapshot to another, sorted by path. A change of times alone is left out.
 
         Raises:
             StorageFailed: the store lacks a content or has a damaged one.
@@ -112,6 +112,6 @@ class SnapshotStore:
         return diff(self._objects, before, after)
 
     def lost(self, manifest: Manifest) -> list[str]:
-        """The files of a snapshot whose contents were let go (see `SnapshotRetention`), sorted."""
+        """Return the files of a snapshot whose contents were deleted (see `SnapshotRetention`), sorted."""
         large = (path for path, entry in manifest.entries.items() if entry.size > IN_MEMORY and entry.digest is not None)
         return sorted(path for path in large if self._objects.is_dropped(manifest.entries[path].digest or ""))

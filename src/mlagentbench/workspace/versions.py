@@ -1,10 +1,10 @@
-"""Which versions of large files a run holds, and how the oldest are let go.
+"""Record which versions of large files a run uses, and delete the oldest where a `SnapshotRetention` asks for it.
 
     <snapshots>/versions/<path's digest>/00000003-<content's digest>
 
-Each run has a name of its own (a hard link) for every large content that its snapshots list, by file and in order. With a
-`SnapshotRetention` it gives up the names of all but the last versions. A content that no run has a name for leaves the store, with a sign
-in its place so that the snapshots which list it can say so. Small files are never let go: they cost little.
+Each run has a hard link for every large content that its snapshots list, by file and in order. With a `SnapshotRetention` it removes the
+links of all but the last versions. A content without a link in any run is deleted from the store, and a marker put in its place, so that
+snapshots which list it can say that it was deleted. Small files are never deleted, since they take little space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from mlagentbench.workspace.objects import IN_MEMORY, Objects
 
 @contextlib.contextmanager
 def publishing(objects: Objects, keep: SnapshotRetention | None, entries: Mapping[str, Entry], path: Path) -> Iterator[None]:
-    """Make entries' contents durable and hold the large ones before a manifest is published at a path; let old versions go after it.
+    """Wrap the publication of a manifest: flush its contents and link the large ones before it, delete old versions after it.
+
+    Args:
+        objects: the store of contents.
+        keep: which old versions to delete; None for none.
+        entries: the manifest's entries.
+        path: where the manifest is published.
 
     Raises:
         StorageFailed: the disk is full or read-only.
@@ -46,7 +52,7 @@ def _hold(objects: Objects, folder: Path, digest: str) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     number = held[-1].number + 1 if held else 1
-    # Where a file system has no links nothing can be held, and nothing is ever let go.
+    # On a file system without hard links no content is linked, and none is ever deleted.
     with contextlib.suppress(OSError):
         objects.link(digest, folder / f"{number:08d}-{digest}")
 
@@ -65,7 +71,7 @@ class _Version(NamedTuple):
 
 
 def _held(folder: Path) -> list[_Version]:
-    """The versions of a file that are held, oldest first."""
+    """List the versions of a file that the run has links for, oldest first."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
