@@ -1,1 +1,1 @@
-"""A task proves itself: its parts fit together, its grader can be trusted, and nothing the agent sees tells the answers."""
+"""Check a task: that its parts fit together, that its grader can be trusted, and that nothing the agent sees gives the answers away."""

@@ -1,4 +1,4 @@
-"""Pieces of the private files in what the agent sees: whole files, stretches of answers however they are written, stretches of bytes."""
+"""Search what the agent sees for parts of the private files: whole files, runs of answers in any encoding, and chunks of bytes."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ from mlagentbench.tasks.catalogue import Task
 from mlagentbench.workspace.paths import CACHES
 
 CHUNK = 64
-"""Bytes of a stretch that is looked for."""
+"""Bytes of a chunk that is searched for; stretches of answers are at least as long, or have half as many rows."""
 BITS = 64.0
-"""What a stretch of answers must say, so that no chance repeats it: many bytes of equal answers say little."""
+"""The least information of a stretch of answers, in bits, so that it does not recur by chance: many bytes of equal answers say little."""
 STRETCHES = 24
-"""Of answers that are looked for, spread evenly."""
+"""How many stretches of answers are searched for, about, spread evenly."""
 RAW_STRETCHES = 256
-"""Of bytes of all private files together."""
+"""How many chunks of bytes are searched for, about, in all private files together."""
 SHARE = 0.2
-"""How many of a file's stretches may be met in public: texts of one kind repeat phrases, and formats have headers."""
+"""The share of a file's chunks that may be found in public, since texts of one kind repeat phrases, and formats have headers."""
 HEADER = 128
-"""Bytes at a file's start that say of what format it is."""
+"""Bytes at a file's start that may be the same in all files of its format, and are not searched for."""
 MAX_BYTES = 1 << 30
-"""Of public data that is looked through; of more, the first so many."""
+"""Bytes of public data after which no further file is searched."""
 HISTORY = frozenset({".git", ".hg", ".svn"})
 JOINS = {"rows": b"\n", "lines": b"\n", "a list": b", ", "a dense list": b","}
-"""What stands between two values, by the way in which they are written; nothing in arrays."""
+"""The bytes between two values, by encoding; none in arrays."""
 SAYS = 256
-"""Bytes to which a file must come when it is compressed, that it says anything: one of zeros is equal to another."""
+"""The least size of a compressed file, in bytes, for its copy to be a leak: a file of zeros, say, equals others by chance."""
 GAP = b"\0\xff\0\xff"
 
 
 class _Haystack(NamedTuple):
-    """Everything public in one text."""
+    """All that the agent sees, as one string of bytes."""
 
     text: bytes
     starts: list[int]
     names: list[str]
     digests: dict[str, str]
-    """Names by SHA-256, of files as they are."""
+    """The files' names by the SHA-256 digest of their content, before unpacking."""
 
     def where(self, needle: bytes) -> str | None:
-        """The file in which something stands."""
+        """Return the name of the file that contains some bytes; None if none does."""
         found = self.text.find(needle)
         return self.names[bisect.bisect_right(self.starts, found) - 1] if found >= 0 else None
 
 
 def find_copies(task: Task, public: Path, private: Path, answers: Answers | None) -> Finding:
-    """Look for the private files, and for the answers, in everything the agent sees."""
+    """Search everything that the agent sees for the private files and the answers."""
     history = [path for path in task.starter.rglob("*") if path.name in HISTORY]
     if history:
         return failed("copies", f"the starter has a history of its own in {history[0].name}; remove it")
@@ -88,7 +88,7 @@ def _haystack(task: Task, public: Path) -> _Haystack:
 
 
 def _answers_in(haystack: _Haystack, answers: Answers) -> Iterator[str]:
-    """Stretches of the answer columns as text and as arrays, in the order of the answers and in that of their ids."""
+    """Yield a line for each answer column that is found, as text or as an array, in the order of the answers or of their ids."""
     ids = answers.ids
     orders = {"": np.arange(answers.rows), " by id": np.argsort(numbers_or_text(ids), kind="stable")}
     written: dict[str, list[str]] = {name: answers.frame[name].fill_null("").to_list() for name in answers.values.columns}
@@ -107,13 +107,13 @@ def _answers_in(haystack: _Haystack, answers: Answers) -> Iterator[str]:
 
 
 def _encodings(values: list[str]) -> dict[str, list[bytes]]:
-    """Ways in which values are written one after the other."""
+    """Return a column's values as bytes, one by one, for each encoding in which they may be written one after the other."""
     numbers = np.array([_number(value) for value in values])
     bare = [value.encode() for value in values]
     quoted = [b'"' + value + b'"' for value in bare] if np.isnan(numbers).any() else bare
     found = {"lines": bare, "a list": quoted, "a dense list": quoted}
     if np.isnan(numbers).any():
-        numbers = np.unique(values, return_inverse=True)[1].astype(np.float64)  # classes by their places
+        numbers = np.unique(values, return_inverse=True)[1].astype(np.float64)  # each class by its number in sorted order
     whole = bool((numbers == np.round(numbers)).all())
     kinds = ["<f4", "<f8"]
     if whole and np.abs(numbers).max() < 2**31:
@@ -134,12 +134,12 @@ def _number(value: str) -> float:
 
 
 def _bits(values: list[str]) -> dict[str, float]:
-    """What each value says when it comes, by how often it comes."""
+    """Return the information of each value in bits, from how often it occurs."""
     return {value: -math.log2(count / len(values)) for value, count in Counter(values).items()}
 
 
 def _spans(values: list[str], bits: dict[str, float]) -> Iterator[tuple[int, int]]:
-    """Stretches of rows that no chance repeats, evenly spread."""
+    """Yield the first and last row (exclusive) of stretches that do not recur by chance, evenly spread."""
     spans, start, told, length = [], 0, 0.0, 0
     for row, value in enumerate(values):
         told, length = told + bits[value], length + len(value) + 1
@@ -151,7 +151,10 @@ def _spans(values: list[str], bits: dict[str, float]) -> Iterator[tuple[int, int
 
 
 def _files_in(haystack: _Haystack, private: Path, public: Path, answers: Answers | None) -> Iterator[str]:
-    """Private files that are public too, whole or in good part. A private table may repeat what is public beside the answers."""
+    """Yield a line for each private file that is public too, whole or in large part.
+
+    A private table may be public if it does not hold the answers.
+    """
     files = [path for path in sorted(private.rglob("*")) if path.is_file() and path.stat().st_size >= CHUNK]
     for path in files:
         data = path.read_bytes()
@@ -172,7 +175,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _holds_answers(path: Path, data: bytes, answers: Answers) -> bool:
-    """Whether a table has a column that an answer has, too."""
+    """Return whether a table has a column with an answer column's name or values; True if it cannot be read."""
     try:
         frame = pl.read_csv(data, separator=SEPARATORS[path.suffix], infer_schema=False)
     except pl.exceptions.PolarsError:
@@ -183,7 +186,7 @@ def _holds_answers(path: Path, data: bytes, answers: Answers) -> bool:
 
 
 def _raw_stretches(data: bytes, most: int) -> list[bytes]:
-    """Stretches of bytes that say something, evenly spread."""
+    """Return up to `most` chunks of at least 12 distinct bytes, evenly spread."""
     starts = range(HEADER if len(data) > 4 * HEADER else 0, len(data) - CHUNK + 1, CHUNK)
     step = max(1, len(starts) // (2 * most))
     chunks = (data[start : start + CHUNK] for start in starts[::step])

@@ -1,4 +1,4 @@
-"""What a check of a task comes to: findings by name, and the numbers it measured."""
+"""The records of a task's check: findings by name, and the numbers measured."""
 
 from __future__ import annotations
 
@@ -35,50 +35,50 @@ Name = Literal[
     "metadata",
     "copies",
 ]
-"""What is looked at, in the order in which it is told."""
+"""The names of all findings, in the order in which they are shown."""
 
 LEAKS: tuple[Name, ...] = ("label column", "oracle", "order", "metadata", "copies")
-"""Those of the leak lint."""
+"""The findings of the leak lint."""
 
 
 class Finding(Record):
-    """One thing that was looked at, and how it was found."""
+    """The result of one of the checks."""
 
     name: Name
     status: Status
     detail: str = ""
-    """Of a failed one what is wrong and what to do, of a skipped one why, in one line."""
+    """In one line: what is wrong and what to do if it failed, why if it was skipped."""
 
 
 class Numbers(Record):
-    """What was measured, scores in the metric's unit; None where it was not."""
+    """The numbers measured, scores in the metric's unit; None for those not measured."""
 
     starter: tuple[float, ...] = ()
-    """The starter's scores, a run each."""
+    """The starter's scores, one a run; runs without a score are left out."""
     starter_seconds: tuple[float, ...] = ()
     baseline: float | None = None
-    """What `good` and `lazy` are compared with: the starter's mean, or the predictor's score that stands for it. None where the grader
-    measures the starter beside each submission."""
+    """What `good` and `lazy` are compared with: the starter's mean score, or the predictor's if the starter does not run. None if the
+    grader measures the starter beside each submission."""
     gold: float | None = None
-    """The best of the gold submissions."""
+    """The score of the best gold submission."""
     constant: float | None = None
     shuffled: float | None = None
     good: float | None = None
     good_seconds: float | None = None
     good_improvement: float | None = None
-    """Relative to the baseline, or to the starter that was measured beside it; None also over a baseline of 0."""
+    """Relative to the baseline, or to the starter measured beside it; None also for a baseline of 0."""
     good_success: bool | None = None
     lazy: float | None = None
     lazy_improvement: float | None = None
     lazy_success: bool | None = None
     junk: int = 0
-    """Submissions that must be refused."""
+    """The number of submissions that must be refused."""
     refused: int = 0
-    """Of these, those that were, for the reason they must be."""
+    """How many of them were refused, for the right reason."""
 
 
 class Check(Record):
-    """A task's findings."""
+    """The findings of a task's check."""
 
     task: str
     variant: Variant
@@ -88,7 +88,7 @@ class Check(Record):
 
     @property
     def verdict(self) -> Status:
-        """`failed` with any failed finding; `skipped` where nothing could be tried; else `ok`."""
+        """`failed` if any finding failed; `skipped` if packages were missing, so that nothing could be run; else `ok`."""
         if self.failed:
             return "failed"
         return "skipped" if self.status("extras") == "skipped" else "ok"
@@ -99,26 +99,26 @@ class Check(Record):
         return tuple(finding for finding in self.findings if finding.status == "failed")
 
     def status(self, name: Name) -> Status | None:
-        """How something was found; None where it was not looked at."""
+        """Return the status of a finding; None if there is no such finding."""
         return next((finding.status for finding in self.findings if finding.name == name), None)
 
 
 def ok(name: Name, detail: str = "") -> Finding:
-    """All is well."""
+    """Return a finding that all is well."""
     return Finding(name=name, status="ok", detail=detail)
 
 
 def failed(name: Name, detail: str) -> Finding:
-    """Something is wrong."""
+    """Return a finding that something is wrong."""
     return Finding(name=name, status="failed", detail=" ".join(detail.split()))
 
 
 def skipped(name: Name, detail: str) -> Finding:
-    """It could not be looked at, or makes no sense for the task."""
+    """Return a finding that something could not be checked, or does not apply to the task."""
     return Finding(name=name, status="skipped", detail=" ".join(detail.split()))
 
 
 def some(values: list[str], most: int = 3) -> str:
-    """The first few of some things, and how many more there are."""
+    """Return the first few of some texts, and how many more there are."""
     more = f" and {len(values) - most} more" if len(values) > most else ""
     return ", ".join(values[:most]) + more

@@ -1,4 +1,4 @@
-"""What runs and gradings say of a task: pure functions from what was found to findings and numbers."""
+"""Turn the runs and gradings of a task's check into findings and numbers. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mlagentbench.tasks.spec import Metric
 from mlagentbench.tasks.success import THRESHOLD, clears_noise, is_success
 
 LEAST_JUNK = 6
-"""Fewer ways to go wrong than this are not all there are."""
+"""The least number of junk submissions: an agent can go wrong in at least as many ways."""
 EXACT = 1e-9
-"""Relative: how far two scores of the same answers may differ."""
+"""How far two scores may differ and still be equal: relative, and absolute near 0."""
 
 BY_SCORES: tuple[Name, ...] = (
     "starter",
@@ -35,34 +35,34 @@ BY_SCORES: tuple[Name, ...] = (
     "good",
     "lazy",
 )
-"""The findings that scores decide."""
+"""The findings that depend on scores."""
 
 Ran = StarterRun | GradingError
 
 
 class Evidence(NamedTuple):
-    """All that was run and graded."""
+    """The results of everything that was run and graded."""
 
     starters: tuple[Ran, ...]
     good: Ran | None
-    """None where `proof.py` has none."""
+    """The run with `good()` of `proof.py`; None if there is no such function."""
     lazy: Ran | None
     gold: Mapping[str, Graded]
     naive: Mapping[str, Graded]
     junk: Mapping[str, tuple[Graded, str]]
-    """With the words that the reason must hold."""
+    """The gradings of junk by name, each with the words that the reason must contain."""
     reordered: Graded | None
-    """The first gold table with its rows reversed; None where rows have no ids."""
+    """The grading of the first gold table with its rows reversed; None if rows have no ids."""
     moved: Graded | None
-    """The same with each answer under another's id."""
+    """The grading of the first gold table with each answer under another's id; None if rows have no ids."""
 
 
 def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
-    """All findings that scores decide, and the scores."""
+    """Return the grader's finding, all findings that depend on scores, and the numbers."""
     numbers = _numbers(task, evidence)
     mistakes = _mistakes(evidence)
     if mistakes:
-        # Whatever else there is to say rests on its scores: told once, not with everything that lacks one.
+        # All other findings depend on the grader's scores, so its failure is reported once instead of with each of them.
         found = [f"{mistake} (it came with {some(submissions)})" for mistake, submissions in mistakes.items()]
         return [failed("grader", "; ".join(found)), *(skipped(name, "the grader fails") for name in BY_SCORES)], numbers
     findings = [
@@ -79,7 +79,7 @@ def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
 
 
 def _mistakes(evidence: Evidence) -> Mapping[str, list[str]]:
-    """Return each way in which the grader failed of itself, with the submissions it failed on. What it does with junk is found apart."""
+    """Return each error of the grader itself, with the submissions that it failed on. Junk is judged apart (`_junk`)."""
     runs = {
         **{f"the starter ({seed})": run for seed, run in enumerate(evidence.starters)},
         "good()": evidence.good,
@@ -196,7 +196,7 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
         for name, graded in evidence.naive.items()
         if graded.score and numbers.gold is not None and not _beats(metric, numbers.gold, graded.score.value)
     ]
-    # Where the starter is measured beside it, in the same minute, nothing that is no better may look so, but for that minute's noise.
+    # If the starter is measured beside a naive submission, the latter must not be a success, unless the gain is within the noise.
     won = [
         repr(name)
         for name, graded in evidence.naive.items()
@@ -234,7 +234,7 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
 
 
 def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
-    """Whether a grader of tables finds rows by their ids."""
+    """Check that a grader of tables finds rows by their ids."""
     gold = next((graded.score for graded in evidence.gold.values() if graded.score), None)
     if evidence.reordered is None or evidence.moved is None or gold is None:
         why = "the rows have no ids, or the submission is no table"
@@ -273,7 +273,7 @@ def _junk(evidence: Evidence) -> Finding:
 
 
 def _refusal(graded: Graded, words: str) -> str | None:
-    """What is wrong with the refusal of junk; None for nothing."""
+    """Return what is wrong with the grading of junk, which must be refused; None if nothing is."""
     if graded.score is not None:
         return f"is taken, with a score of {graded.score.value:.4g}"
     if graded.failed:
@@ -314,7 +314,7 @@ def _gain(improvement: float | None) -> str:
 
 
 def _why_not(run: Ran) -> str | None:
-    """Why a run has no score, after "but"; None where it has one."""
+    """Return why a run has no score, as a clause that can follow "but"; None if it has one."""
     if isinstance(run, GradingError):
         return str(run)
     if run.execution.reason != "exit":
@@ -338,7 +338,7 @@ def _success(metric: Metric, score: Score | None, baseline: float | None) -> boo
 
 
 def _beside(score: Score | None, baseline: float | None) -> float | None:
-    """What a score is compared with: what was measured beside it, or else the baseline."""
+    """Return what to compare a score with: the starter's score measured beside it, else the baseline."""
     return score.baseline.value if score is not None and score.baseline is not None else baseline
 
 
@@ -351,7 +351,7 @@ def _value(graded: Graded | None) -> float | None:
 
 
 def _beats(metric: Metric, one: float, other: float) -> bool:
-    """Whether a score is really better than another."""
+    """Return whether one score is better than another, by more than `EXACT`."""
     if math.isclose(one, other, rel_tol=EXACT, abs_tol=EXACT):
         return False
     return one > other if metric.direction == "maximize" else one < other

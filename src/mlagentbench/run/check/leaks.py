@@ -1,9 +1,9 @@
-"""The leak lint: does anything that the agent sees tell the answers without their being learnt?
+"""Check for leaks: does anything that the agent sees give the answers away, so that they need not be learnt?
 
-It looks at public tables and arrays (a label column left in, a column from which the answers can be read off), at the ids and at the order
-of rows and files, at what a file system tells beside contents, and for pieces of the private files in everything public. It knows the
-answers by the gold submission and asks no convention of a task. What it cannot see: answers in the pixels of an image or the words of a
-text, or in what only a program can open.
+The lint checks public tables and arrays (for a label column left in, or a column from which the answers can be read off), ids, the order of
+rows and files, and the metadata of files; and it searches everything public for parts of the private files. It takes the answers from the
+gold submission, so that a task needs no convention for it. It cannot find answers in the pixels of an image or the words of a text, nor in
+formats that only some program can open.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from mlagentbench.run.check.tables import Answers, Array, Column, Grid, Table, c
 from mlagentbench.tasks.catalogue import Task
 
 ORACLE = 0.98
-"""What a column must tell to be an oracle. A feature may predict well; it may not be the answer."""
+"""How much of the answers, from 0 to 1, makes a column an oracle. A feature may predict well; it may not be the answer."""
 ORDER = 0.8
-"""What an order may tell: there is no honest reason why it should tell anything, but neighbours may be alike."""
+"""How much of the answers an order must give away to be a leak. It should give away nothing, but neighbours may be alike."""
 AGREES = 0.5
-"""Of a column with the name of an answer: how many of the answers it may hold beyond the commonest one."""
+"""The share of answers, beyond what the commonest one explains, that a column with an answer's name may hold."""
 
 
 def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Table], grids: list[Grid]) -> list[Finding]:
-    """Look for leaks.
+    """Check a task's public files for leaks, and return a finding for each kind of leak.
 
     Args:
         task: the task.
         data: its prepared data, as `prepare.py` left it.
-        answers: the gold table; None where a submission is none.
-        tables: the public ones.
+        answers: the gold table; None if submissions are no tables.
+        tables: the public tables.
         grids: the public arrays.
     """
     if data.public is None or data.private is None:
@@ -63,7 +63,7 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Table
 
 
 def _telling(columns: list[Column], answers: Answers, probes: tuple[Probe, ...], bar: float) -> Iterator[str]:
-    """In words, each column that tells a target."""
+    """Yield a line for each column from which some probe can tell a target."""
     for column in columns:
         for target in answers.targets:
             how = telling(probes, column.values, target, bar)
@@ -78,7 +78,10 @@ def _report(name: Name, told: Iterator[str], remedy: str) -> Finding:
 
 
 def _label_column(columns: list[Column], answers: Answers) -> Finding:
-    """A column of an answer's name that holds the answers, be it for a part of the rows; one of zeros, as an example has it, does not."""
+    """Find columns with an answer's name that hold the answers, if only for some rows.
+
+    A column of zeros, as in an example submission, holds none.
+    """
     left = []
     for column in columns:
         for name in answers.values.columns:
@@ -96,7 +99,7 @@ def _label_column(columns: list[Column], answers: Answers) -> Finding:
 
 
 def _same(one: Array, other: Array) -> float:
-    """The share of rows in which two columns of text say the same, as text or as numbers."""
+    """Return the share of rows in which two columns of text are equal, as text or as numbers."""
     left, right = (pl.Series(list(each), dtype=pl.String) for each in (one, other))
     numbers = (left.cast(pl.Float64, strict=False) == right.cast(pl.Float64, strict=False)).fill_null(False)
     return float(((left == right) | numbers).mean() or 0.0)  # type: ignore[arg-type]
@@ -123,7 +126,7 @@ def _order(answers: Answers, tables: list[Table]) -> Finding:
 
 
 def _metadata(public: Path, answers: Answers) -> Finding:
-    """What files that belong to one answer each tell beside their contents: times, sizes, places on disk and in archives, folders."""
+    """Check the metadata of files that belong to one answer each: times, sizes, folders, and the order on disk and in archives."""
     ids = {value: row for row, value in enumerate(answers.ids.to_list())}
     if answers.id_column is None:
         return skipped("metadata", "rows have no ids by which files could be named")
@@ -155,7 +158,7 @@ def _metadata(public: Path, answers: Answers) -> Finding:
 
 
 def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str) -> list[Column]:
-    """A number a file as a number an answer, where files are named by ids."""
+    """Return a number of each file as a column with a number for each answer; nothing if too few files are named by ids."""
     first = min(values.values(), default=0)
     column = np.full(len(ids), np.nan)
     for name, value in values.items():
@@ -170,7 +173,7 @@ def _folders(ids: dict[str, int], names: list[str], where: str) -> list[Column]:
     for name in names:
         row = _row(ids, name)
         if row is not None:
-            # A folder of a row's own names it and nothing else.
+            # A folder named by an id only names the row, so it cannot give the answer away.
             column[row] = "/".join(part for part in Path(name).parts[:-1] if part not in ids)
     return [Column("the folder", where, column)] if (column != "").sum() >= FEW_ROWS else []
 
@@ -182,7 +185,7 @@ def _row(ids: dict[str, int], name: str) -> int | None:
 
 
 def _members(path: Path) -> list[tuple[str, int, int]]:
-    """Of an archive's files the names, sizes and times, in their order."""
+    """Return the names, sizes and times of an archive's files, in their order; nothing for other files and broken archives."""
     readers: tuple[Callable[[Path], list[tuple[str, int, int]]], ...] = (_zip_members, _tar_members)
     for suffixes, reader in zip(((".zip",), (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")), readers, strict=True):
         if path.name.endswith(suffixes):

@@ -1,7 +1,7 @@
-"""How much one thing tells of another: what one column, an order or a file's size says about the answers, from 0 to 1.
+"""Measure how much of the answers a column, an order or a file's size gives away, from 0 (nothing) to 1 (everything).
 
-Each probe asks whether the answers could be had without learning anything: by sorting, or by looking values up. 1 is perfectly, 0 is not at
-all; a good feature of an honest task stays well below 1. Where there are few rows, chance tells much; `beyond_chance` says when that is so.
+Each probe tries to get the answers without learning: by sorting, or by looking values up. A good feature of an honest task stays well below
+1. With few rows, chance alone gives high values; `beyond_chance` excludes that.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 FEW_ROWS = 12
-"""Fewer rows than this tell nothing that could not be chance."""
+"""With fewer rows than this, every result may be chance."""
 CLASSES = 20
-"""A column of no more values than this is one of classes, whether they are written as numbers or not."""
+"""The most distinct values of a column of classes; a column with no more is one, even if its values are numbers."""
 PERMUTATIONS = 19
-"""How often the answers are shuffled to see what chance tells."""
+"""How often the answers are shuffled to measure chance."""
 PERIODS = 128
-"""The longest repetition of classes in an order that is looked for."""
+"""The longest period of repeating classes that is tried."""
 
 
 class Target(NamedTuple):
-    """Something that answers say, a value a row."""
+    """A part of the answers that may leak, with a value for each row."""
 
     name: str
     values: Array
-    """Float64; codes from 0 for classes."""
+    """Float64; for classes their numbers, from 0."""
     classes: bool
 
     def part(self, rows: Array) -> Target:
-        """Some rows of it."""
+        """Return the target of some rows only."""
         return self._replace(values=self.values[rows])
 
     def shuffled(self, rng: np.random.Generator) -> Target:
-        """The same values in another order."""
+        """Return the target with its values in random order."""
         return self._replace(values=rng.permutation(self.values))
 
 
 Probe = Callable[[Array, Target], float]
-"""How much a column of float64 or of text, without gaps, tells of a target."""
+"""Returns how much of a target a column gives away, from 0 to 1. The column is float64 or text, without gaps."""
 
 
 def as_target(name: str, column: pl.Series) -> Target:
-    """An answer column of text: numbers where all are and there are many, else classes."""
+    """Make a target of an answer column of text: of numbers if all values are and more than `CLASSES` differ, else of classes."""
     numbers = column.cast(pl.Float64, strict=False)
     many = column.n_unique() > CLASSES
     if many and numbers.null_count() == 0 and numbers.is_finite().all():
@@ -56,17 +56,17 @@ def as_target(name: str, column: pl.Series) -> Target:
 
 
 def codes(values: Array) -> NDArray[np.int64]:
-    """Each value's place among the distinct ones, sorted."""
+    """Return each value's index in the sorted distinct values."""
     return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def by_sorting(column: Array, target: Target) -> float:
-    """How far numbers sort the answers: the rank correlation, or for classes how few times the class changes along the sorted rows."""
+    """Return how well numbers sort the answers: the rank correlation, or for classes how rarely the class changes along the sorted rows."""
     if column.dtype.kind not in "fiub":
         return 0.0
     if not target.classes:
         return abs(_correlation(_ranks(column), _ranks(target.values)))
-    rng = np.random.default_rng(0)  # rows of equal numbers have no order
+    rng = np.random.default_rng(0)  # rows with equal numbers are put in random order
     order = np.lexsort((rng.random(len(column)), column))
     labels = target.values[order]
     shares = np.unique(labels, return_counts=True)[1] / len(labels)
@@ -79,7 +79,7 @@ def by_sorting(column: Array, target: Target) -> float:
 
 
 def by_looking_up(column: Array, target: Target) -> float:
-    """How far equal values have equal answers: what they explain of the variance, or of the rows that the commonest class misses."""
+    """Return how far equal values have equal answers: the share of the variance, or of the rows not of the commonest class, explained."""
     groups = codes(column)
     count = int(groups.max()) + 1
     if count > len(groups) / 3 or count < 2:
@@ -97,7 +97,7 @@ def by_looking_up(column: Array, target: Target) -> float:
 
 
 def by_repeating(column: Array, target: Target) -> float:
-    """How far classes come round in an order of rows, as in 0, 1, 2, 0, 1, 2."""
+    """Return how far classes repeat with some period along an order of rows, as in 0, 1, 2, 0, 1, 2."""
     if column.dtype.kind not in "fiub" or not target.classes:
         return 0.0
     places = column - column.min()
@@ -108,19 +108,19 @@ def by_repeating(column: Array, target: Target) -> float:
 
 
 def beyond_chance(probe: Probe, column: Array, target: Target, found: float) -> bool:
-    """Whether a probe finds much less in shuffled answers, every time."""
+    """Return whether a probe finds less than 0.6 of `found` in shuffled answers, every time."""
     rng = np.random.default_rng(0)
     return all(probe(column, target.shuffled(rng)) < 0.6 * found for _ in range(PERMUTATIONS))
 
 
 def telling(probes: tuple[Probe, ...], column: Array, target: Target, bar: float) -> float | None:
-    """How much a column tells of a target by the best of some probes, where that is `bar` or more and no chance; None otherwise.
+    """Return how much of a target a column gives away by the best of some probes; None if that is less than `bar` or may be chance.
 
     Args:
-        probes: to be tried.
-        column: a value a row; NaN or empty text is a gap.
-        target: as long.
-        bar: from 0 to 1.
+        probes: the probes to try.
+        column: a value for each row; NaN or empty text is a gap.
+        target: the target, with as many rows.
+        bar: the least result, from 0 to 1.
     """
     there = ~np.isnan(column) if column.dtype.kind == "f" else column != "" if column.dtype.kind in "OU" else np.ones(len(column), bool)
     if there.sum() < FEW_ROWS:
@@ -137,7 +137,7 @@ def telling(probes: tuple[Probe, ...], column: Array, target: Target, bar: float
 
 
 def _ranks(values: Array) -> Array:
-    """Ranks from 0; equal values share their mean rank."""
+    """Return the ranks of some values, from 0; equal values share their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     return ((ends - (counts + 1) / 2)[inverse]).reshape(-1)

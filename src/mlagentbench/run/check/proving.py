@@ -1,7 +1,7 @@
-"""`check`: a task proves itself, by its own `proof.py` and in the sandbox, the processes and the limits of real runs.
+"""Check a task with its own `proof.py`, in the sandbox, the processes and the limits of real runs.
 
-Everything is prepared anew in temporary folders, so that nothing a cache holds can hide a fault. The pieces of work are processes of their
-own; a caller who checks several tasks at once bounds how many of them go on together.
+The mini variant is prepared anew in temporary folders, so that no cache can hide a fault. Preparing, running and grading are done in
+processes of their own; a caller who checks several tasks at once limits how many of them go on together (`Work.slot`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from mlagentbench.tasks.proofs import Files
 from mlagentbench.tasks.seeds import SEED
 
 RUNS = 2
-"""How often a starter that runs is run, with the seeds 0, 1, ..."""
+"""How often a starter that runs is run, with the seeds 0, 1, ...; once for a task graded as code."""
 WORKER_SECONDS = 900.0
-"""After which a task's own code is given up."""
+"""Seconds after which a process with a task's own code is killed."""
 SEEDS = (SEED, SEED + 1)
-"""The seeds with which the mini variant is prepared: the one of runs, and another."""
+"""The seeds that the mini variant is prepared with: the seed of runs, and another."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,17 @@ class Work:
     variant: Variant = "mini"
     sandbox: SandboxChoice = "auto"
     slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
-    """Is held by each piece of work; a semaphore bounds how many go on at once."""
+    """Held by each process of the check; use a semaphore to limit how many go on at once."""
     timed: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
-    """Is held before it by each that may time something. A lock saves the slots of those that would wait for the machine's own."""
+    """Held before `slot` by each process that may time something. Only one can time at once on a machine; use a lock, so that those
+    that wait do not occupy slots."""
     threads: int | None = None
-    """Of each script's libraries; None for what they take by themselves, which is one a core, and slow where scripts share the cores."""
+    """How many threads each script's libraries may use; None for their default, one a core, which is slow if scripts share the cores."""
     tell: Callable[[str], None] = lambda doing: None
-    """Is told what is being done."""
+    """Called with a few words on what is being done."""
 
     forks: ForkServer | None = None
-    """Forks graders. `check` starts one for its task."""
+    """The server that forks graders; `check` starts one for its task."""
 
     @property
     def place(self) -> Place:
@@ -67,10 +68,10 @@ class Work:
 
 
 async def check(task: Task, work: Work = Work()) -> Check:
-    """Let a task prove itself.
+    """Check a task, and return the findings.
 
     Raises:
-        SandboxUnavailable: this machine cannot give the sandbox that scripts and graders need.
+        SandboxUnavailable: this machine cannot provide the sandbox that scripts and graders need.
     """
     started = time.monotonic()
     async with temporary_folder("mlab-check-") as folder, fork_server() as forks:
@@ -95,8 +96,8 @@ async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, .
         findings.append(failed("proof", f"{task.folder} has no proof.py; write one as in docs/adding-a-task.md"))
         return tuple(findings), Numbers()
     work.tell("its proofs")
-    # Reading proofs in one process while the starter runs in another: neither needs the other.
-    # A timed one's spread is in its score: it is measured beside each submission, many times.
+    # The starter runs while the proofs are read, since neither needs the other. A timed starter is run once, because the grader measures it
+    # many times beside each submission.
     runs = RUNS if task.spec.starter.state == "runs" and task.spec.submission.mode != "code" else 1
     starting = asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in range(runs)))
     try:
@@ -115,7 +116,7 @@ async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, .
 async def _evidence(
     task: Task, work: Work, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
 ) -> Evidence:
-    """Run and grade everything there is to run and to grade."""
+    """Run the starters, and grade all submissions."""
     work.tell("runs and gradings")
     submissions = [each.folder for each in (*proofs.gold, *proofs.naive, *proofs.junk)]
     submissions += [each for each in (proofs.reordered, proofs.moved) if each is not None]
@@ -160,7 +161,7 @@ def _problem(task: Task) -> Finding:
 
 
 async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | None, list[Finding]]:
-    """The data to go on with, None where there is none, and what was found on the way."""
+    """Prepare the data; return it, or None if that failed, and the findings on it."""
     if not (task.folder / "prepare.py").is_file():
         return Prepared(None, None), [skipped(name, "the task has no data") for name in ("data", "deterministic", "seeded")]
     if work.variant == "full":
@@ -174,7 +175,7 @@ async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | Non
     places = [Prepared(folder / name / "public", folder / name / "private") for name in ("data", "other", "again")]
     seed, other_seed = SEEDS
     try:
-        # The second process makes the other seed's data first, has another order of hashes and another time zone: nothing of this may tell.
+        # The second process prepares the other seed's data first, with another hash seed and time zone, none of which may matter.
         await asyncio.gather(
             _worker(task, work, ["prepare", task.folder, seed, *places[0]], PYTHONHASHSEED="1"),
             _worker(task, work, ["prepare", task.folder, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
@@ -209,7 +210,7 @@ def _data(task: Task, data: Prepared) -> Finding:
 
 
 def _digests(data: Prepared) -> dict[str, str]:
-    """Every file and folder of prepared data, with what is in it."""
+    """Return the SHA-256 digest of each file of prepared data by path, and `a folder` for each folder."""
     found = {}
     for root in data:
         assert root is not None
@@ -228,7 +229,7 @@ async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proof
 
 @asynccontextmanager
 async def _place(task: Task, work: Work) -> AsyncIterator[None]:
-    """A place among what goes on at once, for a piece of work that ends with grading."""
+    """Hold a slot for work that ends with grading, and first the lock for timing if the task is timed."""
     async with work.timed if task.spec.submission.mode == "code" else nullcontext(), work.slot:
         yield
 
@@ -244,7 +245,7 @@ async def _run_starter(
 
 
 async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:
-    """Run the starter with files written over it; None where there are none."""
+    """Run the starter with the files of a folder written over it; return None if no folder is given."""
     if folder is None:
         return None
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -260,11 +261,15 @@ async def _grade(task: Task, work: Work, data: Prepared, submissions: Sequence[P
 
 
 class _WorkerError(Exception):
-    """A task's own code failed; the message is its last line."""
+    """A task's own code failed; the message is the last line of its traceback, and where in the task it is."""
 
 
 async def _worker(task: Task, work: Work, arguments: Sequence[object], **environment: str) -> None:
-    """Do something with a task's own code, in a process of its own that ends with ours."""
+    """Run a command of `worker.py`, and kill it at the time limit or when we are cancelled.
+
+    Raises:
+        _WorkerError: the task's own code failed, or took too long.
+    """
     command = (sys.executable, "-P", "-m", "mlagentbench.run.check.worker", *map(str, arguments))
     async with work.slot:
         process = await asyncio.create_subprocess_exec(

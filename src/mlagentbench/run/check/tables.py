@@ -1,4 +1,4 @@
-"""The tables of a task as the leak lint sees them: the gold answers, and whatever public table or array has a row for each of them."""
+"""Read a task's tables for the leak lint: the gold answers, and the public tables and arrays with a row for each answer."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ from mlagentbench.run.check.probes import FEW_ROWS, Target, as_target, codes
 Array = NDArray[Any]
 
 MAX_BYTES = 512 << 20
-"""Larger files are not read as tables."""
+"""Bytes above which a file is not read as a table."""
 MAX_COLUMNS = 256
-"""Of an array; one with more is data, and none of its columns is the answer alone."""
+"""The most columns of an array that is checked, since the columns of a wider one are data; and the most answer columns."""
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ID, PLACE = "the row's id", "the row's place"
-"""Columns of our own, under names that no task has."""
+"""The names of columns that this module adds; no task uses them."""
 ID_NAME = re.compile(r"(^|_)(id|idx|index|node|row|key)$|Id$|ID$")
 
 
 class Column(NamedTuple):
-    """What a table or something else says of each answer's row."""
+    """A value for each answer's row, from a table, an order or metadata."""
 
     name: str
     place: str
-    """Where it stands, for a person."""
+    """The file or other place that the column comes from, for messages."""
     values: Array
-    """Float64 with NaN for gaps, or text with the empty text for them."""
+    """Float64 with NaN for gaps, or text with the empty string for them."""
     raw: Array | None = None
-    """The values of a table's column as they stand, as text."""
+    """The values of a table's column as text; None for other columns."""
 
 
 class Answers(NamedTuple):
     """A gold table."""
 
     frame: pl.DataFrame
-    """As text."""
+    """The whole table, as text."""
     id_column: str | None
-    """The column that names the rows; None where they are known by their order."""
+    """The column that names the rows; None if they are known by their order."""
     targets: tuple[Target, ...]
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.frame)
 
     @property
     def ids(self) -> pl.Series:
-        """The rows' names; their places where they have none."""
+        """The rows' ids; their numbers from 0 if there is no id column."""
         if self.id_column is None:
             return pl.Series(ID, [str(place) for place in range(self.rows)], dtype=pl.String)
         return self.frame[self.id_column].str.strip_chars().alias(ID)
 
     @property
     def values(self) -> pl.DataFrame:
-        """The columns that answer."""
+        """The answer columns: all but the id column."""
         return self.frame.drop(self.id_column) if self.id_column else self.frame
 
 
@@ -76,7 +76,7 @@ class Table(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A public array of one row a thing, float64."""
+    """A public array as a float64 table, its first axis being the rows."""
 
     name: str
     values: Array
@@ -86,13 +86,13 @@ def read_answers(name: str, data: bytes, tables: Iterable[Table], names: Iterabl
     """Read a gold submission.
 
     Args:
-        name: of its file, by which a table is known.
-        data: its bytes.
-        tables: the public ones, in which ids must be found.
-        names: of the public files, which ids may be, too.
+        name: the file's name; its suffix says whether it is a table.
+        data: the file's bytes.
+        tables: the public tables, in which ids may occur.
+        names: the public files' names, which may be ids, too.
 
     Returns:
-        The answers; None where it is no table.
+        The answers; None if the file is no table.
     """
     separator = SEPARATORS.get(Path(name).suffix)
     frame = _parse(data, separator) if separator else None
@@ -104,7 +104,7 @@ def read_answers(name: str, data: bytes, tables: Iterable[Table], names: Iterabl
 
 
 def read_tables(public: Path) -> tuple[list[Table], list[Grid]]:
-    """All public files that are tables or arrays, those in archives too."""
+    """Read all public tables and arrays with at least `FEW_ROWS` rows, including those in archives."""
     tables: list[Table] = []
     grids: list[Grid] = []
     for path in sorted(public.rglob("*")):
@@ -118,7 +118,7 @@ def read_tables(public: Path) -> tuple[list[Table], list[Grid]]:
 
 
 def unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """A file, or for an archive what is in it, by names that show the way there."""
+    """Yield a file's name and bytes, or for an archive those of each member, named `archive/member`."""
     if name.endswith(".gz") and not name.endswith(".tar.gz"):
         try:
             yield name.removesuffix(".gz"), gzip.decompress(data)
@@ -134,12 +134,12 @@ def unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def columns_of(table: Table | Grid, answers: Answers) -> list[Column]:
-    """What a table says of each answer's row; nothing where it has no such rows."""
+    """Return a table's columns, joined to the answers' rows; none if the rows do not correspond."""
     return _grid_columns(table, answers) if isinstance(table, Grid) else _table_columns(table, answers)
 
 
 def place_of(table: Table, answers: Answers) -> Array | None:
-    """Where in the table each answer's row stands, NaN for nowhere; None where the table has none of them."""
+    """Return the row number of each answer in the table, NaN if it has none; None if too few of the ids are in the table."""
     key = _key(table.frame, answers)
     if key is None:
         return None
@@ -148,11 +148,11 @@ def place_of(table: Table, answers: Answers) -> Array | None:
 
 
 def features(texts: pl.Series, name: str, place: str) -> Iterator[Column]:
-    """What a text says without being understood: its number, its letters, its first and last character, its length."""
+    """Yield columns made from a column of text: its last number, its letters, its first and last character, its length and more."""
     texts = texts.fill_null("")
     last_number = texts.str.extract(r"(\d+(?:\.\d+)?)\D*$").cast(pl.Float64, strict=False).fill_null(float("nan"))
     yield Column(f"the last number in {name}", place, last_number.to_numpy())
-    # The folder of a path is of such a kind, too.
+    # Such parts of a path are its folder, too.
     yield Column(f"{name} without its digits", place, texts.str.replace_all(r"\d", "").to_numpy())
     yield Column(f"the part of {name} before its last / or _", place, texts.str.replace(r"[/_][^/_]*$", "").to_numpy())
     yield Column(f"the first character of {name}", place, texts.str.slice(0, 1).to_numpy())
@@ -161,7 +161,7 @@ def features(texts: pl.Series, name: str, place: str) -> Iterator[Column]:
 
 
 def numbers_or_text(column: pl.Series) -> Array:
-    """A column of text as numbers where all but gaps are, else as text."""
+    """Return a column of text as numbers if all values but gaps are numbers, else as text."""
     texts = column.fill_null("").str.strip_chars()
     numbers = texts.cast(pl.Float64, strict=False)
     gaps = texts.str.to_uppercase().is_in(["", "NA", "NAN"])
@@ -206,7 +206,7 @@ def _grid_columns(grid: Grid, answers: Answers) -> list[Column]:
 
 
 def _key(frame: pl.DataFrame, answers: Answers) -> str | None:
-    """The column in which the answers' ids stand: most of them, or enough to tell something."""
+    """Return the column with the most of the answers' ids; None if no column has at least a tenth of them, and `FEW_ROWS`."""
     if answers.id_column is None:
         return None
     ids = answers.ids
@@ -220,13 +220,13 @@ def _key(frame: pl.DataFrame, answers: Answers) -> str | None:
 
 
 def _unique(frame: pl.DataFrame, key: str) -> pl.DataFrame:
-    """A table's rows by id, the first of each, with their places."""
+    """Return the first row of each id in a table, with columns for the id and the row's number."""
     named = frame.with_columns(frame[key].str.strip_chars().alias(ID)).drop(key if key != ID else [])
     return named.with_row_index(PLACE).unique(ID, keep="first", maintain_order=True)
 
 
 def _id_column(frame: pl.DataFrame, tables: Iterable[Table], names: Iterable[str]) -> str | None:
-    """The column that names rows: its values differ, and an agent can know them."""
+    """Return the column that names rows: its values are distinct, and an agent can know them; None if there is none."""
     known = {stem for name in names for stem in (name, Path(name).name, Path(name).stem)}
     tables = list(tables)
     for column in frame.columns:
@@ -244,7 +244,7 @@ def _id_column(frame: pl.DataFrame, tables: Iterable[Table], names: Iterable[str
 
 
 def _whole_numbers(texts: pl.Series) -> Array | None:
-    """Text as int64; None where it is something else."""
+    """Return a column of text as int64; None if a value is something else."""
     numbers = texts.cast(pl.Int64, strict=False)
     return None if numbers.null_count() else numbers.to_numpy()
 
@@ -261,7 +261,7 @@ def _targets(values: pl.DataFrame) -> Iterator[Target]:
         target = as_target(name, values[name].str.strip_chars())
         kinds = len(np.unique(target.values))
         if target.classes and kinds > max(2, len(target.values) // 4):
-            # Long answers, such as masks: whether there is one is an answer, too.
+            # Long answers, such as masks, rarely repeat, so the target is whether an answer is the commonest one (an empty mask).
             commonest = values[name].fill_null("").mode().sort()[0]
             target = Target(
                 f"{name} being {commonest[:20]!r}", (values[name].fill_null("") == commonest).to_numpy().astype(np.float64), True
@@ -298,7 +298,7 @@ def _parse(data: bytes, separator: str) -> pl.DataFrame | None:
 
 
 def _records(found: object) -> pl.DataFrame | None:
-    """Rows of a JSON list of flat objects or of values, or the columns of an object of lists."""
+    """Return a table from a JSON list of objects or of values, or from an object of lists of one length; None for all else."""
     if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
         return _as_text(pl.DataFrame([{key: _flat(value) for key, value in row.items()} for row in found], infer_schema_length=None))
     if isinstance(found, list) and found and not any(isinstance(value, list | dict) for value in found):

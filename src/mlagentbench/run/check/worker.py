@@ -1,8 +1,11 @@
-"""What a check does with a task's own code, in a process of its own: `python -m mlagentbench.run.check.worker`.
+"""Run a task's own code for a check, in a process of its own: `python -m mlagentbench.run.check.worker`.
 
-`prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant, so often. `prove FOLDER PUBLIC PRIVATE OUT` lays every submission of
-`proof.py` as a folder below OUT, looks for leaks, and writes what it did to OUT/proofs.json. `gold FOLDER PUBLIC PRIVATE OUT` lays the
-first gold submission as OUT. A bug of the task's code is not caught: its traceback goes to standard error.
+- `prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant once for each seed.
+- `prove FOLDER PUBLIC PRIVATE OUT` writes every submission of `proof.py` to a folder below OUT, runs the leak lint, and writes a list of
+  both to OUT/proofs.json.
+- `gold FOLDER PUBLIC PRIVATE OUT` writes the first gold submission to OUT.
+
+Errors of the task's code are not caught: their traceback goes to standard error.
 """
 
 from __future__ import annotations
@@ -29,32 +32,32 @@ WRITTEN = ("good", "lazy")
 
 
 class Submission(Record):
-    """A submission that was laid out."""
+    """A submission of `proof.py` that was written to a folder."""
 
     name: str
     folder: Path
     reason: str = ""
-    """Of one that must be refused: words of the reason."""
+    """Words that the reason for refusing it must contain; empty for a submission that must not be refused."""
 
 
 class Proofs(Record):
-    """What `proof.py` has, laid out, and what the leak lint found."""
+    """The submissions of `proof.py`, and the findings of the leak lint."""
 
     gold: tuple[Submission, ...]
     naive: tuple[Submission, ...]
     junk: tuple[Submission, ...]
     good: Path | None
-    """The files that a good agent writes over the starter; None where `proof.py` has no such function."""
+    """A folder with the files that a good agent writes over the starter; None if `proof.py` has no `good()`."""
     lazy: Path | None
     reordered: Path | None
-    """The first gold table with its rows reversed; None where rows have no ids."""
+    """A folder with the first gold table, its rows reversed; None if rows have no ids."""
     moved: Path | None
-    """The same with each answer under another's id."""
+    """A folder with the first gold table, each answer under another's id; None if rows have no ids."""
     leaks: tuple[Finding, ...]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Do what is asked."""
+    """Run one of the module's commands."""
     command, folder, *rest = arguments
     task = load_task(Path(folder))
     if command == "prepare":
@@ -78,7 +81,7 @@ def _prepare(task: Task, rest: Sequence[str]) -> None:
             Path(folder).mkdir(parents=True)
         module.mini(Path(public), Path(private), int(seed))
         if place:
-            # As a run's data is treated, which fails where there are links. The first is left as it was made: its metadata are looked at.
+            # A run's data is levelled too, which fails if there are links. The first is left as made: its metadata are checked.
             level(Path(public))
             level(Path(private))
 
@@ -113,7 +116,7 @@ def _prove(task: Task, data: Prepared, out: Path) -> None:
 
 
 def _derived(name: str, answers: Answers | None) -> dict[str, Files]:
-    """Tables by which a grader shows that it minds the ids."""
+    """Return two variants of the gold table, which show whether the grader goes by the ids."""
     if answers is None or answers.id_column is None:
         return {}
     separator = SEPARATORS[Path(name).suffix]
