@@ -1,4 +1,4 @@
-"""Scores the prices by their mean absolute error."""
+"""Grade house prices by their mean absolute error."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mlagentbench.records import Score
 from mlagentbench.tasks.tables import Number, align
 
 PRICE = Number(-1e12, 1e12)
-"""Far beyond any price, and small enough that a sum of them stays finite."""
+"""The prices accepted: far beyond any real one, yet small enough that their sum stays finite."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The mean absolute error of the prices, in dollars.
+    """Score predicted prices by their mean absolute error, in dollars.
 
     Raises:
-        InvalidSubmission: it is no table with one finite price for each house of the test.
+        InvalidSubmission: the file is not a table with one finite price for each house of the test.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")

@@ -1,7 +1,7 @@
-"""Made-up houses with the columns, values and gaps of the Ames housing table (De Cock, Journal of Statistics Education 19(3), 2011).
+"""Make synthetic houses with the columns, values and gaps of the Ames housing table (De Cock, Journal of Statistics Education 19(3), 2011).
 
-A house's price follows from its quality, size, age, lot, kitchen and neighbourhood, with noise of heavy tails. Other columns hang together
-as in a real house: one without a garage has no year of a garage.
+A house's price depends on its quality, condition, size, age, lot, basement, kitchen, garage and neighbourhood, with heavy-tailed noise. The
+other columns are consistent as in a real house: one without a garage has no year in which a garage was built.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 MEDIAN_PRICE = 163_000
 NOISE = 0.075
-"""Scale of a Student's t with 5 degrees of freedom, on the logarithm of the price."""
+"""Scale of the noise on the logarithm of the price: a Student's t with 5 degrees of freedom."""
 NEIGHBORHOODS = (
     *(
         "NAmes",
@@ -67,7 +67,7 @@ OTHER_CHOICES: Mapping[str, Mapping[str, float]] = {
     "SaleType": {"WD": 0.87, "New": 0.085, "COD": 0.03, "ConLD": 0.015},
     "SaleCondition": {"Normal": 0.82, "Partial": 0.09, "Abnorml": 0.07, "Family": 0.02},
 }
-"""Columns that the price does not follow from, with how often each of their values occurs."""
+"""Columns that do not affect the price, with the frequency of each value."""
 COLUMNS = (
     *("Id", "MSSubClass", "MSZoning", "LotFrontage", "LotArea", "Street", "Alley", "LotShape", "LandContour", "Utilities", "LotConfig"),
     *("LandSlope", "Neighborhood", "Condition1", "Condition2", "BldgType", "HouseStyle", "OverallQual", "OverallCond", "YearBuilt"),
@@ -82,10 +82,10 @@ COLUMNS = (
 
 
 def houses(count: int, seed: int) -> pl.DataFrame:
-    """Make houses.
+    """Make synthetic houses.
 
     Returns:
-        `count` rows with the 81 `COLUMNS`, gaps written as the text NA.
+        `count` rows with the 81 `COLUMNS`; gaps are the text NA.
     """
     rng = np.random.default_rng(seed)
     core = _core(count, rng)
@@ -97,7 +97,7 @@ def houses(count: int, seed: int) -> pl.DataFrame:
 
 
 def _core(count: int, rng: np.random.Generator) -> dict[str, Array]:
-    """What the price follows from, the price, and what hangs on these."""
+    """Draw the columns that the price depends on, the price, and the columns that depend on these."""
     quality = np.clip(rng.normal(6, 1.4, count).round(), 1, 10).astype(int)
     condition = np.clip(rng.normal(5.6, 1.1, count).round(), 1, 9).astype(int)
     built = (1900 + 110 * rng.beta(3, 1.6, count)).astype(int)
@@ -205,7 +205,7 @@ def _outside(core: Mapping[str, Array], rng: np.random.Generator) -> dict[str, A
     def sometimes(share: float, low: int, high: int) -> Array:
         return np.where(rng.random(count) < share, rng.integers(low, high, count), 0)
 
-    # The word None stands for no veneer, and NA for not knowing.
+    # As in the real table, the word None means that there is no veneer, and NA that it is not known.
     veneer = _draw(rng, {"None": 0.594, "BrkFace": 0.305, "Stone": 0.085, "BrkCmn": 0.01, "NA": 0.006}, count)
     area = np.where(veneer == "None", 0, rng.integers(20, 600, count)).astype(str)
     return {

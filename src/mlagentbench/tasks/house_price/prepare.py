@@ -1,7 +1,7 @@
-"""The data of house-price: sales in Ames from Kaggle's training table, or as many made-up ones.
+"""Prepare the data of house-price: sales in Ames from Kaggle's training table, or as many synthetic ones.
 
-Kaggle keeps the prices of its own test table, so the last fifth of its training table is the test here, as in the paper. Only that table
-is taken from what Kaggle sends.
+Kaggle does not publish the prices of its test table, so the last fifth of its training table is the test set here, as in the paper.
+Only the training table is downloaded.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ COMPETITION = "home-data-for-ml-course"
 TARGET = "SalePrice"
 TRAIN_SHARE = 0.8
 MINI_HOUSES = 1460
-"""As many as Kaggle's table has."""
+"""As many as in Kaggle's training table."""
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Made-up houses of the real schema."""
+    """Write synthetic houses with the real columns."""
     split(houses(MINI_HOUSES, seed), public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """Kaggle's houses. Every field is kept as the text that it is there."""
+    """Write Kaggle's houses, each field with its original text."""
     folder = kaggle_competition(COMPETITION, ["train.csv"])
     split(pl.read_csv(folder / "train.csv", infer_schema=False), public, private)
 

@@ -1,4 +1,4 @@
-"""What the task proves its grader with: prices that must win, that must not, and tables that are no submission."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pd.DataFrame({"SalePrice": predicted}, index=test.index).to_csv("submission.csv"
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The prices themselves, in two orders and with and without decimals."""
+    """Return the true prices: as they are, in reverse order as decimals, and with the columns swapped."""
     answers = _answers(data)
     return {
         "answers": _files(answers),
@@ -48,7 +48,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """One price for all, and prices of other houses."""
+    """Return one price for all houses, and the prices of other houses."""
     answers, prices = _answers(data), _train_prices(data)
     ids = answers["Id"].reverse()
     return {
@@ -61,7 +61,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that the grader must refuse."""
     answers = _answers(data)
     thousands = answers.with_columns(SalePrice=pl.format("${}", "SalePrice"))
     return {
@@ -73,12 +73,12 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """Gradient boosting on all columns."""
+    """Return a script with gradient boosting on all columns."""
     return {"train.py": BOOSTING}
 
 
 def lazy() -> Files:
-    """The median, as a model."""
+    """Return the starter with a model that always predicts the median price."""
     model = '    return DummyRegressor(strategy="median").fit(X, y)\n'
     text = STARTER.read_text(encoding="utf-8").replace(STUB, model)
     return {"train.py": text.replace("import pandas as pd\n", "import pandas as pd\nfrom sklearn.dummy import DummyRegressor\n")}

@@ -1,6 +1,7 @@
-"""The Dice coefficient of all test pixels together, as the competition defines it, from run lengths and without drawing a mask.
+"""Grade contrail masks by the Dice coefficient of all test pixels together, as the competition defines it.
 
-Taken image by image and averaged, as is at times done, a submission that finds nothing would score as high as the share of empty images.
+It is computed from run lengths, without decoding them to masks. An average of the images' coefficients, which some use instead, would give
+a submission that finds nothing the share of empty images as its score.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ TABLE = "submission.csv"
 
 
 def grade(context: GradingContext) -> Score:
-    """Twice the pixels that are both predicted and labelled, over those predicted plus those labelled.
+    """Score predicted masks: twice the pixels both predicted and labelled, over those predicted plus those labelled.
 
     Raises:
-        InvalidSubmission: the table lacks records, or its run lengths are none.
+        InvalidSubmission: the table lacks records, or holds invalid run lengths.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"record_id": pl.String})

@@ -1,6 +1,6 @@
-"""Satellite scenes with contrails: those of the Kaggle competition, or drawn ones of the same layout.
+"""Prepare satellite scenes with contrails: those of the Kaggle competition, or synthetic ones of the same layout.
 
-The competition's validation set is the test set here, since the labels of its own are not given out.
+The competition's validation set is the test set here, since the labels of its test set are not published.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ COMPETITION = "google-research-identify-contrails-reduce-global-warming"
 MINI_TRAIN, MINI_TEST = 56, 28
 ID_PLACES = 10**15
 FIRST_TIME = 1_556_668_800
-"""Seconds since the epoch: the dataset begins in May 2019."""
+"""Seconds since the epoch: the real data begins in May 2019."""
 MASKS = ("human_pixel_masks.npy", "human_individual_masks.npy")
 
 
 def full(public: Path, private: Path) -> None:
-    """The competition's scenes, of their nine bands the three that show ice, linked rather than copied where the disk allows it."""
+    """Write the competition's scenes, with the three of their nine bands that show ice.
+
+    Files are hard links to the download where the disk allows it, and copies otherwise.
+    """
     source = fetch.kaggle_competition(COMPETITION)
     data = public / "data"
     data.mkdir()
@@ -44,7 +47,7 @@ def full(public: Path, private: Path) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Drawn scenes of 32 x 32 pixels."""
+    """Write synthetic scenes of 32 x 32 pixels."""
     rng = np.random.default_rng(seed)
     data = public / "data"
     names = [str(10**18 + int(number)) for number in rng.integers(ID_PLACES, size=MINI_TRAIN + MINI_TEST)]

@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ with torch.no_grad(), open("submission.csv", "w", newline="") as file:
         logits = sum(model(x.rot90(turns, (2, 3))).rot90(-turns, (2, 3)) for turns in range(4))
         writer.writerow([record.name, encode((logits[0, 0] > 0).cpu().numpy().astype(np.int8))])
 """
-"""A network that sees a neighbourhood, and what is new in it, turned and mirrored, and trained on the Dice coefficient itself."""
+"""A convolutional network on several frames, with rotated and mirrored images, whose loss includes the Dice coefficient."""
 
 
 def _table(data: Prepared) -> pl.DataFrame:
@@ -93,13 +93,13 @@ def _every_pixel(data: Prepared) -> str:
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The labels themselves, also in another order."""
+    """Return the true masks, in two row orders."""
     right = _table(data)
     return {"labels": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """Nothing anywhere, a contrail everywhere, and the labels of other scenes."""
+    """Return empty masks, full masks, and the masks of other scenes."""
     right = _table(data)
     return {
         "constant": {TABLE: table_text(right.with_columns(pl.lit(_every_pixel(data)).alias("encoded_pixels")))},
@@ -109,7 +109,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that the grader must refuse."""
     right = _table(data)
     pixels = _every_pixel(data).split()[1]
 
@@ -136,11 +136,11 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script that trains the convolutional network."""
     return {"train.py": NETWORK}
 
 
 def lazy() -> Files:
-    """What an agent writes that changes nothing that counts."""
+    """Return the starter with another progress message, and the same predictions."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("validation Dice {dice(model, records[train_size:]):.4f}", "done")}

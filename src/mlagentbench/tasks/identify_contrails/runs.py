@@ -1,4 +1,7 @@
-"""Masks as run lengths: `1 3 10 5` is pixels 1 to 3 and 10 to 14, counted from 1 down one column after the other; `-` is none."""
+"""Encode masks as run lengths, and decode them.
+
+`1 3 10 5` means pixels 1 to 3 and 10 to 14, counted from 1 down one column after the other; `-` means no pixel.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,24 @@ NOTHING = "-"
 
 
 class Runs(NamedTuple):
-    """Pixels of many masks laid end to end: sorted runs that do not overlap."""
+    """Pixels of many masks, numbered through all masks, as sorted runs that do not overlap."""
 
     starts: Array
-    """(count,), int64, from 0."""
+    """First pixel of each run, from 0: (count,), int64."""
     ends: Array
-    """(count,), int64; the pixel after the last."""
+    """Pixel after the last of each run: (count,), int64."""
 
     @property
     def pixels(self) -> int:
-        """How many there are."""
+        """The number of pixels."""
         return int((self.ends - self.starts).sum())
 
     def shared(self, other: Runs) -> int:
-        """How many pixels are in both."""
+        """Return the number of pixels that are in both."""
         return int((other._before(self.ends) - other._before(self.starts)).sum())
 
     def _before(self, places: Array) -> Array:
-        """How many of these pixels lie before each of some places."""
+        """Return the number of these pixels before each position in `places`."""
         if not len(self.starts):
             return np.zeros_like(places)
         counts = np.concatenate(([0], np.cumsum(self.ends - self.starts)))
@@ -54,13 +57,13 @@ def decode(masks: Array, ids: list[str], sizes: Array, name: str) -> Runs:
     """Read the run lengths of many masks.
 
     Args:
-        masks: (count,), a text for each mask.
-        ids: what each is called, for reasons.
-        sizes: (count,), int64, how many pixels each has.
-        name: of the file they come from, for reasons.
+        masks: the run lengths of each mask, (count,).
+        ids: the masks' ids, for error messages.
+        sizes: the masks' pixels, (count,), int64.
+        name: the name of the file that they are from, for error messages.
 
     Raises:
-        InvalidSubmission: a text is no run lengths, or they leave the mask, overlap or are not sorted.
+        InvalidSubmission: a text is not run lengths, or the runs leave the mask, overlap or are not sorted.
     """
     words = pl.Series("words", masks, dtype=pl.String).str.extract_all(r"\S+")
 

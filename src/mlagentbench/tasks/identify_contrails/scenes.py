@@ -1,7 +1,8 @@
-"""Drawn scenes as a weather satellite sees them in the infrared: contrails are thin, straight, cold and new, cirrus is cold and round.
+"""Make synthetic scenes as a weather satellite sees them in the infrared.
 
-Ice is colder than the sky around it in the split window, bands 15 and 14, contrails more than cirrus. But that is no more than the noise
-of a frame, and in early frames a contrail may not be there yet.
+Contrails are thin, straight and cold; cirrus is round and cold. The difference of bands 15 and 14 (the split window) is lower in ice than
+in the sky around it, and lower in contrails than in cirrus, but by no more than the noise of one frame. Each of the first three frames may
+lack a contrail.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 BANDS = (11, 14, 15)
-"""Of the nine infrared bands those around 8.4, 11.2 and 12.3 micrometres, in which ice shows."""
+"""The three of nine infrared bands in which ice shows, around 8.4, 11.2 and 12.3 micrometres."""
 SKY = {11: 1.5, 14: 0.0, 15: -0.9}
-"""Kelvin over band 14 without ice."""
+"""Difference to band 14 where there is no ice, in kelvin."""
 CONTRAIL = {11: -1.0, 14: -3.0, 15: -4.9}
 CIRRUS = {11: -1.0, 14: -3.2, 15: -4.3}
-"""Kelvin that ice at its densest takes off."""
+"""Kelvin that `CONTRAIL` or `CIRRUS` adds where it is densest."""
 SIZE = 32
-"""Height and width; those of the real ones are 256."""
+"""Height and width in pixels; those of the real scenes are 256."""
 NOISE = 2.2
 FRAMES, LABELLED = 8, 4
 LABELLERS = 5
 SEES = 0.8
-"""How likely a labeller is to mark a contrail's pixel."""
+"""Probability that a labeller marks a pixel of a contrail."""
 EMPTY = 0.4
 
 
 class Scene(NamedTuple):
-    """Eight frames, ten minutes apart, and what people saw in the fifth."""
+    """Eight frames, ten minutes apart, and the labels of the fifth."""
 
     bands: Mapping[int, Array]
     """Brightness temperatures in kelvin by band, (height, width, frames), float32."""
@@ -43,7 +44,7 @@ class Scene(NamedTuple):
 
 
 def draw(rng: np.random.Generator) -> Scene:
-    """A scene, without any contrail in two of five."""
+    """Draw a scene; two of five have no contrail."""
     size = SIZE
     y, x = np.mgrid[:size, :size].astype(np.float32)
     cells = rng.normal(0, 6, (size // 8 + 1, size // 8 + 1))
@@ -67,7 +68,11 @@ def draw(rng: np.random.Generator) -> Scene:
 
 
 def _contrail(x: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """A contrail's density in each frame, (height, width, frames), and where it lies in the labelled one. It drifts, and may come late."""
+    """Draw a contrail, which drifts, and which any of the first three frames may lack.
+
+    Returns:
+        Its density in each frame, (height, width, frames), and the pixels that it covers in the labelled one, (height, width).
+    """
     size = SIZE
     angle, length = rng.uniform(0, np.pi), rng.uniform(0.4, 0.9) * size
     centre, drift = rng.uniform(0.3, 0.7, 2) * size, rng.normal(0, 0.4, 2)

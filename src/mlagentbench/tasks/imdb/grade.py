@@ -1,4 +1,4 @@
-"""Accuracy of two probabilities a review."""
+"""Grade the predicted class probabilities of film reviews by their accuracy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mlagentbench.tasks.tables import Number, align
 
 NAME = "submission.csv"
 ROUNDING = 0.01
-"""By how much two probabilities may miss 1, as those of half precision or of two decimals do."""
+"""How far a row's two probabilities may be from 1 together, as half precision or two decimals may put them."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The fraction of reviews whose more probable class is the right one; of two that are equal, negative counts.
+    """Score the share of reviews whose more probable class is the true one; equal probabilities count as negative.
 
     Raises:
-        InvalidSubmission: it is no table of the test's reviews, or its numbers are no probabilities.
+        InvalidSubmission: the file is not a table of the test's reviews, or its numbers are not probabilities.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")

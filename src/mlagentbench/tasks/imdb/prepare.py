@@ -1,7 +1,7 @@
-"""Film reviews and a DistilBERT to fine-tune.
+"""Prepare film reviews, and a DistilBERT model to fine-tune.
 
 Source: the Large Movie Review Dataset of Maas et al., "Learning Word Vectors for Sentiment Analysis", ACL 2011: 25,000 reviews for training
-and 25,000 for testing, half of either positive. Its files hold all negative reviews first, so their order must not reach the agent.
+and 25,000 for testing, half of each positive. Its files list all negative reviews first, so the agent must not see that order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlagentbench.tasks.imdb.tiny_model import write_tiny_model
 
 REVIEWS = ("stanfordnlp/imdb", "e6281661ce1c48d982bc483cf8a173c1bbeb5d31")
 MODEL = ("distilbert/distilbert-base-uncased", "12040accade4e8a0f71eabdb258fecc2e7e948be")
-"""Repositories on Hugging Face, and their revisions."""
+"""Repository on Hugging Face and revision, as of `REVIEWS`."""
 SPLITS = {split: f"plain_text/{split}-00000-of-00001.parquet" for split in ("train", "test")}
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
@@ -27,7 +27,7 @@ MINI_TRAIN, MINI_TEST = 2000, 1000
 
 
 def full(public: Path, private: Path) -> None:
-    """The real reviews and the real model, so that a run needs no network."""
+    """Write the real reviews and the real model, so that a run needs no network."""
     reviews = hugging_face(REVIEWS[0], tuple(SPLITS.values()), revision=REVIEWS[1])
     train, test = (pl.read_parquet(reviews / file, columns=["text", "label"]) for file in SPLITS.values())
     _write(public, private, train, test)
@@ -38,7 +38,7 @@ def full(public: Path, private: Path) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Made-up reviews and a model of toy size."""
+    """Write synthetic reviews and a tiny model."""
     rng = np.random.default_rng(seed)
     train, test = make_reviews(MINI_TRAIN, rng), make_reviews(MINI_TEST, rng)
     _write(public, private, train, test)
@@ -46,7 +46,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def _write(public: Path, private: Path, train: pl.DataFrame, test: pl.DataFrame) -> None:
-    """Write tables of text and label; the labels of the test go to `private`."""
+    """Write the tables of texts and labels; the labels of the test go to `private`."""
     data = public / "data"
     data.mkdir()
     _numbered(train).write_csv(data / "train.csv")
@@ -56,7 +56,7 @@ def _write(public: Path, private: Path, train: pl.DataFrame, test: pl.DataFrame)
 
 
 def _numbered(reviews: pl.DataFrame) -> pl.DataFrame:
-    """The reviews in the order of their texts' digests, which knows nothing of the labels, numbered from 0."""
+    """Sort reviews by the digests of their texts, an order that tells nothing of the labels, and number them from 0."""
     digests = [hashlib.sha256(text.encode()).digest() for text in reviews["text"]]
     ordered = reviews.with_columns(pl.Series("digest", digests)).sort("digest", maintain_order=True)
     return ordered.select(pl.int_range(pl.len()).alias("idx"), "text", pl.col("label").cast(pl.Int64))

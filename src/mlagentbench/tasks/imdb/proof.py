@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOAD = """
 tokenizer = AutoTokenizer.from_pretrained(MODEL)
 model = AutoModelForSequenceClassification.from_pretrained(MODEL, num_labels=2)
 """
-# A model of toy size and random weights wants other settings than the real one.
+# The tiny model has random weights and needs other settings than the real one.
 TRAIN = """
 small = model.config.dim < 128
 length, epochs, rate = (64, 5, 2e-3) if small else (384, 3, 3e-5)
@@ -53,7 +53,7 @@ return np.concatenate(found)
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The labels, in order and not, sure and barely."""
+    """Return the true labels: with probabilities of 0 and 1, with 0.49 and 0.51, and in reverse order."""
     labels = _answers(data)
     return {
         "sure": _files(labels["idx"], labels["label"].cast(pl.Float64)),
@@ -63,7 +63,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """What knows nothing of the reviews: accuracies of about a half, the classes being equally frequent."""
+    """Return predictions that ignore the reviews; the classes are equally frequent, so their accuracy is about 0.5."""
     assert data.public is not None
     labels = _answers(data)
     train = pl.read_csv(data.public / "data" / "train.csv")
@@ -76,7 +76,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """No table of these reviews, or no probabilities."""
+    """Return files that are not tables of these reviews, or do not hold probabilities."""
     labels = _answers(data)
     table = _table(labels["idx"], labels["label"].cast(pl.Float64))
     cases = table_junk(table_text(table), id_column="idx", number_column="positive")
@@ -89,17 +89,17 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """DistilBERT, fine-tuned."""
+    """Return a script that fine-tunes DistilBERT."""
     return _filled(LOAD + TRAIN + "return tokenizer, model, length")
 
 
 def lazy() -> Files:
-    """DistilBERT, loaded and used as it is."""
+    """Return a script that uses DistilBERT without fine-tuning it."""
     return _filled(LOAD + "return tokenizer, model, 128")
 
 
 def _filled(fine_tune: str) -> Files:
-    """The starter with its two functions filled."""
+    """Return the starter with the bodies of its two functions filled in."""
     text = STARTER.read_text(encoding="utf-8")
     for stub, body in (
         ('    raise NotImplementedError("load the tokenizer and the model from MODEL, and fine-tune")', fine_tune),

@@ -1,8 +1,8 @@
-"""Made-up film reviews for the mini variant: their sentiment lies in how words stand together, not in which words they are.
+"""Make synthetic film reviews for the mini variant, whose sentiment depends on how words are combined rather than on which words occur.
 
-A review judges several sides of a film, most of them as its label says and some the other way. A judgement may be turned round ("not
-dull"), put against an expectation ("i expected a dull plot but it was gripping") or against what others say, so that words of praise and of
-blame are found in either class.
+A review judges several aspects of a film, most of them as its label says and some the other way. A judgement may be negated ("not dull"),
+or contrasted with an expectation ("i expected a dull plot but it was gripping") or with what others say, so that words of praise and of
+blame occur in both classes.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ FILLER = (
     "the director has made four films before this one",
 )
 AGREEING = 0.85
-"""The part of a review's judgements that are as its label says."""
+"""Share of a review's judgements that agree with its label."""
 PLAIN = 0.55
-"""The part of the judgements that are not turned round."""
+"""Share of judgements that are stated directly, neither negated nor contrasted."""
 
 
 def make_reviews(count: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Reviews with the columns text and label, half of them 1 for positive, in random order."""
+    """Make reviews in random order: a table of text and label, where half of the labels are 1 for positive."""
     labels = rng.permutation(np.arange(count) % 2)
     return pl.DataFrame({"text": [_review(bool(label), rng) for label in labels], "label": labels})
 

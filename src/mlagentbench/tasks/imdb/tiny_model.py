@@ -1,7 +1,7 @@
-"""A DistilBERT of toy size with random weights, in the files and names of the real one, for the mini variant.
+"""Write a tiny DistilBERT with random weights for the mini variant, in files with the names and formats of the real one.
 
-The files are written here byte by byte and not by the libraries that read them, so that they are the same whatever version is installed,
-and need none. Their formats: safetensors (https://github.com/huggingface/safetensors), tokenizer.json of the tokenizers library.
+The files are written without the libraries that read them, so that they do not depend on the version installed, nor on there being one.
+Formats: safetensors (https://github.com/huggingface/safetensors), and tokenizer.json of the tokenizers library.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LAYERS = 2
 HEADS = 4
 POSITIONS = 512
 INITIAL_RANGE = 0.05
-"""The standard deviation of the random weights: larger than BERT's 0.02, as so narrow a model needs."""
+"""Standard deviation of the random weights: larger than BERT's 0.02, since the model is so narrow."""
 POSITION_RANGE = 0.01
-"""That of the positions, which without any training would drown the words."""
+"""Standard deviation of the position embeddings: untrained and as large as the others, they would outweigh the words."""
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -32,7 +32,7 @@ PUNCTUATION = ".,!?'\"-:;()"
 
 
 def write_tiny_model(folder: Path, texts: Iterable[str], rng: np.random.Generator) -> None:
-    """Write a masked language model with a tokenizer whose words are those of some texts."""
+    """Write a masked language model and a tokenizer whose vocabulary has the words of `texts`."""
     vocabulary = _vocabulary(texts)
     folder.mkdir()
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary), encoding="utf-8")
@@ -46,7 +46,7 @@ def write_tiny_model(folder: Path, texts: Iterable[str], rng: np.random.Generato
 
 
 def _vocabulary(texts: Iterable[str]) -> list[str]:
-    """Special tokens, then letters at a word's start and inside it, then whole words, the frequent ones first."""
+    """List the tokens: special ones, punctuation, characters at a word's start and inside it, then whole words, frequent ones first."""
     words = Counter(word for text in texts for word in re.findall(r"[a-z0-9]+", text.lower()) if len(word) > 1)
     frequent = sorted(words, key=lambda word: (-words[word], word))
     return [*SPECIAL, *PUNCTUATION, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), *frequent]
@@ -137,12 +137,12 @@ def _weights(vocabulary_size: int, rng: np.random.Generator) -> Mapping[str, NDA
         norm(f"{layer}.output_layer_norm")
     linear("vocab_transform", DIMENSION, DIMENSION)
     norm("vocab_layer_norm")
-    weights["vocab_projector.bias"] = np.zeros(vocabulary_size, np.float32)  # its matrix is that of the word embeddings
+    weights["vocab_projector.bias"] = np.zeros(vocabulary_size, np.float32)  # it shares the matrix of the word embeddings
     return weights
 
 
 def _write_safetensors(path: Path, tensors: Mapping[str, NDArray[np.float32]]) -> None:
-    """A head in JSON, its length before it, then the tensors one after another in little-endian order."""
+    """Write the header's length, the header in JSON, then the tensors one after another, all little-endian."""
     head: dict[str, object] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, tensor in tensors.items():
