@@ -21,7 +21,7 @@ SKY = {11: 1.5, 14: 0.0, 15: -0.9}
 """Difference to band 14 where there is no ice, in kelvin."""
 CONTRAIL = {11: -1.0, 14: -3.0, 15: -4.9}
 CIRRUS = {11: -1.0, 14: -3.2, 15: -4.3}
-"""Kelvin that `CONTRAIL` or `CIRRUS` adds where it is densest."""
+"""Change of temperature where a contrail or cirrus is densest, in kelvin."""
 SIZE = 32
 """Height and width in pixels; those of the real scenes are 256."""
 NOISE = 2.2

@@ -19,7 +19,7 @@ from mlagentbench.tasks.imdb.tiny_model import write_tiny_model
 
 REVIEWS = ("stanfordnlp/imdb", "e6281661ce1c48d982bc483cf8a173c1bbeb5d31")
 MODEL = ("distilbert/distilbert-base-uncased", "12040accade4e8a0f71eabdb258fecc2e7e948be")
-"""Repository on Hugging Face and revision, as of `REVIEWS`."""
+"""A repository on Hugging Face and its revision, as in `REVIEWS`."""
 SPLITS = {split: f"plain_text/{split}-00000-of-00001.parquet" for split in ("train", "test")}
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 

@@ -24,7 +24,7 @@ POSITIONS = 512
 INITIAL_RANGE = 0.05
 """Standard deviation of the random weights: larger than BERT's 0.02, since the model is so narrow."""
 POSITION_RANGE = 0.01
-"""Standard deviation of the position embeddings: untrained and as large as the others, they would outweigh the words."""
+"""Standard deviation of the position embeddings: smaller, so that without pre-training they do not outweigh the words."""
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -1,4 +1,4 @@
-"""Grades every ladder: the error of the target, and beside it how far up the submission's readings are right."""
+"""Grade every ladder by the error of the target, and report up to which step the submission's readings are right."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mlagentbench.tasks.ladder.world import MODULUS
 from mlagentbench.tasks.tables import Kind, Number, align
 
 ENOUGH = 0.95
-"""The share of readings that must be the true ones for a rung to hold; a single number of a step that is wrong costs about as much."""
+"""Share of readings that must be right for a step to count as solved; one wrong number of a step makes about 5% of them wrong."""
 
 
 def grade(context: GradingContext) -> Score:
-    """Root mean squared error; in the details, the rungs that hold and the first that does not.
+    """Score the root mean squared error of the target; the details have the number of steps solved before the first unsolved one.
 
     Raises:
-        InvalidSubmission: the table is not one row for each row of the test, with a target and a reading after every step.
+        InvalidSubmission: the file is not a table with one row for each row of the test, of a target and a reading after every step.
     """
     assert context.private is not None, "a ladder has data"
     answers = pl.read_csv(context.private / "answers.csv")

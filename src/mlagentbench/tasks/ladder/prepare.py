@@ -1,4 +1,4 @@
-"""A ladder's files, made from a seed: the mini's is fixed, and the full one is drawn anew at every preparation."""
+"""Write a ladder's files from a seed, which is given for the mini variant, and drawn at each preparation for the full one."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ NOTES: dict[Kind, str] = {
 
 
 def write_full(rungs: int, public: Path, private: Path) -> None:
-    """Write a ladder that nobody has seen before."""
+    """Write a ladder from a new random seed, so that nobody has seen it before."""
     write(rungs, FULL, secrets.randbits(48), public, private)
 
 
 def write_mini(rungs: int, public: Path, private: Path, seed: int) -> None:
-    """Write a small ladder."""
+    """Write a small ladder from a given seed."""
     write(rungs, MINI, seed, public, private)
 
 
 def write(rungs: int, size: Size, seed: int, public: Path, private: Path) -> None:
-    """Write what the agent sees, and the test's targets with the right readings after every step."""
+    """Write the agent's data to `public`, and the test's targets and readings after every step to `private`."""
     world = make(rungs, size, seed)
     data = public / "data"
     data.mkdir()
@@ -52,7 +52,7 @@ def write(rungs: int, size: Size, seed: int, public: Path, private: Path) -> Non
 
 
 def notes(rungs: int) -> str:
-    """What is known of the steps."""
+    """Return the text of `notes.md`, which says what is known of each step."""
     lines = [f"{number}. {NOTES[kind]}" for number, kind in enumerate(KINDS[rungs], 1)]
     return "\n".join(
         [

@@ -1,4 +1,7 @@
-"""What every ladder proves itself with; the number of its rungs is read from its data, or given where there is none."""
+"""Submissions and scripts by which every ladder proves its grader.
+
+The number of steps is read from the data, or is an argument where a function is given no data.
+"""
 
 from __future__ import annotations
 
@@ -76,17 +79,17 @@ for undone in {undone}:
 
 
 def steps(rungs: int, undone: tuple[int, ...] = ()) -> Files:
-    """The steps of a ladder worked out, but for some."""
+    """Return a script that solves a ladder's steps except those in `undone`, numbered from 1."""
     return {"steps.py": SOLVER.format(kinds=KINDS[rungs], undone=undone)}
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The answers."""
+    """Return the true answers."""
     return {"answers": {"submission.csv": table_text(_answers(data))}}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """The mean of the training targets with the readings as they are, and the answers in another order."""
+    """Return the mean of the training targets with the raw readings, and the answers of other rows."""
     assert data.public is not None
     answers = _answers(data)
     train = pl.read_csv(data.public / "data" / "train.csv")
@@ -99,7 +102,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that the grader must refuse."""
     text = table_text(_answers(data))
     last = _answers(data).columns[-1]
     cases = table_junk(text, id_column="id", number_column="target")

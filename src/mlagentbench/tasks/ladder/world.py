@@ -1,10 +1,10 @@
-"""A generated table whose target can be learned only after k changes to it, each found with the help of those before.
+"""Generate a table whose target can be learned only after k steps, each of which can be found only with the results of those before.
 
-Every row has a reading, a whole number modulo 97. A step turns a reading into another by a number that is looked up by one of the row's
-columns; after k steps the target is a smooth function of it. Before that it tells nothing: the numbers of every step are spread evenly over
-the circle, so that an undone step leaves a reading that is as good as random. A step's column and numbers are found from references: the
-right readings after that step for some rows, a few of them wrong. Each step has rows of its own for that, so that the readings before it
-must have been worked out.
+Every row has a reading, a whole number modulo 97. A step turns it into another, mostly with a number that is looked up by the value of one
+of the row's columns. After k steps the target is a smooth function of the reading. Before that the reading tells nothing about the target:
+the numbers of each step are spread over all residues, so a missing step leaves readings that are as good as random. A step's column and
+numbers can be found from its references: the readings after that step for some rows, a few of them wrong. Each step has references for
+rows of its own, so the steps before it must have been solved.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 MODULUS = 97
 ECHO = 10
-"""A reading is one of ten kinds for an `echo`: by its tens."""
+"""The number of an `echo` is looked up by the reading divided by this, rounded down: by its tens."""
 WRONG = 0.08
-"""The share of references that are random numbers."""
+"""Share of references that are random numbers."""
 COLUMNS = ("site", "device", "firmware", "operator", "batch", "shift", "line", "vendor")
 LINKS = ("previous", "sibling", "control")
 NOISE = 0.15
-"""Standard deviation of what no model can know of the target, whose own is about 0.9."""
+"""Standard deviation of the target's noise; that of the target is about 0.9."""
 
 Kind = Literal["offset", "gain", "drift", "partner", "echo"]
 Ints = NDArray[np.int64]
@@ -36,33 +36,33 @@ KINDS: Mapping[int, tuple[Kind, ...]] = {
     5: ("offset", "partner", "gain", "echo", "drift"),
     6: ("offset", "partner", "gain", "echo", "drift", "offset"),
 }
-"""The steps of a ladder, by their number."""
+"""The kinds of a ladder's steps in their order, by the number of steps."""
 
 
 class Size(NamedTuple):
-    """How large a world is."""
+    """Sizes of a ladder's table."""
 
     train: int
     test: int
     references: int
-    """Rows a step."""
+    """Rows with references for each step."""
     columns: int
     levels: int
-    """Values of a column."""
+    """Distinct values of each column."""
 
 
 class Step(NamedTuple):
-    """What turns a reading into the next one."""
+    """A change of every row's reading."""
 
     kind: Kind
     column: str
-    """Whose value a row's number is looked up by; for a partner, the column that names the other row."""
+    """The column by whose value the number is looked up; for a `partner`, the column with the other row's id; empty for an `echo`."""
     numbers: Ints
-    """By value of the column; a partner's one number is the same for all."""
+    """Numbers by the column's value, for an `echo` by the earlier reading's tens; a `partner` has one for all rows."""
 
 
 class World(NamedTuple):
-    """A table of n rows, and all that is true of it."""
+    """A table of n rows, with the steps, readings and targets that belong to it."""
 
     table: Mapping[str, NDArray[np.generic]]
     """Columns by name, of shape (n,)."""
@@ -73,11 +73,11 @@ class World(NamedTuple):
     train: Ints
     test: Ints
     references: tuple[Ints, ...]
-    """Rows, a step's own."""
+    """Rows with references, for each step."""
 
 
 def make(rungs: int, size: Size, seed: int) -> World:
-    """A world with so many steps."""
+    """Generate a table with this many steps."""
     rng = np.random.default_rng([seed, rungs])
     n = size.train + size.test + rungs * size.references
     names = COLUMNS[: size.columns]
@@ -105,7 +105,16 @@ def make(rungs: int, size: Size, seed: int) -> World:
 
 
 def take(step: Step, readings: list[Ints], table: Mapping[str, NDArray[np.generic]]) -> Ints:
-    """The readings after a step, given those before it and before all earlier ones."""
+    """Apply a step to every row's reading.
+
+    Args:
+        step: the step to apply.
+        readings: the readings before each step so far, with those before this step last.
+        table: the columns by name.
+
+    Returns:
+        The readings after the step.
+    """
     reading = readings[-1]
     if step.kind == "partner":
         return np.asarray((reading + step.numbers[0] * reading[table[step.column].astype(np.int64)]) % MODULUS)
@@ -119,7 +128,7 @@ def take(step: Step, readings: list[Ints], table: Mapping[str, NDArray[np.generi
 
 
 def noisy(reading: Ints, rng: np.random.Generator) -> Ints:
-    """References for readings: the readings themselves, but for a few that mean nothing."""
+    """Return readings as references, with the share `WRONG` of them replaced by random numbers."""
     return np.where(rng.random(len(reading)) < WRONG, rng.integers(MODULUS, size=len(reading)), reading)
 
 
@@ -133,7 +142,7 @@ def _step(kind: Kind, free: list[str], levels: int, rng: np.random.Generator) ->
 
 
 def _spread(count: int, rng: np.random.Generator) -> Ints:
-    """Numbers spread evenly over the circle, in random order: no average over them points anywhere."""
+    """Draw numbers spread evenly modulo 97, in random order, so that averaging over them reveals nothing."""
     return (rng.permutation(np.arange(count) * MODULUS // count) + rng.integers(MODULUS)) % MODULUS
 
 

@@ -1,4 +1,4 @@
-"""Graded as every ladder is."""
+"""Grade this ladder with the grader of all ladders."""
 
 from __future__ import annotations
 

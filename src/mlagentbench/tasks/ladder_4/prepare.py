@@ -1,4 +1,4 @@
-"""A ladder of four steps."""
+"""Prepare a ladder of four steps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ RUNGS = 4
 
 
 def full(public: Path, private: Path) -> None:
-    """A ladder that nobody has seen before."""
+    """Write a ladder from a new random seed."""
     write_full(RUNGS, public, private)
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """A small ladder."""
+    """Write a small ladder from a given seed."""
     write_mini(RUNGS, public, private, seed)

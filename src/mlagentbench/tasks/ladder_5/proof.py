@@ -1,4 +1,4 @@
-"""Proved as every ladder is."""
+"""Submissions and scripts by which the task proves its grader, as those of all ladders."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["gold", "good", "junk", "lazy", "naive"]
 
 
 def good() -> Files:
-    """Every step worked out."""
+    """Return a script that solves every step."""
     return steps(RUNGS)
 
 
 def lazy() -> Files:
-    """Every step but the last."""
+    """Return a script that solves every step but the last."""
     return steps(RUNGS, undone=(RUNGS,))

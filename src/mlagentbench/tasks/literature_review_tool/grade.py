@@ -1,4 +1,4 @@
-"""F1 of the papers that reviews cite."""
+"""Grade literature reviews by the F1 of the papers that they cite."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NAME = "reviews.json"
 BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 KEY = re.compile(r"\bP\d+\b")
 MOST_CITED = 30
-"""Papers that one review may cite."""
+"""Most papers that one review may cite."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The mean over the questions of the F1 of the papers that a review cites, against all that its question asks for.
+    """Score the mean over all questions of F1: the papers that a review cites, against those that its question asks for.
 
     Raises:
-        InvalidSubmission: there is not a text for each question, or one cites too many papers or one that the library does not have.
+        InvalidSubmission: a question has no text, or a text cites too many papers, or one that is not in the library.
     """
     assert context.private is not None
     answers = json.loads((context.private / "answers.json").read_text(encoding="utf-8"))

@@ -1,7 +1,8 @@
-"""A made-up library: papers that each study a subject by a method for an aim, and say so in several wordings.
+"""Make a synthetic library of papers, each of which studies a subject with a method for an aim.
 
-A title names two of the three, an abstract all of them, some in a second wording, and beside them a subject that the paper is not about. So
-a search for the words of a question finds some of what it asks for and some of what it does not.
+Each of these has several wordings. A title names two of the three. An abstract names all three, some of them in a second wording too, and
+a subject that the paper is not about. So a search for the words of a question finds only some of the papers that it asks for, and also
+others.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ ABSTRACTS = (
 
 
 class Paper(NamedTuple):
-    """A paper of the library; its last field is what it is about, which the index does not say."""
+    """A paper of the library. Its last field says what it is about, and is not in the index."""
 
     id: str
     title: str
@@ -74,15 +75,15 @@ class Paper(NamedTuple):
     venue: str
     abstract: str
     facets: tuple[int, int, int]
-    """Its subject, method and aim: places in `KINDS`."""
+    """Subject, method and aim, as indices into the three parts of `KINDS`."""
 
     def record(self) -> dict[str, object]:
-        """The paper as the index has it."""
+        """Return the paper's record in the index, which lacks `facets`."""
         return {name: value for name, value in self._asdict().items() if name != "facets"}
 
 
 def make_papers(count: int, rng: np.random.Generator) -> list[Paper]:
-    """Papers with titles and ids that are all different, in the order of their ids, which tell nothing."""
+    """Make papers with unique titles, sorted by unique random ids."""
     numbers = np.sort(rng.choice(np.arange(1, 10_000), count, replace=False))
     titles: set[str] = set()
     papers = []
@@ -106,12 +107,12 @@ def make_papers(count: int, rng: np.random.Generator) -> list[Paper]:
 
 
 def pick(choices: Sequence[str], rng: np.random.Generator) -> str:
-    """One of several texts."""
+    """Return one of several texts at random."""
     return choices[int(rng.integers(len(choices)))]
 
 
 def capital(text: str) -> str:
-    """The text with its first letter as a capital."""
+    """Capitalize the first letter of a text, and leave the others as they are."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,4 +1,7 @@
-"""A made-up library, and questions about it with the papers that each asks for. Nothing is downloaded; both variants are the same."""
+"""Prepare a synthetic library, and questions with the papers that each asks for.
+
+Nothing is downloaded, and both variants are alike.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from mlagentbench.tasks.seeds import SEED
 PAPERS = 600
 QUESTIONS, EXAMPLES = 20, 12
 FEWEST, MOST = 3, 16
-"""Papers that a question asks for."""
+"""Bounds of the number of papers that a question asks for."""
 
 PAIRS = {
     (0, 1): ("Which work studies {0} by {1}{when}?", "What has been published on {0} with the help of {1}{when}?"),
     (0, 2): ("What is known about {1} in research on {0}{when}?", "Who has worked on {0} with {1} in mind{when}?"),
     (1, 2): ("Which papers put {0} in the service of {1}{when}?", "Who has tried {0} for the sake of {1}{when}?"),
 }
-"""Two kinds of what a paper has, and how a question asks for them."""
+"""The wordings of questions, by the two parts of `KINDS` that they ask for."""
 
 
 class Question(NamedTuple):
@@ -33,12 +36,12 @@ class Question(NamedTuple):
 
 
 def full(public: Path, private: Path) -> None:
-    """The same as the mini variant."""
+    """Write the same files as the mini variant, from the seed `SEED`."""
     mini(public, private, SEED)
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """The library with its questions; which papers these ask for goes to `private`."""
+    """Write the library and its questions to `public`, and the ids of the papers asked for to `private`."""
     rng = np.random.default_rng(seed)
     papers = make_papers(PAPERS, rng)
     questions = _questions(papers, QUESTIONS + EXAMPLES, rng)
@@ -53,12 +56,12 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a file of JSON that a person can read."""
+    """Write a file of indented JSON."""
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _questions(papers: Sequence[Paper], count: int, rng: np.random.Generator) -> list[Question]:
-    """Questions that each ask for other papers."""
+    """Draw questions, no two of which ask for the same papers."""
     found: dict[tuple[str, ...], Question] = {}
     pairs = list(PAIRS)
     while len(found) < count:
@@ -79,7 +82,7 @@ def _questions(papers: Sequence[Paper], count: int, rng: np.random.Generator) ->
 
 
 def _period(rng: np.random.Generator) -> tuple[int, int, str]:
-    """From which year, up to which, and how that is said."""
+    """Draw a period: its first year, its last year, and its wording in a question."""
     year = int(rng.integers(2012, 2019))
     periods = ((0, 9999, ""), (0, 9999, ""), (year, 9999, f" since {year}"), (0, year - 1, f" before {year}"))
     return periods[int(rng.integers(len(periods)))]

@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "reviews.json"
 STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    return ""\n'
 
-# Wordings of one thing stand in papers with the same other words, so that a space of few dimensions brings them together.
+# The wordings of one thing occur in papers with the same other words, so a space of few dimensions puts them close together.
 SEARCH = (
     INDEX
     + '''
@@ -40,7 +40,7 @@ def write_review(question):
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """All relevant papers and no other, cited in one bracket, in brackets of their own, and twice."""
+    """Return reviews that cite all relevant papers and no other: in one bracket, in a bracket each, and twice."""
     _, relevant = _answers(data)
     return {
         "together": _files({question: f"See [{', '.join(ids)}]." for question, ids in relevant.items()}),
@@ -50,7 +50,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """The same papers for all, nothing, and each question's papers under another's name."""
+    """Return reviews that cite the same papers for all questions, nothing, another question's papers, or papers outside brackets."""
     papers, relevant = _answers(data)
     others = list(relevant.values())[1:] + list(relevant.values())[:1]
     return {
@@ -62,7 +62,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """No reviews of these questions, or invented papers."""
+    """Return files that are not reviews of these questions, and reviews that cite the whole library or invented papers."""
     papers, relevant = _answers(data)
     reviews = {question: f"[{', '.join(ids)}]" for question, ids in relevant.items()}
     first = next(iter(reviews))
@@ -85,14 +85,14 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A search over titles and abstracts that heeds years."""
+    """Return a script that searches titles and abstracts, and observes the years in questions."""
     text = STARTER.read_text(encoding="utf-8")
     text = text.replace("import json\nimport re\n\nfrom search import search  # noqa: F401\n", _IMPORTS)
     return {"train.py": text[: text.index("def write_review(")] + SEARCH.strip() + "\n\n\n" + text[text.index("def cited(") :]}
 
 
 def lazy() -> Files:
-    """Reviews that cite nothing."""
+    """Return a script whose reviews cite nothing."""
     text = STARTER.read_text(encoding="utf-8")
     assert text.count(STUB) == 1
     return {"train.py": text.replace(STUB, '    return f"Much has been written on this: {question}"\n')}

@@ -1,4 +1,4 @@
-"""What an agent leaves as JSON, read strictly; and how the papers that it names are scored."""
+"""Read a submission's JSON strictly, and score the papers that it names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_BYTES = 16 * 2**20
 
 
 class Match(NamedTuple):
-    """How found papers meet relevant ones, each from 0 to 1."""
+    """Agreement of found and relevant papers, each figure from 0 to 1."""
 
     precision: float
     recall: float
@@ -20,23 +20,23 @@ class Match(NamedTuple):
 
 
 def match(found: Collection[str], relevant: Collection[str]) -> Match:
-    """Precision, recall and their harmonic mean (van Rijsbergen, Information Retrieval, 1979, chapter 7); all 0 where nothing is found."""
+    """Compute precision, recall and F1 (van Rijsbergen, Information Retrieval, 1979, chapter 7); all are 0 where none is found."""
     both = len(set(found) & set(relevant))
     precision, recall = (both / len(set(part)) if part else 0.0 for part in (found, relevant))
     return Match(precision, recall, 2 * precision * recall / (precision + recall) if both else 0.0)
 
 
 def read_texts(data: bytes, name: str, ids: Collection[str], what: str) -> Mapping[str, str]:
-    """An object with a text for each of some ids.
+    """Read a JSON object that has one text for each id, and nothing else.
 
     Args:
         data: the file's bytes.
-        name: the file's name, for reasons.
-        ids: the keys that it must have, and no others.
-        what: what an id is of, for reasons: "question".
+        name: the file's name, for error messages.
+        ids: the keys that the object must have.
+        what: what an id identifies, for error messages, such as "question".
 
     Raises:
-        InvalidSubmission: it is no such object.
+        InvalidSubmission: the file is not such an object.
     """
     try:
         found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once)
@@ -63,7 +63,7 @@ def read_texts(data: bytes, name: str, ids: Collection[str], what: str) -> Mappi
 
 
 class _Twice(Exception):
-    """A key that an object has twice."""
+    """Raised where an object has a key twice."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Code that generates, in its sandbox, asked and checked from outside."""
+"""Call an agent's text generation in its sandbox, and check the tokens that it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlagentbench.tasks.llama_inference.serve import GENERATE, JUDGE, LOAD
 
 NEW_TOKENS = 32
 TOLERANCE = 1e-3
-"""Standard deviations of the logits by which a token may be below the best: rounding in float32 makes some 1e-6 of difference."""
+"""How far a token's logit may be below the highest, in standard deviations of the logits; rounding in float32 causes about 1e-6."""
 LOAD_SECONDS = 120.0
 JUDGE_SECONDS = 120.0
 RULES = Rules(
@@ -27,27 +27,27 @@ Judge = Callable[[Array, Array], Array]
 
 
 class Generator(TimedProcess):
-    """A `train.py` in its sandbox; what it does wrong raises `blame`."""
+    """A `train.py` in its sandbox. Where it breaks a rule, methods raise `blame`."""
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError]) -> None:
         super().__init__(process, blame, RULES)
         self.worst = 0.0
-        """How far below the best a token was at most."""
+        """Largest distance so far of a token's logit below the highest, in standard deviations of the logits."""
 
     def load(self) -> None:
-        """Have it load the model."""
+        """Call `load` of `train.py`."""
         self.ask(LOAD, doing="load", seconds=LOAD_SECONDS)
 
     def generate(self, prompt: Array, vocabulary: int, seconds: float) -> tuple[Array, float]:
-        """Have it continue a prompt.
+        """Call `generate` of `train.py` on a prompt, and time it.
 
         Args:
             prompt: token ids.
-            vocabulary: how many there are.
-            seconds: after which it is given up.
+            vocabulary: the number of token ids.
+            seconds: the time limit of the call.
 
         Returns:
-            The tokens, and the seconds that each took.
+            The new tokens, and the mean seconds per token.
         """
         count = np.array([NEW_TOKENS], dtype=np.float64)
         found, taken = self.time(GENERATE, (prompt, count), doing="generate", seconds=seconds, max_values=16 * (len(prompt) + NEW_TOKENS))
@@ -61,7 +61,7 @@ class Generator(TimedProcess):
         return found, taken / NEW_TOKENS
 
     def check(self, prompt: Array, tokens: Array, judge: Judge) -> None:
-        """See that each token is the model's own choice."""
+        """Raise `blame` unless each new token is the most probable one after those before it, by the reference model."""
         below = judge(prompt, tokens)
         self.worst = max(self.worst, float(below.max()))
         wrong = np.flatnonzero(~(below <= TOLERANCE))
@@ -73,5 +73,5 @@ class Generator(TimedProcess):
             )
 
     def judge(self, prompt: Array, tokens: Array) -> Array:
-        """Ask the reference beside the starter: (tokens,), how far each is below the best."""
+        """Return how far each token's logit is below the highest, (tokens,), by the reference model in the starter's sandbox."""
         return self.ask(JUDGE, (prompt, tokens), doing="judging tokens", seconds=JUDGE_SECONDS, count=1, max_values=len(tokens)).arrays[0]

@@ -1,9 +1,9 @@
-"""Times the agent's generation beside the starter's, from outside, and checks every token that either returns.
+"""Time the agent's text generation and the starter's in turns, and check every token that either returns.
 
-Each lives in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of torch and its like. Every
-trial has a prompt that neither has seen, joined of two texts at a random place, so that no table could hold its continuation. Whether a
-token is right is asked of the library's own model, with the weights as they are, after the very tokens that the code itself returned before
-it: so a tie that rounding decides does not make all that follows wrong, and everything else does.
+Each runs in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of torch and the libraries
+loaded with it. Every trial has a new prompt, joined of two texts at a random position, so no table could hold its continuation. Each token
+is checked with the library's own model and the original weights, after the tokens that the code itself returned before it. So a tie that
+rounding decides does not make the tokens after it wrong.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, Generator
 
 SERVE = Path(__file__).with_name("serve.py")
 LIMITS = ScriptLimits(seconds=1200, memory_mb=4096, processes=256, file_mb=16, workspace_mb=1024)
-"""Of one sandbox; its seconds, those frozen not counted, leave room in what the whole grading may take."""
+"""Limits of one sandbox; its seconds, without those frozen, leave time for the rest of the grading."""
 ENVIRONMENT = {**ONE_THREAD, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 class Plan(NamedTuple):
-    """What a variant times."""
+    """The timing of a variant."""
 
     rounds: int
-    """Each is timed once a round."""
+    """Planned rounds, in each of which both are timed once."""
     seconds: float
-    """After which one call of generate is given up."""
+    """Time limit of one call of generate."""
     budget: float
-    """Seconds of one token, of both together, after which no further round begins."""
+    """Sum of all seconds per token measured, of both, after which no further round begins."""
 
 
 PLANS: dict[Variant, Plan] = {
@@ -50,7 +50,7 @@ PLANS: dict[Variant, Plan] = {
 
 
 def grade(context: GradingContext) -> Score:
-    """The median seconds of a token, and beside it the median of the starter's, measured in turns with it.
+    """Score the median seconds per token; the baseline is the starter's median, measured in turns with it.
 
     Raises:
         InvalidSubmission: the code cannot be run, returns other tokens than the model's, takes too long, or works outside of generate.
@@ -83,7 +83,7 @@ def grade(context: GradingContext) -> Score:
             return seconds
 
         def check() -> None:
-            """With both awake and nothing timed."""
+            """Check the tokens so far, while both processes are awake and nothing is timed."""
             while generated:
                 generator, prompt, tokens = generated.pop()
                 generator.check(prompt, tokens, starter.judge)
@@ -111,7 +111,7 @@ def grade(context: GradingContext) -> Score:
 
 
 def joined(prompts: Array, rng: np.random.Generator) -> Array:
-    """The beginning of one prompt and the end of another, as long as either."""
+    """Join the beginning of one prompt and the end of another to a prompt of the same length."""
     first, second = rng.choice(len(prompts), 2, replace=False)
     place = int(rng.integers(1, prompts.shape[1]))
     return np.concatenate((prompts[first, :place], prompts[second, place:]))

@@ -1,4 +1,4 @@
-"""A LLaMA model to generate with, and prompts for it: some that the agent sees, and others by which it is timed."""
+"""Prepare a LLaMA model, prompts that the agent sees, and others with which it is timed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TEXT_REVISION = "b08601e04326c79dfdd32d625aee71d232d685c3"
 TEXT_FILE = "wikitext-2-raw-v1/test-00000-of-00001.parquet"
 
 SHOWN, HIDDEN = 16, 64
-"""Prompts that the agent has, and prompts of the grader's."""
+"""Number of the agent's prompts, and of the grader's."""
 MINI_LENGTH, FULL_LENGTH = 128, 256
-"""Tokens of a prompt."""
+"""Tokens per prompt."""
 
 END = "<|endoftext|>"
 VOCABULARY, WIDTH, INNER, LAYERS, HEADS, KEY_HEADS = 1024, 192, 512, 5, 6, 3
-"""Of the mini variant's model."""
+"""Sizes of the mini variant's model."""
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """A model of random weights, and prompts of a small grammar's text."""
+    """Write a model with random weights, and prompts of text from a small grammar."""
     rng = np.random.default_rng(seed)
     words = "".join(text(source, 150, rng) for source in SOURCES)
     (public / "model").mkdir()
@@ -40,7 +40,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def full(public: Path, private: Path) -> None:
-    """A small LLaMA model that is open to all, and prompts of an encyclopaedia."""
+    """Write a small, freely available LLaMA model, and prompts from Wikipedia articles."""
     from mlagentbench.data.fetch import hugging_face
 
     folder = hugging_face(MODEL, MODEL_FILES, kind="model", revision=MODEL_REVISION)
@@ -52,7 +52,7 @@ def full(public: Path, private: Path) -> None:
 
 
 def _write_prompts(public: Path, private: Path, words: str, length: int) -> None:
-    """Rows of a text's tokens; the agent's come from its beginning and the grader's are spread over the rest."""
+    """Cut a text into prompts: the agent's from its beginning, the grader's spread over the rest."""
     from tokenizers import Tokenizer
 
     ids = Tokenizer.from_file(str(public / "model" / "tokenizer.json")).encode(words, add_special_tokens=False).ids
@@ -77,7 +77,7 @@ def _write_tokenizer(folder: Path, words: str) -> None:
 
 
 def _write_weights(folder: Path, rng: np.random.Generator) -> None:
-    """Weights that keep the size of what goes through them, so that what is generated varies."""
+    """Write random weights that preserve the scale of activations, so that the generated text varies."""
     from safetensors.numpy import save_file
 
     def matrix(rows: int, columns: int) -> NDArray[np.float32]:

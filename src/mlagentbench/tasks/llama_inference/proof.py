@@ -1,6 +1,6 @@
-"""What the task proves itself with: code that must win, code that must not, and code that is no submission at all.
+"""Submissions and scripts by which the task proves its grader.
 
-Each is the files that an agent would leave, the same for either variant.
+The submissions are the same for both variants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ for _ in range(new_tokens):
     cache, step = outputs.past_key_values, outputs.logits[:, -1].argmax(dim=-1, keepdim=True)
     tokens = torch.cat([tokens, step], dim=1)
 """
-"""Keys and values of the tokens so far are kept."""
+"""Generation with a cache of the keys and values of earlier tokens."""
 
 LIBRARY = """
 tokens = model.generate(
@@ -31,11 +31,18 @@ tokens = model.generate(
     pad_token_id=0, eos_token_id=None,
 )
 """
-"""The same by the library's own function."""
+"""The same with the library's own function."""
 
 
 def code(loop: str = LOOP, *, top: str = "", load: str = "", end: str = RETURN) -> Files:
-    """The starter with other lines in the places of its own."""
+    """Return the starter with some of its lines replaced.
+
+    Args:
+        loop: replaces the loop over new tokens.
+        top: is inserted before `NEW_TOKENS`.
+        load: is inserted in `load`, after the call of `eval`.
+        end: replaces the return statement of `generate`.
+    """
     text = STARTER.replace(LOOP, textwrap.indent(textwrap.dedent(loop).strip(), "    ") + "\n").replace(RETURN, end.rstrip())
     text = text.replace("    model.eval()\n", "    model.eval()\n" + textwrap.indent(load.strip(), "    ") + "\n")
     return {"train.py": text.replace("NEW_TOKENS =", top.strip() + "\n\nNEW_TOKENS =", 1)}
@@ -51,7 +58,7 @@ GOLD: Mapping[str, Files] = {
     },
     "tensor": code(CACHE, end="    return tokens[0, len(prompt):]"),
 }
-"""Code that is far more than 10% better than the starter."""
+"""Code that is far more than 10% faster than the starter."""
 
 _LATE = """
 import time
@@ -69,7 +76,7 @@ NAIVE: Mapping[str, Files] = {
     "late answer": code(CACHE, top="import time", end="    time.sleep(1)\n" + RETURN),
     "lazy answer": code(CACHE, top=_LATE, end="    return Late(tokens[0, len(prompt):])"),
 }
-"""Code that is right and no better, whatever it says of itself."""
+"""Code that returns the right tokens, and is no faster once its delays are counted."""
 
 _QUANTIZED = """
 for parameter in model.parameters():
@@ -123,25 +130,25 @@ JUNK: Mapping[str, Junk] = {
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """Code that is far more than 10% better than the starter."""
+    """Return code that is far more than 10% faster than the starter."""
     return GOLD
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """Code that is right and no better."""
+    """Return code that returns the right tokens and is no faster than the starter."""
     return NAIVE
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that the grader must refuse."""
     return JUNK
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script that caches keys and values."""
     return GOLD["cache"]
 
 
 def lazy() -> Files:
-    """The logarithm of probabilities instead: the same, as fast."""
+    """Return the starter with the logarithms of probabilities: the same tokens at the same speed."""
     return {"train.py": STARTER.replace("torch.softmax(", "torch.log_softmax(")}

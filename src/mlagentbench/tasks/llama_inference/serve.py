@@ -1,7 +1,7 @@
-"""Runs inside the sandbox: imports the agent's `train.py`, has it continue the grader's prompts, and beside the starter judges tokens.
+"""Import the agent's `train.py` in the sandbox, and continue the grader's prompts with it; in the starter's sandbox also judge tokens.
 
-Arguments: the processor core to stay on, or -1; and `reference` where the library's own model is to judge what others generated. Nothing
-the agent does to its process helps it: the grader asks, checks and holds the clock outside.
+Arguments: the processor core to stay on, or -1; then `reference` where the library's own model is to judge tokens. The agent gains nothing
+by changing this process, since the grader checks and times it from outside.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ LOAD, GENERATE, JUDGE = range(3, 6)
 MAX_VALUES = 2**20
 MODEL = "model"
 LOADED = (AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM)
-"""Named so that what they need is loaded before nothing more can be."""
+"""Accessed here so that the modules they need are loaded before `confine` forbids to load native code."""
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer the grader's requests until there are no more."""
     questions, answers = private_pipes()
     load_native_code("numpy", "safetensors", "tokenizers")
     torch.set_num_threads(1)
@@ -65,7 +65,7 @@ class _Server:
         return "", (self._judge(*question.arrays),)
 
     def _judge(self, prompt: Array, tokens: Array) -> Array:
-        """How far each token's logit is below the highest, after all tokens before it, in standard deviations of the logits there."""
+        """Return how far each token's logit is below the highest, in standard deviations of the logits at its position."""
         row = torch.from_numpy(np.concatenate((prompt, tokens)).astype(np.int64))
         with torch.inference_mode():
             logits = self._reference(input_ids=row[None, :-1], use_cache=False).logits[0, len(prompt) - 1 :].double()

@@ -1,4 +1,7 @@
-"""A made-up citation graph for the mini variant: a paper's own features say little of its class, its neighbours say more."""
+"""Make a synthetic citation graph for the mini variant.
+
+A paper's own features say little about its class, and its neighbours say more.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ CLASSES = 40
 FEATURES = 128
 YEARS = np.arange(2008, 2021)
 SIGNAL = 0.13
-"""How far the classes' centres lie apart, in standard deviations of the noise around them."""
+"""Standard deviation of the classes' centres in each feature, relative to that of the noise around them."""
 SCALE = 0.15
-"""The standard deviation of a feature, about that of the real ones."""
+"""Standard deviation of the noise in each feature, about that of the real features."""
 SAME_CLASS = 0.5
-"""The part of citations that are sought in the citing paper's own class; the rest go anywhere."""
+"""Share of citations that are drawn from the citing paper's class; the others are drawn from all earlier papers."""
 CITATIONS = (2, 10)
-"""From how many, and below how many, papers a paper cites."""
+"""Bounds of the number of papers that a paper cites: from the first, below the second."""
 
 
 def make_graph(nodes: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Features, edges, years and labels, as `prepare.Graph` has them.
+    """Make a graph: features, edges, years and labels, as in `prepare.Graph`.
 
-    Classes are unequally frequent, later years hold more papers, and papers cite only such as are not later than they. The nodes' numbers
-    are drawn at random, so that they tell nothing.
+    Classes are not equally frequent, later years have more papers, and no paper cites a later one. Nodes are numbered at random, so that
+    their numbers tell nothing.
     """
     frequency = 1 / (np.arange(CLASSES) + 3.0)
     labels = rng.choice(rng.permutation(CLASSES), nodes, p=frequency / frequency.sum())
@@ -40,7 +43,7 @@ def make_graph(nodes: int, rng: np.random.Generator) -> tuple[NDArray[np.float32
 
 
 def _cite(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pairs of a paper and an earlier one; papers are in the order of time."""
+    """Draw pairs of a paper and an earlier one that it cites; papers are in the order of time."""
     edges: list[tuple[int, int]] = []
     earlier: list[list[int]] = [[] for _ in range(CLASSES)]
     for paper, label in enumerate(labels.tolist()):

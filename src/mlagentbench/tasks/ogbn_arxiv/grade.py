@@ -1,4 +1,4 @@
-"""Accuracy of a class a node."""
+"""Grade the predicted classes of nodes by their accuracy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mlagentbench.tasks.tables import Number, align, align_rows
 NAME = "submission.csv"
 CLASSES = 40
 UNNAMED = "0"
-"""What pandas calls a column that was given no name."""
+"""Pandas' name of a column that was given none."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The fraction of test nodes whose class is right, as the Open Graph Benchmark measures it (arXiv 2005.00687, section 4).
+    """Score the share of test nodes whose class is right, as the Open Graph Benchmark does (arXiv 2005.00687, section 4).
 
     Raises:
-        InvalidSubmission: it is no table of the test's nodes, or of as many rows, or holds something else than classes.
+        InvalidSubmission: the file is not a table of the test's nodes or of as many rows, or holds other values than classes.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")

@@ -1,7 +1,7 @@
-"""A graph of papers that cite one another, of which the latest are to be classified.
+"""Prepare a graph of papers that cite one another, of which the latest are to be classified.
 
 Source: ogbn-arxiv of the Open Graph Benchmark (Hu et al., NeurIPS 2020, arXiv 2005.00687): 169,343 papers, 1,166,243 citations, 40 classes,
-split by year into 90,941, 29,799 and 48,603. Its text files are read here as they are, since its own reader unpickles what it once wrote.
+split by year into 90,941, 29,799 and 48,603. Its text files are read here directly, since its own reader unpickles files that it wrote.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Array = NDArray[Any]
 
 
 class Graph(NamedTuple):
-    """Nodes in rows, everywhere in the same order."""
+    """A citation graph; all arrays of nodes are in the same order."""
 
     features: NDArray[np.float32]
     """Shape (nodes, 128)."""
     edges: NDArray[np.int64]
-    """Shape (edges, 2): a node, and one that it cites."""
+    """Shape (edges, 2): a citing node, and the node that it cites."""
     years: NDArray[np.int64]
     labels: NDArray[np.int64]
 
 
 def full(public: Path, private: Path) -> None:
-    """The real graph with its own split."""
+    """Write the real graph, with the benchmark's split."""
     with tempfile.TemporaryDirectory() as folder:
         unpack(download(URL), Path(folder), keep=["arxiv/raw/*.csv.gz", "arxiv/split/time/*.csv.gz"])
         source = Path(folder) / "arxiv"
@@ -51,14 +51,14 @@ def full(public: Path, private: Path) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """A made-up graph, split by year as the real one is."""
+    """Write a synthetic graph, split by year as the real one."""
     graph = Graph(*make_graph(MINI_NODES, np.random.default_rng(seed)))
     years = graph.years
     _write(public, private, graph, [np.flatnonzero(part) for part in (years <= 2017, years == 2018, years >= 2019)])
 
 
 def _read(path: Path) -> Array:
-    """A table without a header: one row a line."""
+    """Read a CSV file without a header."""
     return pl.read_csv(path, has_header=False).to_numpy()
 
 

@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ if __name__ == "__main__":
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The labels, by node in either order, and as one column."""
+    """Return the true labels: by node in two orders, and as one column under either name."""
     answers = _answers(data)
     return {
         "by node": {NAME: table_text(answers)},
@@ -92,7 +92,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """What knows nothing of a node, and the labels in an order that is not that of the nodes."""
+    """Return one class for all nodes, and the labels of other nodes."""
     assert data.public is not None
     answers = _answers(data)
     most_frequent = int(np.bincount(np.load(data.public / "graph" / "train_labels.npy")).argmax())
@@ -105,7 +105,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """No table of these nodes, or no classes."""
+    """Return files that are not tables of these nodes, or do not hold classes."""
     answers = _answers(data)
     first = pl.int_range(pl.len()) == 0
 
@@ -127,12 +127,12 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A network that sees the neighbours."""
+    """Return a script whose network uses the nodes' neighbours."""
     return {"train.py": GOOD}
 
 
 def lazy() -> Files:
-    """The starter, told apart by what it prints."""
+    """Return the starter with another progress message, and the same predictions."""
     text = STARTER.read_text(encoding="utf-8")
     assert text.count('print(f"epoch {epoch + 1}:') == 1
     return {"train.py": text.replace('print(f"epoch {epoch + 1}:', 'print(f"improved model, epoch {epoch + 1}:')}

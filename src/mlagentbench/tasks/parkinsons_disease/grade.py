@@ -1,7 +1,7 @@
-"""Scores the ratings by SMAPE+1, the metric of the AMP-PD challenge.
+"""Grade predicted ratings by SMAPE+1, the metric of the AMP-PD challenge.
 
-The symmetric mean absolute percentage error of the ratings with 1 added to both sides, so that a rating of 0 can be missed by a little: the
-mean of 200 |prediction - truth| / (|prediction + 1| + |truth + 1|), where 0 / 0 is 0. It lies between 0 and 200.
+This is the symmetric mean absolute percentage error after adding 1 to predictions and truth, so that a small error on a rating of 0 costs
+little: the mean of 200 |prediction - truth| / (|prediction + 1| + |truth + 1|), where 0 / 0 is 0. It lies between 0 and 200.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mlagentbench.records import Score
 from mlagentbench.tasks.tables import Number, align
 
 RATING = Number(-1e12, 1e12)
-"""Far beyond any rating, and small enough to be computed with."""
+"""The ratings accepted: far beyond any real one, yet small enough for the arithmetic."""
 
 
 def grade(context: GradingContext) -> Score:
-    """SMAPE+1 over all ratings, in percent, and that of each part.
+    """Score SMAPE+1 over all ratings, in percent; the details have that of each part.
 
     Raises:
-        InvalidSubmission: it is no table with one finite rating for each `prediction_id` of the sample.
+        InvalidSubmission: the file is not a table with one finite rating for each `prediction_id` of the sample.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
@@ -37,7 +37,7 @@ def grade(context: GradingContext) -> Score:
 
 
 def smape_terms(truth: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
-    """What each prediction adds to the mean of SMAPE+1, in percent."""
+    """Compute each prediction's term of SMAPE+1, in percent; SMAPE+1 is their mean."""
     size = np.abs(truth + 1) + np.abs(prediction + 1)
     terms: NDArray[Any] = np.zeros(len(size))
     np.divide(np.abs(prediction - truth), size, out=terms, where=size > 0)

@@ -1,7 +1,7 @@
-"""The data of parkinsons-disease: the patients of the AMP-PD challenge, or fewer made-up ones.
+"""Prepare the data of parkinsons-disease: the patients of the AMP-PD challenge, or fewer synthetic ones.
 
-Kaggle keeps its test. Here the test is all visits of some patients of the training tables; the others stay as they are. The paper took two
-patients, whose score varies by 30% with which two they are; 24 are taken here, which brings that down to 6%.
+Kaggle does not publish its test set. Here the test set is all visits of some patients of the training tables; the other patients are the
+training set. The paper took two patients, and the score varies by 30% with the choice of these two; with the 24 taken here, by 6%.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ SUPPLEMENT = "supplemental_clinical_data.csv"
 TEST_PATIENTS = 24
 PARTS = tuple(f"updrs_{part}" for part in (1, 2, 3, 4))
 WAITS = (0, 6, 12, 24)
-"""Months after a visit for which its ratings are predicted."""
+"""Months from a visit to the ratings that are predicted."""
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Made-up patients, in the same tables."""
+    """Write synthetic patients, in the same tables."""
     split(tables(seed), public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """Kaggle's patients. Every field is kept as the text that it is there."""
+    """Write Kaggle's patients, each field with its original text."""
     names = [CLINICAL, PROTEINS, PEPTIDES, SUPPLEMENT]
     folder = kaggle_competition(COMPETITION, names)
     split(Tables(*(pl.read_csv(folder / name, infer_schema=False) for name in names)), public, private)
 
 
 def split(data: Tables, public: Path, private: Path) -> None:
-    """Write the tables without the test's patients, the test's visits and samples without ratings, and these as `answers.csv`."""
+    """Write the training patients' tables, the test patients' visits and samples without ratings, and their ratings as `answers.csv`."""
     chosen = pl.col("patient_id").is_in(list(test_patients(data.clinical["patient_id"])))
     data.clinical.filter(~chosen).write_csv(public / CLINICAL)
     data.supplement.filter(~chosen).write_csv(public / SUPPLEMENT)
@@ -52,15 +52,15 @@ def split(data: Tables, public: Path, private: Path) -> None:
 
 
 def test_patients(patients: pl.Series) -> tuple[str, ...]:
-    """The test's patients: drawn by a hash of their ids, so that they are the same everywhere and for ever."""
+    """Choose the test patients by a hash of their ids, so that they are always the same."""
     return tuple(sorted(patients.unique(), key=lambda patient: hashlib.sha256(str(patient).encode()).digest())[:TEST_PATIENTS])
 
 
 def ratings(clinical: pl.DataFrame) -> pl.DataFrame:
-    """What is to be predicted: for each visit, part and wait the rating at the visit so much later, where there is one.
+    """Find the ratings to predict: for each visit, part and wait, the rating that many months later, where there is one.
 
     Returns:
-        `prediction_id` and `rating`, by visits, parts and waits.
+        The columns `prediction_id` and `rating`, in the order of visits, parts and waits.
     """
     month = pl.col("visit_month").cast(pl.Int64)
     asked = (

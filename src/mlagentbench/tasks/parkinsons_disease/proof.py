@@ -1,4 +1,4 @@
-"""What the task proves its grader with: ratings that must win, that must not, and tables that are no submission."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ submission.to_csv("submission.csv", index=False)
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The ratings themselves, in two orders."""
+    """Return the true ratings, in two row orders and as integers."""
     answers = _answers(data)
     return {
         "answers": _files(answers),
@@ -89,7 +89,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """One rating for all, one for each part, and the ratings of others."""
+    """Return one rating for all, one for each part, the ratings of other visits, and negative ones."""
     answers = _answers(data)
     part = pl.col("prediction_id").str.extract(r"_(updrs_[1-4])_plus_")
     medians = _train_ratings(data).median().transpose(include_header=True, header_name="part", column_names=["median"])
@@ -105,7 +105,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that the grader must refuse."""
     answers = _answers(data)
     every_wait = pl.col("prediction_id").str.replace("plus_24", "plus_36")
     return {
@@ -117,12 +117,12 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """Boosted trees on the proteins."""
+    """Return a script with ridge regression on the proteins."""
     return {"train.py": PROTEINS}
 
 
 def lazy() -> Files:
-    """The starter, with a larger forest."""
+    """Return the starter with a larger random forest."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("n_estimators=50", "n_estimators=80")}
 
 

@@ -1,7 +1,7 @@
-"""Made-up patients with the tables, columns and gaps of the AMP-PD challenge.
+"""Make synthetic patients with the tables, columns and gaps of the AMP-PD challenge.
 
-Each patient has a severity and a speed at which it grows. The ratings of a visit follow from the severity then, and so do the amounts of a
-few proteins; the other proteins are noise. The patients of the supplement have no proteins.
+Each patient's severity begins at a random value and grows at a random rate. The ratings of a visit depend on the severity at that time,
+and so do the amounts of a few proteins; those of the other proteins are noise. Patients of the supplement have no protein samples.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ PATIENTS, SUPPLEMENT = 120, 200
 PROTEINS, TELLING, PEPTIDES_EACH = 40, 6, 2
 MONTHS = (0, 3, 6, 12, 18, 24, 30, 36, 48, 60, 72, 84, 96, 108)
 SAMPLED_MONTHS = (0, 6, 12, 24, 36, 48, 60, 84)
-"""Visits at which proteins are measured, too."""
+"""Months of the visits at which proteins are measured."""
 SUPPLEMENT_MONTHS = (0, 5, 6, 12, 18, 24, 30, 36)
 SCALES = ((3, 2, 1.8), (3.5, 0, 1.8), (10, 5, 4.5), (1.2, -1, 1))
-"""Of each part: points a unit of severity, points without any, and the noise's standard deviation."""
+"""For each part: points per unit of severity, points at severity 0, and standard deviation of the noise."""
 MISSING = (0.001, 0.001, 0.01, 0.3)
 """Share of each part's ratings that are missing."""
 MEDICATION = {"On": 0.3, "Off": 0.2, None: 0.5}
@@ -31,7 +31,7 @@ AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 
 
 class Tables(NamedTuple):
-    """The four tables of the challenge, every field as text."""
+    """The four tables of the challenge, with all fields as text."""
 
     clinical: pl.DataFrame
     proteins: pl.DataFrame
@@ -40,7 +40,7 @@ class Tables(NamedTuple):
 
 
 class _Visits(NamedTuple):
-    """One entry a visit, by patient and month."""
+    """Visits in the order of patient and month, one entry each."""
 
     patient: Array
     month: Array
@@ -52,7 +52,7 @@ class _Visits(NamedTuple):
 
 
 def tables(seed: int) -> Tables:
-    """Make the four tables."""
+    """Make the four tables of synthetic patients."""
     rng = np.random.default_rng(seed)
     numbers = rng.permutation(np.arange(50, 65_050))[: PATIENTS + SUPPLEMENT]
     visits = _visits(np.sort(numbers[:PATIENTS]), MONTHS, 0.75, rng)
@@ -63,7 +63,7 @@ def tables(seed: int) -> Tables:
 
 
 def _visits(patients: Array, months: tuple[int, ...], share: float, rng: np.random.Generator) -> _Visits:
-    """A patient's first visit, and this share of the later ones."""
+    """Draw each patient's visits: the first one, and each later one with the probability `share`."""
     came = rng.random((len(patients), len(months))) < share
     came[:, 0] = True
     start, speed = rng.gamma(2, 0.5, len(patients)), rng.gamma(2, 0.08, len(patients))
@@ -84,7 +84,7 @@ def _clinical(visits: _Visits, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def _samples(visits: _Visits, rng: np.random.Generator) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The proteins and the peptides of the visits at which a sample was taken, in long form as in the challenge."""
+    """Make the tables of proteins and peptides of the visits with a sample, in long form as in the challenge."""
     taken = np.flatnonzero(np.isin(visits.month, SAMPLED_MONTHS))
     effects = np.where(np.arange(PROTEINS) < TELLING, rng.choice((-1, 1), PROTEINS) * rng.uniform(0.5, 1.5, PROTEINS), 0)
     effects = PROTEIN_EFFECT * rng.permutation(effects)
@@ -108,6 +108,6 @@ def _samples(visits: _Visits, rng: np.random.Generator) -> tuple[pl.DataFrame, p
 
 
 def _peptide(rng: np.random.Generator) -> str:
-    """A sequence of amino acids; a modified cysteine is marked as the challenge marks it."""
+    """Draw a sequence of amino acids; cysteines are modified ones, written as in the challenge."""
     sequence = "".join(rng.choice(list(AMINO_ACIDS), rng.integers(7, 20)))
     return sequence.replace("C", "C(UniMod_4)")

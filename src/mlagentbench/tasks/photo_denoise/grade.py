@@ -1,4 +1,4 @@
-"""The root mean squared error of a picture, which is read from numpy's format without ever unpickling."""
+"""Grade a denoised picture by its root mean squared error, and read its .npy file without unpickling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlagentbench.records import Score
 
 ARRAY = "denoised.npy"
 LARGEST = 32 * 2**20
-"""Bytes of the file: a picture of this size takes 6.6 million as float64."""
+"""Largest file accepted, in bytes; the picture takes 6.6 million as float64."""
 LONGEST_HEADER = 1024
 FLOATS = ("'<f2'", "'>f2'", "'<f4'", "'>f4'", "'<f8'", "'>f8'")
 _HEADER = re.compile(
@@ -23,17 +23,17 @@ _HEADER = re.compile(
     rb"{'descr': (?P<dtype>[^\n]{1,400}), 'fortran_order': (?P<fortran_order>True|False), 'shape': \((?P<shape>[0-9, ]{0,80})\), } *\n",
     re.DOTALL,
 )
-"""What numpy.save puts before the numbers. Numpy's own reader of it would evaluate a header, and fails in many ways on a damaged one."""
+"""The header that numpy.save writes. Numpy's reader would evaluate it as Python, and fails in many ways on a damaged one."""
 SCALE = (-1.0, 2.0)
-"""What a picture from 0 to 1 may overshoot to."""
+"""Smallest and largest brightness accepted: predictions may overshoot the range from 0 to 1."""
 ADVICE = "write it with numpy.save, as floating-point numbers of shape"
 
 
 def grade(context: GradingContext) -> Score:
-    """The error over all pixels and colours, in grey levels from 0 to 255.
+    """Score the root mean squared error over all pixels and colours, in grey levels from 0 to 255.
 
     Raises:
-        InvalidSubmission: the file is no such array, or holds what is no brightness.
+        InvalidSubmission: the file is not an array of the picture's shape, or holds values that are not brightness.
     """
     assert context.private is not None
     clean = np.load(context.private / "clean.npy") / 255
@@ -43,14 +43,14 @@ def grade(context: GradingContext) -> Score:
 
 
 def read_array(data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
-    """An array of numpy's format, as float64.
+    """Read an array in numpy's .npy format, as float64.
 
     Args:
         data: the file's bytes.
-        shape: that it must have.
+        shape: the shape that the array must have.
 
     Raises:
-        InvalidSubmission: it is none, has another shape or type, or is not finite and about 0 to 1.
+        InvalidSubmission: the bytes are not an array, it has another shape or type, or its values are not finite or not within `SCALE`.
     """
     header = _HEADER.match(data[:LONGEST_HEADER])
     if not header:

@@ -1,4 +1,4 @@
-"""The data of photo-denoise: a photograph that comes with scikit-learn, and noise. Variants and seeds differ in the noise only."""
+"""Prepare the data of photo-denoise: a photograph from scikit-learn, with noise. Variants and seeds differ only in the noise."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SIGMA = 0.12
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """The photograph, with the noise of the seed."""
+    """Write the photograph, with noise drawn from the given seed."""
     add_noise(seed, public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """The photograph with noise."""
+    """Write the photograph, with noise drawn from `SEED`."""
     add_noise(SEED, public, private)
 
 
 def add_noise(seed: int, public: Path, private: Path) -> None:
-    """Write the photograph as uint8 for the grader, and with noise as float32 for the agent."""
+    """Write the photograph as uint8 to `private`, and with noise as float32 to `public`."""
     from sklearn.datasets import load_sample_image
 
     clean = load_sample_image("china.jpg")

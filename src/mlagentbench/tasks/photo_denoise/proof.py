@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ for down in range(-REACH, REACH + 1):
         weights += weight
 np.save("denoised.npy", (total / weights[..., None]).clip(0, 1))
 """
-"""The mean of pixels around, by how alike their surroundings are (Buades, Coll and Morel, 2005)."""
+"""Non-local means: the mean of nearby pixels, weighted by the similarity of their surroundings (Buades, Coll and Morel, 2005)."""
 
 
 def _clean(data: Prepared) -> NDArray[Any]:
@@ -48,7 +48,7 @@ def _file(array: NDArray[Any], **options: bool) -> Files:
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The photograph itself, in the ways that numpy may write it."""
+    """Return the photograph without noise, in several types and memory layouts of numpy."""
     clean = _clean(data)
     return {
         "float64": _file(clean),
@@ -59,7 +59,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """What has nothing of the photograph, or all of the noise."""
+    """Return one colour for all pixels, the noisy picture itself, and the photograph shuffled or mirrored."""
     assert data.public is not None
     clean, noisy = _clean(data), np.load(data.public / "data" / "noisy.npy")
     rows = np.random.default_rng(0).permutation(len(clean))
@@ -73,7 +73,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that the grader must refuse."""
     clean = _clean(data)
     whole = bytes(_file(clean)[ARRAY])  # type: ignore[arg-type]
     with_nan, with_infinity = clean.copy(), clean.copy()
@@ -100,10 +100,10 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script with non-local means."""
     return {"train.py": NON_LOCAL_MEANS}
 
 
 def lazy() -> Files:
-    """What an agent writes that changes little."""
+    """Return the starter with a slightly weaker blur."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("BLUR = 1.0", "BLUR = 0.9")}

@@ -1,8 +1,8 @@
-"""Docstrings of a library that does not exist, so that no copy of them lies anywhere: not in a package, not in a model's memory.
+"""Write docstrings of a library that does not exist, so that no copy of them is in any package or any model's training data.
 
-Its nouns, verbs and adjectives are made up for each library, some far more frequent than others; the language around them is that of
-Python's documentation. What there is to learn: the words and their spelling, how names are made of them, the sections and their layout, and
-to say again what was named before: parameters in their descriptions, a function in its examples, the exceptions and constants of a module.
+Nouns, verbs and adjectives are invented for each library, some far more frequent than others; the language around them is that of Python's
+documentation. A model can learn the words and their spelling, how names are made of them, the sections and their layout, and what repeats:
+parameters in their descriptions, a function in its example, the exceptions and constants of a module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDTH = 72
 
 
 class Words(NamedTuple):
-    """The words of a library, the frequent ones first."""
+    """The words of a library, most frequent first."""
 
     nouns: Sequence[str]
     verbs: Sequence[str]
@@ -36,10 +36,10 @@ class Words(NamedTuple):
 
 
 class Module(NamedTuple):
-    """What the docstrings of one module have in common."""
+    """Words and names that the docstrings of one module share."""
 
     words: Words
-    """Of the library, in an order of the module's own."""
+    """The library's words, in an order of this module."""
     functions: Sequence[str]
     error: str
     constants: Sequence[str]
@@ -57,7 +57,7 @@ def write_docstrings(count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _invented(count: int, rng: np.random.Generator) -> list[str]:
-    """Make up different words of one to three syllables."""
+    """Invent different words of one to three syllables."""
     found: dict[str, None] = {}
     while len(found) < count:
         syllables = int(rng.choice((1, 2, 3), p=(0.3, 0.5, 0.2)))
@@ -66,7 +66,7 @@ def _invented(count: int, rng: np.random.Generator) -> list[str]:
 
 
 def _module(words: Words, rng: np.random.Generator) -> Module:
-    """Make a module, which has some of the library's words among the frequent ones, and names of its own."""
+    """Make a module with its own names, and with some of the library's words more frequent."""
     own = Words(*(_mixed(each, rng) for each in words))
     functions = [f"{_pick(own.verbs, rng)}_{_pick(own.nouns, rng)}" for _ in range(8)]
     error = _pick(own.nouns, rng).title() + "Error"
@@ -81,7 +81,7 @@ def _mixed(words: Sequence[str], rng: np.random.Generator) -> list[str]:
 
 
 def _docstring(module: Module, rng: np.random.Generator) -> str:
-    """Write a docstring: sentences, and then some of: parameters, what is returned, what is raised, an example, functions to see also."""
+    """Write a docstring: sentences, then some of the parameters, the value returned, an exception, an example and related functions."""
     words = module.words
     name = _any(module.functions, rng)
     parameters = list(dict.fromkeys(_parameter(words, rng) for _ in range(int(rng.integers(1, 5)))))
@@ -171,7 +171,7 @@ def _wrapped(text: str) -> str:
 
 
 def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
-    """Draw one of the words, each about as likely as one over its place (Zipf's law)."""
+    """Draw one of the words, each with a probability of about one over its rank (Zipf's law)."""
     return words[int(len(words) ** rng.random()) - 1]
 
 

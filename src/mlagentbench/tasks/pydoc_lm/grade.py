@@ -1,8 +1,8 @@
-"""Bits that the agent's model needs for unseen text, a character at a time.
+"""Grade a language model by the bits per character that it needs for unseen text.
 
-The model lives in a sandbox process (`serve.py`), and the text here. A step sends the symbol that has come in each stream, and takes the
-probabilities of the next; only then does the next symbol leave. Nothing that the model computes of itself counts, so there is nothing to
-trust: neither its bits, nor that it does not look ahead.
+The model runs in a sandbox process (`serve.py`), and the text stays in the grader. Each step sends the last symbol of each stream and
+receives the probabilities of the next one, which is sent only after that. So the model cannot look ahead, and since the bits are computed
+here, it cannot misreport them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ STREAMS = 32
 LOAD_SECONDS = 120.0
 STEP_SECONDS = 60.0
 LIMITS = ScriptLimits(seconds=900, memory_mb=6144, processes=512, file_mb=16, workspace_mb=2048)
-"""Of the model's sandbox; its seconds are those of the whole reading."""
+"""Limits of the model's sandbox; the seconds are for the whole text."""
 MAX_BYTES = 512 * 2**20
 ROUNDING = 1e-4
-"""By how much probabilities may miss 1 together, as those of single precision do; they are then divided by their sum."""
+"""How far the sum of a stream's probabilities may be from 1, due to single precision; they are then divided by it."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The mean of -log2 of the probabilities that the model gave to the symbols that came.
+    """Score the mean of -log2 of the probabilities that the model gave to the symbols of the text.
 
     Raises:
-        InvalidSubmission: the model cannot be run, takes too long, or gives no probabilities.
+        InvalidSubmission: the model cannot be run, takes too long, or does not return probabilities.
     """
     assert context.private is not None
     text = streams(json.loads((context.private / "test.json").read_text(encoding="utf-8")), STREAMS)
@@ -57,7 +57,7 @@ def grade(context: GradingContext) -> Score:
 
 
 def _read(talk: Talk, text: np.ndarray) -> Array:
-    """The probabilities that the model gives to each symbol of a text, in the text's shape, (streams, length)."""
+    """Return the probability that the model gives to each symbol of a text, in the text's shape, (streams, length)."""
     count, length = text.shape
     talk.ask(LOAD, doing="importing model.py and making a Model", seconds=LOAD_SECONDS)
     talk.ask(START, (np.array([float(count)]),), doing=f"start({count})", seconds=LOAD_SECONDS)
@@ -72,7 +72,11 @@ def _read(talk: Talk, text: np.ndarray) -> Array:
 
 
 def _checked(probabilities: Array, symbols: np.ndarray, doing: str) -> Array:
-    """The probabilities of the symbols that come, out of those of all."""
+    """Check the probabilities of all symbols, and return those of the next ones, `symbols`.
+
+    Raises:
+        InvalidSubmission: the array is not one of probabilities, or a next symbol has the probability 0.
+    """
     count = len(symbols)
     if probabilities.shape != (count, SYMBOLS):
         raise InvalidSubmission(f"{doing} returned an array of shape {probabilities.shape}; return one of ({count}, {SYMBOLS})")

@@ -1,4 +1,4 @@
-"""Docstrings of a made-up library: those to learn from, and others of the same library to be tested with."""
+"""Prepare docstrings of an invented library: some for training, and others of the same library as the test."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TEST_FRACTION = 0.15
 
 
 def full(public: Path, private: Path) -> None:
-    """Write about 1.6 million characters, of a library that nobody can make again."""
+    """Write about 1.6 million characters, from a random seed that is not stored."""
     _write(public, private, FULL_TEXTS, np.random.default_rng(secrets.randbits(64)))
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Write about 180,000 characters."""
+    """Write about 180,000 characters, from a given seed."""
     _write(public, private, MINI_TEXTS, np.random.default_rng(seed))
 
 
 def _write(public: Path, private: Path, count: int, rng: np.random.Generator) -> None:
-    """Write the files. No text is both learnt and tested, since all are different."""
+    """Write the files. All texts are different, so none is in both parts."""
     texts = write_docstrings(count, rng)
     test = round(TEST_FRACTION * count)
     (public / "data").mkdir()

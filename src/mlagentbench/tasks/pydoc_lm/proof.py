@@ -1,4 +1,4 @@
-"""What the task proves itself with: models, good and bad, as the files an agent would leave."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class Model:
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """A model that has the text."""
+    """Return a model that holds the test's text."""
     return {"knows": {"model.py": _model(KNOWS, top=_text(data), start="self.place = 0")}}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """A model that knows no character from another, and one that has the text in another order."""
+    """Return a model that gives all symbols the same probability, and one that holds the test's symbols in random order."""
     return {
         "constant": {"model.py": _model(UNIFORM)},
         "shuffled": {"model.py": _model(KNOWS, top=_text(data, mixed=True), start="self.place = 0")},
@@ -91,7 +91,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """No models, or such as give no probabilities."""
+    """Return files that are not models, and models that fail or do not return probabilities."""
     starter = {"model.py": (STARTER / "model.py").read_text(encoding="utf-8")}
     models = {
         "uneven": (UNIFORM.replace("1 / 97", "0.5"), "add up to 48.5"),
@@ -118,7 +118,7 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A model of longer contexts; its checkpoint is the text that it counts when it is loaded."""
+    """Return a model with longer contexts, whose checkpoint is the training texts, counted when it is loaded."""
     train = (STARTER / "train.py").read_text(encoding="utf-8")
     head, _, rest = train.partition("def train(texts):")
     body = '    """Leave the texts that the model counts."""\n    CHECKPOINT.parent.mkdir(exist_ok=True)\n'
@@ -129,20 +129,20 @@ def good() -> Files:
 
 
 def lazy() -> Files:
-    """The starter, which counts a little less for what it has not seen."""
+    """Return the starter with a slightly smaller smoothing constant."""
     text = (STARTER / "model.py").read_text(encoding="utf-8")
     assert text.count("+ 1.0") == 1
     return {"model.py": text.replace("+ 1.0", "+ 0.9")}
 
 
 def _model(step: str, top: str = "", start: str = "pass") -> str:
-    """A `model.py` whose two methods are these lines."""
+    """Return a `model.py` with these lines as the bodies of `step` and `start`, and `top` above the class."""
     lines = ["import numpy as np", top, "class Model:", "    def start(self, count):", textwrap.indent(start, " " * 8)]
     return "\n".join([*lines, "    def step(self, symbols):", textwrap.indent(step.strip(), " " * 8)]) + "\n"
 
 
 def _text(data: Prepared, mixed: bool = False) -> str:
-    """A line of Python that makes the streams of the test's text."""
+    """Return a line of Python that assigns the streams of the test's text to `STREAMS`, their symbols in random order if `mixed`."""
     assert data.private is not None
     line = symbols(json.loads((data.private / "test.json").read_text(encoding="utf-8")))
     if mixed:

@@ -1,7 +1,7 @@
-"""Runs inside the sandbox: imports the agent's `model.py`, hands it each symbol as it comes, and hands its probabilities back.
+"""Import the agent's `model.py` in the sandbox, pass it each symbol that the grader sends, and return its probabilities.
 
-It is never sent a symbol before the probabilities for it are gone, so that whatever the agent's code does to this process, it cannot look
-ahead.
+The grader sends a symbol only after it has received the probabilities for it, so the agent's code cannot look ahead, whatever it does to
+this process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_VALUES = 2**16
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer the grader's requests until there are no more."""
     questions, answers = private_pipes()
     code = os.path.abspath("code")
     os.chdir(code)

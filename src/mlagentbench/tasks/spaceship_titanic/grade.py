@@ -1,4 +1,4 @@
-"""Scores the answers by their accuracy."""
+"""Grade the predictions by their accuracy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mlagentbench.tasks.tables import OneOf, align
 
 
 def grade(context: GradingContext) -> Score:
-    """The share of passengers for whom the answer is right.
+    """Score the share of passengers for whom the prediction is right.
 
     Raises:
-        InvalidSubmission: it is no table with True or False for each passenger of the test.
+        InvalidSubmission: the file is not a table with True or False for each passenger of the test.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", infer_schema=False)

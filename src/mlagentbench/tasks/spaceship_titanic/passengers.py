@@ -1,6 +1,7 @@
-"""Made-up passengers with the columns, values and gaps of Kaggle's table.
+"""Make synthetic passengers with the columns, values and gaps of Kaggle's table.
 
-Who is transported is drawn by a logistic model of sleep, planet, cabin, age and spending: about one passenger in six cannot be guessed.
+Transported passengers are drawn by a logistic model of sleep, planet, cabin, destination, age and spending; about one in six passengers
+cannot be predicted.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 GAP = 0.022
-"""Share of the values of each column that are missing."""
+"""Share of each column's values that are missing."""
 SHARPNESS, SHIFT = 1.25, 0.4
-"""Of the logistic model: how sure it is, and what makes half of the passengers vanish."""
+"""Scale and offset of the log odds; with this offset, about half of the passengers are transported."""
 GROUP_SIZES = (0.62, 0.2, 0.1, 0.08)
 PLANETS = ("Earth", "Europa", "Mars")
 DESTINATIONS = ("TRAPPIST-1e", "55 Cancri e", "PSO J318.5-22")
 DECKS = {"Earth": "EFG", "Europa": "ABCDE", "Mars": "DEF"}
 SPENDING = {"RoomService": 4.8, "FoodCourt": 5.2, "ShoppingMall": 4.4, "Spa": 4.9, "VRDeck": 4.8}
-"""Where money is spent, and the mean of its logarithm."""
+"""Mean of the logarithm of the money spent, by place."""
 WEIGHTS = {"RoomService": -0.28, "FoodCourt": 0.14, "ShoppingMall": 0.12, "Spa": -0.27, "VRDeck": -0.26}
-"""What spending adds to the log odds of being transported, by its own logarithm."""
+"""Weight of each amount's logarithm in the log odds of being transported."""
 CHILD = 13
-"""Age from which money is spent."""
+"""Age below which no money is spent."""
 
 
 def passengers(count: int, seed: int) -> pl.DataFrame:
-    """Make passengers.
+    """Make synthetic passengers.
 
     Returns:
         `count` rows with Kaggle's 14 columns in its order, all text; gaps are nulls.
@@ -74,7 +75,7 @@ def passengers(count: int, seed: int) -> pl.DataFrame:
 
 
 def _groups(count: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The group of each passenger, from 0, and the place in it, from 1."""
+    """Draw each passenger's group, from 0, and position in it, from 1."""
     sizes = rng.choice(np.arange(1, len(GROUP_SIZES) + 1), count, p=GROUP_SIZES)
     group = np.repeat(np.arange(count), sizes)[:count]
     first = np.searchsorted(group, group)
@@ -82,7 +83,7 @@ def _groups(count: int, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def _decks(planet: Array, group: Array, rng: np.random.Generator) -> Array:
-    """A deck for each group by its planet; rarely the small deck T."""
+    """Draw a deck for each group, by its planet; rarely the small deck T."""
     groups = int(group.max()) + 1
     places = {name: rng.choice(list(decks), groups)[group] for name, decks in DECKS.items()}
     decks = np.select([planet == name for name in places], list(places.values()), "T")
@@ -90,7 +91,7 @@ def _decks(planet: Array, group: Array, rng: np.random.Generator) -> Array:
 
 
 def _cabins(deck: Array, side: Array, group: Array) -> Array:
-    """One cabin a group, numbered in the order of boarding on each side of each deck."""
+    """Give each group a cabin, numbered in the order of groups on each side of each deck."""
     numbers: dict[tuple[str, str], int] = {}
     cabins: dict[int, str] = {}
     for number, where, which in zip(group.tolist(), deck.tolist(), side.tolist(), strict=True):
@@ -102,13 +103,13 @@ def _cabins(deck: Array, side: Array, group: Array) -> Array:
 
 
 def _spent(mean: float, nothing: Array, rng: np.random.Generator) -> Array:
-    """Whole amounts, half of them 0, the others log-normal."""
+    """Draw whole amounts from a log-normal distribution; 0 where `nothing` is true, and for half of the others."""
     amount = np.exp(rng.normal(mean, 1.3, len(nothing))).round()
     return np.where(nothing | (rng.random(len(nothing)) < 0.5), 0.0, amount)
 
 
 def _names(group: Array, rng: np.random.Generator) -> Array:
-    """Made-up names; a group has its last name in common."""
+    """Draw names; passengers of a group share their last name."""
     starts, ends = (
         ("Al", "Bra", "Cor", "Dem", "Fa", "Gri", "Hol", "Ja", "Ma", "Sol"),
         ("an", "dia", "ero", "ick", "ley", "mond", "ta", "ux"),

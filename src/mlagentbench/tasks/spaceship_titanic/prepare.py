@@ -1,7 +1,7 @@
-"""The data of spaceship-titanic: Kaggle's training table, or a smaller one of made-up passengers.
+"""Prepare the data of spaceship-titanic: Kaggle's training table, or a smaller one of synthetic passengers.
 
-Kaggle keeps the answers of its own test table, so the last fifth of its training table is the test here, as in the paper. Only that table
-is taken from what Kaggle sends.
+Kaggle does not publish the answers of its test table, so the last fifth of its training table is the test set here, as in the paper.
+Only the training table is downloaded.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MINI_PASSENGERS = 2000
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Made-up passengers of the real schema."""
+    """Write synthetic passengers with the real columns."""
     split(passengers(MINI_PASSENGERS, seed), public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """Kaggle's passengers. Every field is kept as the text that it is there."""
+    """Write Kaggle's passengers, each field with its original text."""
     folder = kaggle_competition(COMPETITION, ["train.csv"])
     split(pl.read_csv(folder / "train.csv", infer_schema=False), public, private)
 

@@ -1,4 +1,4 @@
-"""What the task proves its grader with: answers that must win, that must not, and tables that are no submission."""
+"""Submissions and scripts by which the task proves its grader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pd.DataFrame({"Transported": model.predict(features.loc[test.index])}, index=tes
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The answers themselves, in two orders."""
+    """Return the true answers, in two row orders and with the columns swapped."""
     answers = _answers(data)
     return {
         "answers": _files(answers),
@@ -49,7 +49,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """One answer for all, the answers of others, and the opposite of the truth."""
+    """Return one answer for all passengers, the answers of other passengers, and the opposite answers."""
     answers = _answers(data)
     assert data.public is not None
     train = pl.read_csv(data.public / "train.csv", infer_schema=False)["Transported"]
@@ -65,7 +65,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that the grader must refuse."""
     answers = _answers(data)
     probabilities = answers.with_columns(Transported=pl.when(pl.col("Transported") == "True").then(0.9).otherwise(0.1))
     numbers = answers.with_columns(PassengerId=pl.col("PassengerId").str.replace("_", ""))
@@ -78,12 +78,12 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """Boosted trees on nearly all columns."""
+    """Return a script with boosted trees on nearly all columns."""
     return {"train.py": BOOSTING}
 
 
 def lazy() -> Files:
-    """The majority, as a model."""
+    """Return the starter with a model that always predicts the majority."""
     model = '    return DummyClassifier(strategy="most_frequent").fit(X, y)\n'
     text = STARTER.read_text(encoding="utf-8").replace(STUB, model)
     return {"train.py": text.replace("import pandas as pd\n", "import pandas as pd\nfrom sklearn.dummy import DummyClassifier\n")}

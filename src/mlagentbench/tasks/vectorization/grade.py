@@ -1,14 +1,15 @@
-"""Times the agent's layer beside the starter's, from outside, and checks every number that either returns.
+"""Time the agent's layer and the starter's in turns, and check every number that either returns.
 
-Each layer lives in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of numpy
-(`grading/confine.py`). Every trial sends new weights, biases and inputs; the clock starts before their first byte leaves and stops when the
-output's last byte has come, and the output must equal a reference worked out here. So there is nothing to prepare, nothing to put off and
-nobody to hand the work to. Between trials a layer is frozen, so that it cannot slow the other down; twice it is left awake, and must rest.
-What a busy machine adds is taken off (`grading/watch.py`), so that a starter beside itself stays within 3% also where every core is taken;
-what a virtual machine's neighbours take of its cores cannot be seen, and was up to 11% in sixteen runs beside such.
+Each layer runs in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of numpy
+(`grading/confine.py`). Every trial sends new weights, biases and inputs. The clock starts before their first byte is sent and stops when
+the output's last byte has been received, and the output must equal a reference computed here. So a layer cannot compute anything before
+the trial, after it, or in another process. Between trials a layer is frozen, so that it cannot slow down the other; twice it is left
+running, and must then use almost no processor time. Time in which other programs had the core is subtracted (`grading/watch.py`), so the
+starter compared with itself stays within 3% even where every core is busy. Time that other virtual machines take from the cores cannot be
+seen; it was up to 11% in sixteen runs beside such machines.
 
-The way through the pipes is part of a score: 0.1 ms at the mini size and 0.3 ms at the full one, as a layer that returns zeros shows, where
-numpy at its best takes 0.45 and 1.2 ms and the starter 0.19 and 1.2 s.
+A score includes the transfer through the pipes: 0.1 ms at the mini size and 0.3 ms at the full one, measured with a layer that returns
+zeros, where the best numpy code takes 0.45 and 1.2 ms and the starter 0.19 and 1.2 s.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
 
 SERVE = Path(__file__).with_name("serve.py")
 LIMITS = ScriptLimits(seconds=300, memory_mb=1024, processes=256, file_mb=16, workspace_mb=256)
-"""Of one layer's sandbox; its seconds, those frozen not counted, leave room in the 600 that the whole grading may take."""
+"""Limits of one layer's sandbox; its seconds, without those frozen, leave time in the 600 of the whole grading."""
 SMALL_SECONDS = 20.0
-"""For a forward pass on one of the small cases."""
+"""Time limit of a forward pass on one of the small cases."""
 
 
 class Plan(NamedTuple):
-    """What a variant times."""
+    """The timing of a variant."""
 
     case: Case
     rounds: int
-    """Each layer is timed once a round."""
+    """Planned rounds, in each of which both layers are timed once."""
     seconds: float
-    """After which a forward pass is given up."""
+    """Time limit of a forward pass."""
     budget: float
-    """Seconds of forward passes after which no further round begins."""
+    """Seconds of forward passes, of both layers, after which no further round begins."""
 
 
 PLANS: dict[Variant, Plan] = {
@@ -56,14 +57,14 @@ PLANS: dict[Variant, Plan] = {
 
 
 def grade(context: GradingContext) -> Score:
-    """The median seconds of the agent's forward pass, and beside it the median of the starter's, measured in turns with it.
+    """Score the median seconds of the agent's forward pass; the baseline is the starter's median, measured in turns with it.
 
     Raises:
         InvalidSubmission: the layer cannot be run, returns wrong numbers, takes too long, or works elsewhere than in its forward pass.
         GradingError: the starter does one of these.
     """
     plan = PLANS[context.variant]
-    # Not a generator's state but a root: what a layer has seen of one trial tells it nothing of the next.
+    # Each trial gets a generator of its own, so that the numbers of one trial tell a layer nothing about the next.
     seed = secrets.randbits(48) if context.seed is None else context.seed
     root = np.random.SeedSequence(seed)
     core = timing_core()
@@ -97,7 +98,7 @@ def grade(context: GradingContext) -> Score:
 
 
 def odd_cases(rng: np.random.Generator) -> Sequence[Case]:
-    """Small cases of random shape in which every stride from 1 to 3, padding from 0 to 2 and kernel size from 1 to 5 occurs."""
+    """Draw small cases of random shape that include each stride from 1 to 3, padding from 0 to 2 and kernel size from 1 to 5."""
     paddings, kernels = rng.permutation([0, 1, 2, 0, 1, 2]), rng.permutation([1, 2, 3, 3, 4, 5])
     return [
         Case(

@@ -1,4 +1,4 @@
-"""One convolution layer in its sandbox, asked and checked from outside; and what it must give, worked out here."""
+"""Call a convolution layer in its sandbox, and check its output against a reference."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.vectorization.serve import BUILD, FORWARD, SHOW
 
 TOLERANCE = 1e-5
-"""Of the largest error over the largest number of the reference."""
+"""Largest relative error accepted: the largest absolute error over the largest absolute value of the reference."""
 RULES = Rules(has="the standard library and numpy", work="forward", native="numpy")
 
 
 class Case(NamedTuple):
-    """What a layer is built for, and given."""
+    """The sizes of a layer and of its input."""
 
     batch: int
     in_channels: int
@@ -31,7 +31,7 @@ class Case(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What one forward pass works on."""
+    """The arrays of one forward pass."""
 
     weights: Array
     biases: Array
@@ -39,7 +39,7 @@ class Inputs(NamedTuple):
 
 
 def draw(case: Case, rng: np.random.Generator) -> Inputs:
-    """Standard normal weights, biases and inputs."""
+    """Draw weights, biases and inputs from the standard normal distribution."""
     return Inputs(
         rng.standard_normal((case.out_channels, case.in_channels, case.kernel_size, case.kernel_size)),
         rng.standard_normal(case.out_channels),
@@ -48,7 +48,7 @@ def draw(case: Case, rng: np.random.Generator) -> Inputs:
 
 
 def reference(case: Case, inputs: Inputs) -> Array:
-    """What forward must return: (batch, out_channels, out_height, out_width)."""
+    """Compute the output that forward must return: (batch, out_channels, out_height, out_width)."""
     edge = (case.padding, case.padding)
     padded = np.pad(inputs.x, ((0, 0), (0, 0), edge, edge))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (case.kernel_size, case.kernel_size), axis=(2, 3))
@@ -58,7 +58,7 @@ def reference(case: Case, inputs: Inputs) -> Array:
 
 
 class Layer(TimedProcess):
-    """A layer in its sandbox; what it does wrong raises `blame`."""
+    """A layer in its sandbox. Where it breaks a rule, methods raise `blame`."""
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError]) -> None:
         super().__init__(process, blame, RULES)
@@ -66,12 +66,12 @@ class Layer(TimedProcess):
         """The largest relative error so far."""
 
     def forward(self, case: Case, inputs: Inputs, seconds: float) -> float:
-        """Build the layer anew, run one forward pass, and check what it returns.
+        """Build a new layer, run one forward pass, and check its output.
 
         Args:
-            case: what it is built for.
-            inputs: of these shapes.
-            seconds: after which the pass is given up.
+            case: the sizes of the layer and its input.
+            inputs: arrays of these sizes.
+            seconds: the time limit of the pass.
 
         Returns:
             Seconds from the first byte of the inputs to the last of the output, without those in which other programs had the core.
@@ -84,7 +84,7 @@ class Layer(TimedProcess):
         return taken
 
     def untouched(self, inputs: Inputs) -> None:
-        """Check that the pass before has left what it was given as it was."""
+        """Raise `blame` if the last pass has changed its weights, biases or input."""
         values = sum(array.size for array in inputs)
         shown = self.ask(SHOW, doing="looking at the layer after forward", count=3, max_values=values)
         for name, given, left in zip(("weights", "biases", "its input"), inputs, shown.arrays, strict=True):

@@ -1,6 +1,6 @@
-"""What the task proves itself with: layers that must win, layers that must not, and layers that are no submission at all.
+"""Submissions and scripts by which the task proves its grader.
 
-Each is the files that an agent would leave, the same for either variant.
+The submissions are the same for both variants.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ windows = windows[:, :, :: self.stride, :: self.stride]
 out = np.tensordot(windows, self.weights, axes=((1, 4, 5), (1, 2, 3)))
 out = out.transpose(0, 3, 1, 2) + self.biases[:, None, None]
 """
-"""A forward pass as numpy does it: every patch of the input at once, as a view, times all kernels."""
+"""A vectorized forward pass: a view of all patches of the input, times all kernels."""
 
 OFFSETS = """
 s, p, k = self.stride, self.padding, self.weights.shape[2]
@@ -32,11 +32,17 @@ for u in range(k):
         part = x[:, :, u : u + height * s : s, v : v + width * s : s]
         out += np.einsum("nchw,oc->nohw", part, self.weights[:, :, u, v])
 """
-"""Another: one loop over the places of the kernel, which are few."""
+"""Another one: a loop over the kernel's few positions."""
 
 
 def layer(forward: str, top: str = "", init: str = "") -> Files:
-    """A `train.py` whose forward pass is these lines; they make `out` of `x`."""
+    """Return a `train.py` with these lines as the forward pass, which compute `out` from `x`.
+
+    Args:
+        forward: the lines of the forward pass.
+        top: lines above the class.
+        init: further lines of the constructor.
+    """
     lines = [
         "import numpy as np",
         top.strip(),
@@ -65,7 +71,7 @@ GOLD: Mapping[str, Files] = {
         "x = x.astype(np.float32)\n" + WINDOWS.replace("windows, self.weights", "windows, self.weights.astype('f4')")
     ),
 }
-"""Layers that are far more than 10% better than the starter."""
+"""Layers that are far more than 10% faster than the starter."""
 
 NAIVE: Mapping[str, Files] = {
     "late answer": layer(WINDOWS + "import time\ntime.sleep(x.size / 5000)"),
@@ -84,7 +90,7 @@ class Late:
 """,
     ),
 }
-"""Layers that are right and no better, whatever they say of themselves: they put off more than a second of each pass that is timed."""
+"""Layers that are right, and no faster once their delays are counted: about a second or more in each timed pass."""
 
 _MACHINE_CODE = """
 import mmap
@@ -148,25 +154,25 @@ JUNK: Mapping[str, Junk] = {
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """Layers that are far more than 10% better than the starter."""
+    """Return layers that are far more than 10% faster than the starter."""
     return GOLD
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """Layers that are right and no better."""
+    """Return layers that are right and no faster than the starter."""
     return NAIVE
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that the grader must refuse."""
     return JUNK
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a vectorized layer."""
     return GOLD["windows"]
 
 
 def lazy() -> Files:
-    """The starter as it is."""
+    """Return the starter unchanged."""
     return {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")}

@@ -1,7 +1,7 @@
-"""Runs inside the sandbox: imports the agent's `train.py` and puts the grader's arrays through its layer.
+"""Import the agent's `train.py` in the sandbox, and pass the grader's arrays through its layer.
 
-Arguments: the processor core to stay on, or -1. Answers go to a copy of standard output that the agent's code is not told of; what that
-code prints goes to standard error. Nothing the agent does to this process helps it: the grader asks, checks and holds the clock outside.
+Arguments: the processor core to stay on, or -1. Answers go to a copy of standard output that the agent's code is not given; what that
+code prints goes to standard error. The agent gains nothing by changing this process, since the grader checks and times it from outside.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MAX_VALUES = 2**27
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer the grader's requests until there are no more."""
     questions, answers = private_pipes()
     load_native_code("numpy")
     code = os.path.abspath("code")
     library = [path for path in sys.path if os.path.isabs(path) and "site-packages" not in path and "dist-packages" not in path]
     unconfined = confine(int(sys.argv[1]) if int(sys.argv[1]) >= 0 else None)
-    # With the standard library alone, any other package is simply not there, also where the sandbox hides none.
+    # The path has only the standard library besides the code, so other packages cannot be imported even where no sandbox hides them.
     sys.path[:] = [code, *library]
     serve(questions, answers, _Server(unconfined).answer, max_values=MAX_VALUES, code=code)
 
