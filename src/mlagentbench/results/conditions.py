@@ -61,7 +61,7 @@ def conditions(info: RunInfo) -> Conditions:
 
 
 def differences(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return what the runs of a cell differ in beside their conditions, a line each; unknown values are ignored."""
+    """Return what the runs of a cell differ in besides their conditions, a line each; unknown values are ignored."""
     values: dict[str, dict[str, None]] = {}
     for run in runs:
         info, baseline = run.info, run.result.baseline if run.result else None

@@ -60,7 +60,7 @@ class Place(NamedTuple):
     limits: ScriptLimits | None = None
     """The scripts' limits; None for the task's own."""
     environment: Mapping[str, str] = MappingProxyType({})
-    """Environment variables for the starter beside its seed."""
+    """Environment variables for the starter besides its seed."""
     forks: ForkServer | None = None
     """The server that forks graders; None to start a Python for each."""
 

@@ -1,4 +1,4 @@
-"""Find out what a result depends on beside the agent: the machine and the versions of the software."""
+"""Find out what a result depends on besides the agent: the machine and the versions of the software."""
 
 from __future__ import annotations
 

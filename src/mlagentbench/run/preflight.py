@@ -71,7 +71,7 @@ class ReadyRun(CheckedRun):
 
 
 def place_of(spec: RunSpec) -> Place:
-    """Return where and how the scripts of a spec's run are executed."""
+    """Return where and how the scripts of a spec run."""
     return Place(spec.sandbox, spec.python or Path(sys.executable), spec.gpus, spec.script_limits)
 
 

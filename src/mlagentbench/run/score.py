@@ -33,7 +33,7 @@ NOT_GRADED = Graded(seconds=0.0, failed=True)
 
 
 class Scoring(NamedTuple):
-    """What grading needs beside the run itself."""
+    """What grading needs besides the run itself."""
 
     task: Task
     variant: Variant
