@@ -20,12 +20,12 @@ __all__ = ["load"]
 
 
 def load(*logs: str | Path) -> Logs:
-    """Read every run at some paths, each a log directory or one run's directory.
+    """Load every run at some paths, each a log directory or one run's directory.
 
     Raises:
         RunNotFound: there is no such directory.
     """
-    # Importing the package imports nothing: records and statistics come with the first call.
+    # Importing the package stays fast: records and statistics are imported on the first call.
     from mlagentbench.results.logs import load
 
     return load(*logs)

@@ -1,4 +1,4 @@
-"""`python -m mlagentbench` is `mlab`."""
+"""Runs the command line `mlab` as `python -m mlagentbench`."""
 
 from mlagentbench.cli.main import main
 

@@ -1,4 +1,4 @@
-"""What Inspect finds by this package's entry point: a task for each of the catalogue, the one of `mlab run`, and the scripted model."""
+"""Registers with Inspect, through its entry point: a task for each of the catalogue, the task of `mlab run`, and the scripted model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlagentbench.engine.task import registered_tasks, run_task
 
 @modelapi(name="scripted")
 def scripted() -> type[ModelAPI]:
-    """The provider of `scripted/<file>`."""
+    """Return the provider of `scripted/<file>`."""
     from mlagentbench.engine.scripted import ScriptedAPI
 
     return ScriptedAPI

@@ -1,4 +1,4 @@
-"""Every error this package raises on purpose.
+"""Every error that this package raises on purpose.
 
     MLAgentBenchError
     ├── UsageError                 what was asked for cannot be done as asked; exit status 2
@@ -7,17 +7,17 @@
     │   ├── ModelUnavailable       a model is unknown, or lacks its key or package
     │   ├── SandboxUnavailable     this machine cannot give the isolation asked for
     │   └── RunNotFound            a path holds no run
-    ├── ActionError                an action could not be done; told to the agent as its observation
-    ├── ResponseFormatError        a reply holds no action; told to the agent's model, which may try again
-    ├── InvalidSubmission          what the agent left cannot be scored; the reason is for a person to act on
-    ├── LimitReached               a limit of the run; ends it, and its last snapshot is graded
-    ├── RunStopped                 the person who does or watches a run stopped it; it can go on
-    ├── ReportFailed               a page or a picture could not be made; the runs are as they were
-    ├── FormatFailure              too many replies in a row held no action; ends the run
-    └── InfrastructureError        neither the agent's fault nor the user's; never counted against the agent
+    ├── ActionError                an action could not be done; the agent gets the message as its observation
+    ├── ResponseFormatError        a reply holds no action; the agent's model gets the message, and may try again
+    ├── InvalidSubmission          the submission cannot be scored; the message says why
+    ├── LimitReached               a limit of the run was reached; the run ends, and its last snapshot is graded
+    ├── RunStopped                 the person who does or watches a run stopped it; it can be resumed
+    ├── ReportFailed               a page or a chart could not be made; the runs are unchanged
+    ├── FormatFailure              too many replies in a row held no action; the run ends
+    └── InfrastructureError        neither the agent's fault nor the user's; never counts against the agent
         ├── ModelFailed            a model's provider failed for good
-        │   └── ScriptFailed       a scripted model ran out, or its prompt was not the expected one
-        ├── GradingError           a grader failed, or hit its limits
+        │   └── ScriptFailed       a scripted model has no reply left, or got another prompt than it expects
+        ├── GradingError           a grader failed, or reached its limits
         └── StorageFailed          a record could not be written: a full or read-only disk
 
 Anything else that escapes is a bug of this package, or of an agent's or a grader's own code.
@@ -30,7 +30,7 @@ LimitName = Literal["limit_steps", "limit_time", "limit_tokens", "limit_cost", "
 
 
 class MLAgentBenchError(Exception):
-    """The root of the tree. The message is one line that says what is wrong and what to do."""
+    """The base class. The message is one line that says what is wrong and what to do."""
 
 
 class UsageError(MLAgentBenchError):
@@ -62,11 +62,11 @@ class ActionError(MLAgentBenchError):
 
 
 class ResponseFormatError(MLAgentBenchError):
-    """A reply holds no complete action. The message tells the model what to mend."""
+    """A reply holds no complete action. The message tells the model what to correct."""
 
 
 class InvalidSubmission(MLAgentBenchError):
-    """What the agent left cannot be scored. The message says why."""
+    """The submission cannot be scored. The message says why."""
 
 
 class LimitReached(MLAgentBenchError):
@@ -83,7 +83,7 @@ class LimitReached(MLAgentBenchError):
 
 
 class RunStopped(MLAgentBenchError):
-    """The person who does or watches a run stopped it. It is graded as it stands, and can be gone on with."""
+    """The person who does or watches a run stopped it. It is graded as it stands, and can be resumed."""
 
 
 class FormatFailure(MLAgentBenchError):
@@ -91,11 +91,11 @@ class FormatFailure(MLAgentBenchError):
 
 
 class ReportFailed(MLAgentBenchError):
-    """A page or a picture could not be made of runs. The runs are as they were."""
+    """A page or a chart could not be made of runs. The runs are unchanged."""
 
 
 class InfrastructureError(MLAgentBenchError):
-    """Neither the agent's fault nor the user's. A run that ends so is not counted against the agent."""
+    """A failure that is neither the agent's fault nor the user's. A run that ends by it does not count against the agent."""
 
 
 class ModelFailed(InfrastructureError):
@@ -103,12 +103,12 @@ class ModelFailed(InfrastructureError):
 
 
 class ScriptFailed(ModelFailed):
-    """A scripted model ran out of replies, or was asked something its file did not expect."""
+    """A scripted model has no reply left, or the prompt lacks a text that the reply expects."""
 
 
 class GradingError(InfrastructureError):
-    """A grader failed, or hit its limits. Whether the submission brought that about, `run/control.py` finds out."""
+    """A grader failed, or reached its limits. `run/control.py` finds out whether the submission caused that."""
 
 
 class StorageFailed(InfrastructureError):
-    """A record could not be written. What had been written before stays."""
+    """A record could not be written or read back. What was written before stays."""

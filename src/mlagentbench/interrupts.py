@@ -1,7 +1,7 @@
-"""How a process is stopped: by Ctrl-C, and alike by SIGTERM and SIGHUP, which schedulers and terminals that close send.
+"""Handles interrupts: Ctrl-C, and in the same way SIGTERM and SIGHUP, which schedulers and closing terminals send.
 
-In work that was begun by `run`, an interrupt cancels that work, which cleans up behind itself; elsewhere it raises KeyboardInterrupt. Those
-that follow within `IMPATIENCE` seconds do nothing, so that they cannot break into the cleaning up.
+During `run`, an interrupt cancels the work, so that it can clean up; elsewhere it raises KeyboardInterrupt. Further interrupts within
+`IMPATIENCE` seconds are ignored, so that they cannot disturb the cleanup.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 IMPATIENCE = 3.0
-"""Seconds for which an interrupt that is obeyed is not followed by another."""
+"""Seconds after an interrupt during which further ones are ignored."""
 INTERRUPTED = 130
 """The exit status of a command that was interrupted."""
 TWICE = 1.0
-"""Seconds within which two SIGHUP are one: a terminal that closes and the shell in it each send one."""
+"""Seconds within which two SIGHUP count as one: a closing terminal and the shell in it each send one."""
 
 
 class _State:
-    """What an interrupt does now."""
+    """The state that determines what the next interrupt does."""
 
     def __init__(self) -> None:
         self.obeyed = self.hung_up = -IMPATIENCE
-        """When an interrupt was obeyed, and when SIGHUP came, last."""
+        """Times (of `time.monotonic`) of the last interrupt that was not ignored, and of the last SIGHUP."""
         self.closed: float | None = None
-        """When the process began to end; None while it works."""
+        """The time at which the process began to exit; None before."""
         self.cancel: Callable[[], None] | None = None
-        """Cancels the work in progress; None outside of `run`."""
+        """Cancels the work in progress; None outside `run`."""
         self.instead: Callable[[], object] | None = None
-        """What the next interrupt does in place of cancelling."""
+        """Called by the next interrupt instead of cancelling; None if it is to cancel."""
 
 
 _state = _State()
 
 
 def install() -> None:
-    """Have this process obey interrupts. One that was told to ignore a signal, as by `nohup`, goes on ignoring it."""
+    """Install the signal handlers. A signal that the process inherited as ignored, as from `nohup`, stays ignored."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _handle)
@@ -55,15 +55,15 @@ def install() -> None:
 
 
 def close() -> None:
-    """Ignore interrupts from now on: the process ends. Where that takes longer than `IMPATIENCE`, the next one ends it at once."""
+    """Ignore interrupts while the process exits. An interrupt after more than `IMPATIENCE` seconds ends it at once."""
     _state.closed = time.monotonic()
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Do asynchronous work in an event loop of its own, as `asyncio.run` does.
+    """Run a coroutine in a new event loop, as `asyncio.run` does, and return its result.
 
     Raises:
-        KeyboardInterrupt: an interrupt cancelled it, whatever it made of that.
+        KeyboardInterrupt: an interrupt cancelled it, even if it returned or raised something else.
     """
     if threading.current_thread() is not threading.main_thread():
         return asyncio.run(work)
@@ -76,7 +76,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         def cancel() -> None:
             nonlocal interrupted
             interrupted = True
-            with suppress(RuntimeError):  # the loop is closed
+            with suppress(RuntimeError):  # the loop may be closed already
                 loop.call_soon_threadsafe(task.cancel)
 
         _state.cancel = cancel
@@ -102,7 +102,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def first(act: Callable[[], None]) -> Iterator[None]:
-    """Have the first interrupt call a function, in the event loop, in place of cancelling the work. Use it in what `run` does."""
+    """Make the first interrupt call a function in the event loop instead of cancelling the work. Use it within `run`."""
     loop = asyncio.get_running_loop()
     _state.instead = lambda: loop.call_soon_threadsafe(act)
     try:
@@ -135,7 +135,7 @@ def _handle(number: int, frame: object) -> None:
 
 
 def _unraisable(error: Any) -> None:
-    """Interrupt again, a moment later, where Python could not raise the exception, such as in the removal of an object."""
+    """Interrupt again a moment later if Python could not raise KeyboardInterrupt, as in the finalizer of an object."""
     if isinstance(error.exc_value, KeyboardInterrupt):
         _state.obeyed = -IMPATIENCE
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -144,7 +144,7 @@ def _unraisable(error: Any) -> None:
 
 
 def _leave_closed_terminal() -> None:
-    """Write to nowhere what would be written to a terminal that is gone, which is an error."""
+    """Redirect standard output and error to /dev/null if their terminal is gone, since writing to it is an error."""
     for descriptor in (1, 2):
         try:
             termios.tcgetattr(descriptor)

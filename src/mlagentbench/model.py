@@ -1,7 +1,7 @@
-"""What this package asks of a language model, and the scripted one that needs none.
+"""The interface to a language model, and a scripted model that replays replies from a file.
 
 Covered: the `Model` protocol, a `Reply`, the file format of scripted replies. Not covered: providers, retries, rate limits, caching and
-prices, which are Inspect's (see `engine/`).
+prices, which Inspect handles (see `engine/`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCRIPTS = Path(__file__).parent / "scripted"
 
 
 class GenerateOptions(NamedTuple):
-    """How to sample a reply. None leaves a setting to the provider."""
+    """The sampling of a reply. None leaves a setting to the provider."""
 
     temperature: float | None = None
     max_tokens: int | None = None
@@ -39,9 +39,9 @@ class Reply(NamedTuple):
     usage: Usage
     model: str
     truncated: bool = False
-    """True when the token limit cut it short."""
+    """True if the token limit cut it short."""
     waited: float = 0.0
-    """Seconds of the call that went by waiting for a rate limit or before a retry."""
+    """Seconds of the call that were spent waiting for a rate limit or before a retry."""
 
 
 class Model(Protocol):
@@ -49,17 +49,17 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """As a user would write it, for example `openai/gpt-4o`."""
+        """The model's name as a user writes it, such as `openai/gpt-4o`."""
         ...
 
     @property
     def context_tokens(self) -> int | None:
-        """How many tokens it can read and write in all; None where that is unknown."""
+        """The tokens that the model can read and write in all; None if that is unknown."""
         ...
 
     @property
     def check_seconds(self) -> float | None:
-        """How long its provider may take to answer a short question before it counts as hanging; None for a model without a provider."""
+        """Seconds that the provider may take to answer a short question before it counts as hanging; None without a provider."""
         ...
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
@@ -73,7 +73,7 @@ class Model(Protocol):
 
 
 class ScriptedReply(Record):
-    """One reply of a script, and what must hold of the prompt before it is given."""
+    """One reply of a script, and what the prompt must contain for it to be given."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -88,9 +88,9 @@ class ScriptedReply(Record):
 
 
 class Script:
-    """Replies in the order they will be given, one queue a role.
+    """A script of replies, in a queue for each role.
 
-    The file is YAML (a list) or JSONL (a line each) of mappings with the keys of `ScriptedReply`; `expect` may be one text or a list.
+    The file is YAML (a list) or JSONL (one reply a line) of mappings with the keys of `ScriptedReply`; `expect` may be one text or a list.
 
         - expect: train.py
           reply: |
@@ -130,10 +130,10 @@ class Script:
 
     @classmethod
     def named(cls, name: str) -> Script:
-        """The script of a model `scripted/<name>`: a file, or one that comes with this package (`demo`).
+        """Load the script of the model `scripted/<name>`: a file, or one that comes with this package (`demo`).
 
         Raises:
-            UsageError: there is none, or it is not a list of replies.
+            UsageError: there is no such file, or it is not a list of replies.
         """
         built_in = SCRIPTS / f"{name}.yaml"
         script = cls.load(built_in if not Path(name).exists() and built_in.is_file() else Path(name))
@@ -141,10 +141,10 @@ class Script:
         return script
 
     def reply(self, role: Role, position: int, prompt: str, stop: tuple[str, ...] = ()) -> Reply:
-        """The reply at a position (from 0) of a role's queue, cut at a stop sequence as a provider would.
+        """Return the reply at a position (from 0) of a role's queue, cut at a stop sequence as a provider would.
 
         Raises:
-            ScriptFailed: there is none, or the prompt lacks what the reply expects.
+            ScriptFailed: the queue has no such reply, or the prompt lacks a text that the reply expects.
         """
         queue = self._queues.get(role, [])
         if position >= len(queue):
@@ -169,21 +169,21 @@ class ScriptedModel:
         self.script = script
         self.role = role
         self.position = position
-        """How many replies have been given."""
+        """The number of replies given so far."""
 
     @property
     def name(self) -> str:
-        """`scripted/` and the file."""
+        """The name: `scripted/` and the file."""
         return f"scripted/{self.script.source}"
 
     @property
     def context_tokens(self) -> int | None:
-        """Unknown: a script reads everything."""
+        """None: a script accepts prompts of any length."""
         return None
 
     @property
     def check_seconds(self) -> float | None:
-        """None: nothing hangs."""
+        """None: a script has no provider."""
         return None
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
@@ -194,7 +194,7 @@ class ScriptedModel:
 
 
 async def all_replies(questions: Iterable[Awaitable[Reply]]) -> list[Reply]:
-    """The replies to questions that are asked at once. Where one fails, the others are given up before its error is raised."""
+    """Await several questions concurrently and return their replies. If one fails, cancel the others before its error is raised."""
     asking = [asyncio.ensure_future(question) for question in questions]
     try:
         return await asyncio.gather(*asking)
@@ -213,11 +213,11 @@ class Models(NamedTuple):
 
     @classmethod
     def scripted(cls, script: Script) -> Models:
-        """All three roles from one script."""
+        """Return scripted models for all three roles from one script."""
         return cls(ScriptedModel(script, "agent"), ScriptedModel(script, "fast"), ScriptedModel(script, "editor"))
 
     def names(self) -> Mapping[Role, str]:
-        """The models' names by role."""
+        """Return the models' names by role."""
         return {"agent": self.agent.name, "fast": self.fast.name, "editor": self.editor.name}
 
 

@@ -1,7 +1,7 @@
-"""The records a run is made of, as they lie on disk.
+"""The records of a run, as they are stored on disk.
 
 All are frozen and refuse unknown fields. Times are seconds: `started` counts from the epoch (UTC), every duration comes from a monotonic
-clock. A reader meets `schema_version` in a run's `run.json` and `result.json`; the version changes when a field changes its meaning.
+clock. A run's `run.json` and `result.json` hold a `schema_version`, which changes if a field changes its meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from mlagentbench.errors import LimitName
 
 SCHEMA_VERSION = 1
-"""Of `result.json`."""
+"""The version of `result.json`."""
 
 
 def _known(version: int) -> int:
@@ -27,15 +27,15 @@ def _known(version: int) -> int:
 
 Version = Annotated[int, AfterValidator(_known)]
 Seconds = Annotated[float, Field(ge=-1e11, le=1e11, allow_inf_nan=False)]
-"""A time that can be told: a damaged file may hold any number."""
+"""A duration, within bounds, since a damaged file may hold any number."""
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 """A time on the clock, in seconds from the epoch."""
 Dollars = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A number that a table can hold."""
+"""A count, small enough for a float to hold exactly."""
 
 Role = Literal["agent", "fast", "editor"]
-"""Whom a model speaks as: the agent, the cheap reader of long texts, or the editor of scripts."""
+"""What a model is used for: as the agent, as the cheap reader of long texts, or as the editor of scripts."""
 
 Direction = Literal["maximize", "minimize"]
 
@@ -47,10 +47,10 @@ Ended = Literal[
     "infrastructure",
     "cancelled",
 ]
-"""How a run ended. `infrastructure` and `cancelled` are never held against the agent."""
+"""How a run ended. `infrastructure` and `cancelled` never count against the agent."""
 
 Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
-"""What its submission was worth."""
+"""The verdict on a run's submission."""
 
 Flag = Literal[
     "cheated",
@@ -65,14 +65,14 @@ Flag = Literal[
 ]
 
 BaselineSource = Literal["side_by_side", "measured", "predictor", "paper"]
-"""Where a baseline comes from: the starter timed beside the submission, its own runs, a naive predictor in the place of a starter that does
-not run, or the paper."""
+"""Where a baseline comes from: the starter timed beside the submission, separate runs of the starter, a naive predictor in place of
+a starter that does not run, or the paper."""
 
 Variant = Literal["mini", "full"]
-"""Of a task's data: small and generated, or real."""
+"""The variant of a task's data: small and generated, or real."""
 
 BaselineChoice = Literal["auto", "paper", "none"]
-"""Which one a run is compared with: the best there is, the paper's, or none."""
+"""The baseline that a run is compared with: the best available, the paper's, or none."""
 
 StepStatus = Literal["ok", "error", "limit_time", "limit_memory", "limit_output", "limit_disk", "limit_processes"]
 """How an action went: done, refused or failed (`error`), or ended by a limit on scripts."""
@@ -89,10 +89,10 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def whole(value: Any) -> Any:
-    r"""A text that can be written as UTF-8, or a value of JSON whose texts all can.
+    r"""Return a text, or a JSON value with all its texts, such that it can be encoded as UTF-8.
 
-    A model's JSON may hold half of a character (a lone surrogate, `"\ud800"`), and so may a name of a file. The half becomes its escape, as
-    it stood in the JSON, and two halves that belong together the character that they are. All else is as it was.
+    A model's JSON may hold half of a character (a lone surrogate, `"\ud800"`), and so may a file's name. Such a half becomes its escape, as
+    it was in the JSON, and two halves that belong together become their character. All else stays the same.
     """
     if isinstance(value, str):
         if value.isascii() or not _HALF.search(value):
@@ -107,9 +107,9 @@ def whole(value: Any) -> Any:
 
 
 class Usage(Record):
-    """Tokens as the provider counted them, and what they cost.
+    """Tokens as the provider counted them, and their cost.
 
-    `cost` is in US dollars, and None where any part of it is unknown.
+    `cost` is in US dollars, and None if any part of it is unknown.
     """
 
     input_tokens: Count = 0
@@ -126,7 +126,7 @@ class Usage(Record):
 
     @staticmethod
     def total(parts: Iterable[Usage]) -> Usage:
-        """The sum; its cost is known only where the cost of every part with a call is."""
+        """Return the sum of usages; its cost is None unless the cost of every part with a call is known."""
         parts = [part for part in parts if part.calls]
         costs = [part.cost for part in parts if part.cost is not None]
         return Usage(
@@ -140,28 +140,28 @@ class Usage(Record):
 
 
 class Price(Record):
-    """What a million tokens of a model cost, in US dollars, and who says so."""
+    """The price of a million tokens of a model, in US dollars, and its source."""
 
     input: float
     output: float
     cache_read: float
-    """Of input that was read from the provider's cache."""
+    """For input that was read from the provider's cache."""
     cache_write: float
-    """Of input that was written into it."""
+    """For input that was written into it."""
     source: str
     date: datetime.date | None = None
-    """The day on which the source said so; None where it does not tell."""
+    """The date of the source; None if it states none."""
 
 
 class Action(Record):
-    """One action of an agent: its name as the paper has it (`Execute Script`), and its arguments."""
+    """One action of an agent: its name in the paper (`Execute Script`), and its arguments."""
 
     name: str
     arguments: Mapping[str, JsonValue] = Field(default_factory=dict)
 
 
 class ModelCall(Record):
-    """One question to a model and what came back, kept beside the step it was made for."""
+    """One question to a model and its reply, stored beside the step that it was asked for."""
 
     role: Role
     model: str
@@ -172,11 +172,11 @@ class ModelCall(Record):
     usage: Usage
     seconds: Seconds
     rejected: str | None = None
-    """For a reply of the agent that held no action: what its model was told to mend."""
+    """For a reply of the agent that held no action: the message that its model got; None for any other reply."""
 
 
 class Inner(Record):
-    """Something that an action did on its way: used a file, asked a model, ran a command."""
+    """One operation within an action: it used a file, asked a model, or ran a command."""
 
     did: Literal["list", "read", "write", "remove", "ask", "run"]
     what: str
@@ -185,40 +185,40 @@ class Inner(Record):
 
 
 class Step(Record):
-    """One action, and what came of it."""
+    """One action, and its result."""
 
     number: Count
-    """From 1."""
+    """The step's number, from 1."""
     entries: Mapping[str, str] = Field(default_factory=dict)
-    """What the agent thought before it acted, by the names of its entries."""
+    """The agent's thoughts before the action, by the names of its entries."""
     action: Action
     observation: str
     status: StepStatus = "ok"
     counted: bool = True
-    """False for an agent's own bookkeeping, which no step limit counts."""
+    """False for an agent's own bookkeeping, which does not count towards the step limit."""
     started: Moment
     seconds: Seconds
-    """The whole step: from the end of the step before to this observation."""
+    """The duration of the whole step: from the end of the step before to this observation."""
     model_seconds: Seconds = 0.0
     waited_seconds: Seconds = 0.0
     """The part of `model_seconds` spent waiting for rate limits and before retries."""
     script_seconds: Seconds = 0.0
     usage: Usage = Usage()
     malformed: Count = 0
-    """Replies before this one that held no action."""
+    """The number of replies before this step's that held no action."""
     memory: Mapping[str, JsonValue] = Field(default_factory=dict)
-    """What the agent wants handed back when the run is continued from here."""
+    """The agent's own data, which it reads back when the run continues from here."""
     details: Mapping[str, JsonValue] = Field(default_factory=dict)
-    """What the action tells beside its observation, such as a script's exit status."""
+    """What the action records beside its observation, such as a script's exit code."""
     inside: tuple[Inner, ...] = ()
-    """What the action did on its way, in order."""
+    """The operations within the action, in order."""
 
 
 class Baseline(Record):
-    """The starter's own score, and where it comes from."""
+    """The score that a run's score is compared with, and its source."""
 
     value: float
-    """What scores are compared with: the mean of `values`, or their median where the score itself is one."""
+    """The baseline score: the mean of `values`, or their median for a timed score, which is a median too."""
     values: tuple[float, ...] = ()
     source: BaselineSource
 
@@ -229,7 +229,7 @@ class Baseline(Record):
 
 
 class Score(Record):
-    """What a grader found. `baseline` is set where the grader measured the starter side by side, in the same minute on the same machine."""
+    """The result of a grader. `baseline` is set if the grader timed the starter too, in the same minute on the same machine."""
 
     value: float
     baseline: Baseline | None = None
@@ -237,30 +237,30 @@ class Score(Record):
 
 
 class StepScore(Record):
-    """The submission as it stood after a step: its score, or why it has none."""
+    """The score of the submission as it was after a step, or why it has none."""
 
     step: Count
-    """0 is the starter, untouched."""
+    """The step's number; 0 is the unchanged starter."""
     value: float | None = None
     improvement: float | None = None
     reason: str | None = None
 
 
 class Outcome(Record):
-    """How a run ended and what its submission was worth. Statistics and retries go by this."""
+    """How a run ended, and the verdict on its submission. Statistics and retries depend on it."""
 
     ended: Ended
     verdict: Verdict
     flags: tuple[Flag, ...] = ()
     reason: str | None = None
-    """What went wrong, in one line, where something did."""
+    """What went wrong, in one line; None if nothing did."""
 
 
 class Experience(Record):
-    """What a run was given of earlier work, as it was when the run was made."""
+    """The folder of earlier work that a run was given (`--experience`), as it was when the run was made."""
 
     folder: str
-    """Where it was taken from."""
+    """The path that it was copied from."""
     files: int
     bytes: int
     digest: str
@@ -268,22 +268,22 @@ class Experience(Record):
 
 
 class Imported(Record):
-    """Where a run comes from that another program carried out: its logs, read into the records of this one."""
+    """The source of a run that another program carried out and whose logs were imported."""
 
     folder: str
-    """Where they lay."""
+    """The path of the logs."""
     digest: str
     """SHA-256 over the logs' paths and contents."""
     problems: tuple[str, ...] = ()
-    """What of them is missing, torn or of another run, a line each."""
+    """Parts of the logs that are missing, damaged or of another run, a line for each."""
     beginning: str = ""
-    """SHA-256 of the run's first step, which stays the same while its log grows, moves or is mended; empty where there is none yet."""
+    """SHA-256 of the run's first step, which stays the same if the log grows, moves or is repaired; empty if there is no step yet."""
     not_graded: str | None = None
-    """Why no grader here takes its submission; None where one does."""
+    """Why no grader here accepts its submission; None if one does."""
 
 
 class Result(Record):
-    """How a run came out: `result.json` of its directory, written last."""
+    """The result of a run: `result.json` in its directory, written last."""
 
     schema_version: Version = SCHEMA_VERSION
     run: str
@@ -292,12 +292,12 @@ class Result(Record):
     score: Score | None = None
     baseline: Baseline | None = None
     improvement: float | None = None
-    """Relative to the baseline, positive for better: 0.5 is half as good again, or half the time."""
+    """The improvement relative to the baseline, positive for better: 0.5 is a score 1.5 times as high, or half the time."""
     success: bool = False
     step_scores: tuple[StepScore, ...] = ()
     steps: Count
     seconds: Seconds
-    """From the first question to the last observation; grading is not in it."""
+    """From the first question to the last observation, without grading."""
     model_seconds: Seconds = 0.0
     waited_seconds: Seconds = 0.0
     """The part of `model_seconds` spent waiting for rate limits and before retries."""
@@ -307,5 +307,5 @@ class Result(Record):
 
     @property
     def total_usage(self) -> Usage:
-        """All roles together."""
+        """The usage of all roles together."""
         return Usage.total(self.usage.values())

@@ -1,6 +1,6 @@
-"""What a run is to do, said once.
+"""The specification of a run, `RunSpec`, and what is known before its first step, `RunInfo`.
 
-The command line builds a `RunSpec`, `run.json` holds it whole, and the engine, resume, fork and regrading read it back. A new option of a
+The command line builds a `RunSpec`, `run.json` stores it whole, and the engine, resume, fork and regrading read it back. A new option of a
 run is a field here and an option of `mlab run`.
 """
 
@@ -20,53 +20,53 @@ from mlagentbench.errors import LimitReached, UsageError
 from mlagentbench.records import BaselineChoice, Direction, Experience, Imported, Moment, Price, Record, Role, Usage, Variant
 
 SCHEMA_VERSION: Literal[2] = 2
-"""Of `run.json`. Version 1 spelled the spec's fields out beside the others; it is still read."""
+"""The version of `run.json`. Version 1 held the spec's fields beside the others; it can still be read."""
 
 NO_MODEL = "none/none"
-"""The name of the model of an agent that asks none."""
+"""The model's name for an agent that asks none."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
 WORKSPACE_SHARE = 5
-"""The part of a run's share of the disk that its workspace may take is one of so many."""
+"""A workspace may take one part in this many of its run's share of the disk."""
 
 SandboxChoice = Literal["auto", "bubblewrap", "docker", "landlock", "none"]
-"""What is asked for; `auto` takes the strongest sandbox that this machine gives."""
+"""The sandbox that is asked for; `auto` takes the strongest that this machine supports."""
 
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What a run may use in all. None is no limit."""
+    """The limits of a whole run. None is no limit."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     steps: int = 50
     time: float = 5 * 3600
-    """Seconds in all."""
+    """Seconds in all, waiting included."""
     working_time: float | None = None
-    """Seconds that do not count waiting for rate limits and before retries."""
+    """Seconds without the waiting for rate limits and before retries."""
     tokens: int | None = None
     cost: float | None = None
     """US dollars; the price of each model must be known."""
     storage_mb: int = 65536
-    """What its snapshots and records take on disk, each content counted once."""
+    """Megabytes (2^20) on disk of its snapshots and records, each content counted once."""
     files: int = 200_000
     """Files, folders and links in its workspace after any step."""
 
     def within(self, disk_share_mb: int | None) -> RunLimits:
-        """Return the limits of a run that has a share of a disk to itself: its snapshots take at most three fifths of it.
+        """Return these limits for a run with a share of the disk: its snapshots take at most three fifths of the share.
 
-        Its workspace takes at most a fifth (`WORKSPACE_SHARE`), so that a last snapshot always has room.
+        Its workspace takes at most a fifth (`WORKSPACE_SHARE`), so that there is always room for a last snapshot.
         """
         return self if disk_share_mb is None else replace(self, storage_mb=min(self.storage_mb, max(1, disk_share_mb * 3 // 5)))
 
     def check(self, steps: int, seconds: float, waited: float, used: Usage, stored: int = 0) -> None:
-        """Raise if something is used up.
+        """Raise LimitReached if a limit is used up.
 
         Args:
             steps: counted steps.
-            seconds: in all.
-            waited: the part of them that went by waiting.
+            seconds: seconds in all.
+            waited: the part of them that was spent waiting.
             used: tokens and cost.
             stored: bytes on disk.
 
@@ -89,35 +89,35 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class ScriptLimits:
-    """What one script of the agent may use."""
+    """The limits of one script of the agent. Sizes are in megabytes (2^20), times in seconds."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     seconds: float = 3600
     memory_mb: int = 8192
     processes: int = 4096
-    """Processes and threads at once, the few that start a command among them."""
+    """Processes and threads at once, including the few that start the command."""
     file_mb: int = 4096
     workspace_mb: int = 16384
     workspace_files: int = 100_000
-    """Files, folders and links in it."""
+    """Files, folders and links in the workspace."""
     output_kb: int = 256
-    """How much of the output is kept: its head and its tail, half each."""
+    """Kilobytes of the output that are kept: half from its head and half from its tail."""
 
 
 @dataclass(frozen=True)
 class SnapshotRetention:
-    """How many versions of a large file a run's snapshots keep."""
+    """The number of versions of a large file that a run's snapshots keep."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     versions: int
     over_mb: Annotated[float, Field(ge=16)] = 100
-    """Megabytes (2^20) above which a file is large. Smaller files than 16 cost little, and are always kept."""
+    """Megabytes (2^20) above which a file is large. At least 16, since smaller files take little room and are always kept."""
 
 
 class ModelSpec(Record):
-    """A model by Inspect's name, such as `openai/gpt-4o`, and what its provider is given beside it."""
+    """A model by Inspect's name, such as `openai/gpt-4o`, and the options for its provider."""
 
     name: str
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
@@ -129,37 +129,37 @@ class ModelSpec(Record):
 
 
 class RunSpec(Record):
-    """Everything that a run is to do.
+    """The specification of a run.
 
-    It reads and writes as JSON (`model_dump_json`) and TOML (`to_toml`, `read_spec`).
+    It can be written and read as JSON (`model_dump_json`) and TOML (`to_toml`, `read_spec`).
     """
 
     task: str
     """The task's id."""
     task_folder: Path | None = None
-    """Where the task lies; None for a task of the catalogue."""
+    """The task's folder; None for a task of the catalogue."""
     variant: Variant = "full"
     agent: str = "research"
     agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
     models: Mapping[Role, ModelSpec] = Field(default_factory=dict)
-    """By role. A role that is missing has the agent's model; an agent that asks none has none."""
+    """The models by role. A missing role uses the agent's model; the mapping is empty for an agent that asks none."""
     prices: Mapping[str, Price] = Field(default_factory=dict)
-    """What models cost, by their names, before the list prices that are kept here."""
+    """Prices by the models' names; they override the list prices of this package."""
     limits: RunLimits = RunLimits()
     script_limits: ScriptLimits = ScriptLimits()
     sandbox: SandboxChoice = "auto"
     python: Path | None = None
-    """The interpreter of the agent's scripts; None for the one that runs the benchmark."""
+    """The Python interpreter of the agent's scripts; None for the one that runs the benchmark."""
     gpus: tuple[str, ...] = ()
     """Indices as in CUDA_VISIBLE_DEVICES. Each run has one of them to itself."""
     score_steps: bool = True
-    """Whether each step's submission is scored too, once each distinct one."""
+    """Whether the submission after each step is scored too; equal ones are scored once."""
     baseline: BaselineChoice = "auto"
-    """What its score is compared with."""
+    """The baseline that its score is compared with."""
     retention: SnapshotRetention | None = None
-    """None keeps every version of every file."""
+    """How many versions of large files to keep; None keeps every version of every file."""
     experience: Path | None = None
-    """A folder with what is known from earlier work, which the agent is given read-only."""
+    """A folder of earlier work, which the agent can read but not write."""
 
     @field_validator("models")
     @classmethod
@@ -175,11 +175,11 @@ class RunSpec(Record):
 
     @property
     def model_names(self) -> dict[Role, str]:
-        """The names of the models by role, `none/none` where none is asked."""
+        """The names of the models by role, `none/none` for an agent that asks none."""
         return {role: self.model(role).name for role in ROLES}
 
     def replace(self, **changes: object) -> Self:
-        """Return a copy with some fields changed. The values are not checked."""
+        """Return a copy with some fields changed. The new values are not validated."""
         return self.model_copy(update=changes)
 
     def to_toml(self) -> str:
@@ -188,10 +188,10 @@ class RunSpec(Record):
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """Return the fields of a spec that a file names, not yet checked.
+    """Return the fields of a spec that a file sets, not yet validated.
 
     Args:
-        path: a TOML file with fields of `RunSpec`, or the `run.json` of a run that is to be done again.
+        path: a TOML file with fields of `RunSpec`, or the `run.json` of a run to repeat.
 
     Raises:
         UsageError: the file cannot be read, or is neither.
@@ -209,10 +209,10 @@ def read_spec(path: Path) -> dict[str, Any]:
 
 
 def check_spec(fields: Mapping[str, Any], source: str) -> RunSpec:
-    """Return the spec of some fields.
+    """Validate the fields of a spec and return it.
 
     Args:
-        fields: as `RunSpec` has them.
+        fields: the fields of `RunSpec`.
         source: where they come from, for the message.
 
     Raises:
@@ -226,40 +226,40 @@ def check_spec(fields: Mapping[str, Any], source: str) -> RunSpec:
 
 
 class RunInfo(Record):
-    """What is known of a run before its first step: `run.json`."""
+    """Everything known of a run before its first step: `run.json`."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     run: str
     """The run's name, unique in its log directory."""
     spec: RunSpec
-    """What it is to do. Its models are those that were really asked, and its prices what they cost, where that was known."""
+    """The run's specification, with the models that were actually used, and their prices if they were known."""
     category: str = ""
-    """The task's; empty where it is not known, as for `published`."""
+    """The task's category; empty if it is unknown."""
     published: datetime.date | None = None
-    """When the task appeared: a model that was trained later may have read of it."""
+    """The date on which the task was published: a model trained later may have seen it. None if it is unknown."""
     description: str
-    """What the agent was told."""
+    """The task's description, as the agent was given it."""
     metric: str
     unit: str
     direction: Direction
     isolation: str
-    """What the agent's scripts run in; `spec.sandbox` is what was asked for."""
+    """The sandbox that the agent's scripts run in; `spec.sandbox` is the one that was asked for."""
     started: Moment
-    """Seconds since the epoch; 0 where an imported log does not tell."""
+    """Seconds since the epoch; 0 if an imported log does not say."""
     versions: Mapping[str, str]
     hardware: Mapping[str, JsonValue]
     disk_share_mb: int | None = None
-    """What of the disk is the run's own, in megabytes (2^20): its snapshots and its workspace stay within it; None for all of it."""
+    """The run's share of the disk in megabytes (2^20), which its snapshots and its workspace stay within; None for all of it."""
     data: str | None = None
-    """The key of the prepared data (`PreparedRecord.key`); None for a task without."""
+    """The key of the prepared data (`PreparedRecord.key`); None for a task without data."""
     parent: str | None = None
     """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
     sample: str | None = None
-    """The sample of an Inspect evaluation that began it, as `<task id>/<epoch>`; a retry keeps both, and goes on with the run."""
+    """The sample of the Inspect evaluation that started it, as `<task id>/<epoch>`; a retry has the same and continues the run."""
     experience: Experience | None = None
-    """What it was given of earlier work. Which files of it were opened stands in the steps (`Step.inside`)."""
+    """The earlier work that the run was given. The steps record which files of it were opened (`Step.inside`)."""
     imported: Imported | None = None
-    """For a run that another program carried out: where its logs come from."""
+    """For a run that another program carried out: its logs; else None."""
 
     @model_validator(mode="before")
     @classmethod
@@ -271,14 +271,14 @@ class RunInfo(Record):
 
 
 def _version_2(old: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `run.json` of version 1 as version 2 has them."""
+    """Convert the fields of a `run.json` of version 1 to version 2."""
     spec = {
         name: old[name]
         for name in ("task", "variant", "agent", "agent_options", "sandbox", "gpus", "score_steps", "baseline", "prices")
         if name in old
     }
     names = old.get("models") or {}
-    # The options were those of the agent's model, and so of each role that had the same one.
+    # In version 1 the options were those of the agent's model, and so of each role that used the same one.
     spec["models"] = {
         role: {"name": name, "options": old.get("model_options", {}) if name == names.get("agent") else {}}
         for role, name in names.items()
