@@ -1,7 +1,7 @@
 """The grader of tasks of the original's layout: their own `scripts/eval.py`, in the grader's process.
 
-`get_score(submission_folder)` gives a number or raises, as it does there. It may import what the agent left, and unpickle it: such tasks'
-notices say so.
+`get_score(submission_folder)` returns a number or raises, as in the original. It may import or unpickle the submission: such tasks' notices
+say so.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
 
 LARGEST = 1 << 37
-"""Bytes of a submission: all of the workspace, checkpoints included."""
+"""The most bytes of a submission, which is the whole workspace, checkpoints included."""
 
 
 def grade(folder: Path, context: GradingContext) -> Score:
     """Have `eval.py` score a copy of the submission.
 
     Args:
-        folder: the task's.
-        context: as for any grader. What was prepared lies in its private folder, in the original's layout.
+        folder: the task's folder.
+        context: as for any grader. Its private folder holds the prepared task, in the original's layout.
 
     Raises:
-        InvalidSubmission: it raised, over the submission, or gave no number.
+        InvalidSubmission: `eval.py` raised because of the submission, or gave no finite number.
     """
     if context.private is not None:
         folder = context.private / "task"
     submission = context.scratch / "submission"
     context.submission.copy_to(submission, LARGEST)
-    # What it downloads into the working directory is no file of the user's.
+    # It may download files into the working directory, which must not be the user's.
     os.chdir(context.scratch)
     try:
         value = _scorer(folder / "scripts" / "eval.py")(str(submission))
@@ -44,7 +44,7 @@ def grade(folder: Path, context: GradingContext) -> Score:
     except Exception as error:
         if _is_own_fault(error, submission):
             raise
-        # It tells so what the submission lacks.
+        # The original's graders raise to say what the submission lacks.
         raise InvalidSubmission(f"eval.py could not score it: {type(error).__name__}: {error}") from error
     finally:
         os.chdir("/")
@@ -58,7 +58,7 @@ def grade(folder: Path, context: GradingContext) -> Score:
 
 
 def _scorer(path: Path) -> Callable[[str], object]:
-    """Load `get_score` anew, as the original does: modules beside it can be imported."""
+    """Load `get_score` from `eval.py` anew, so that it can import the modules beside it, as in the original."""
     spec = importlib.util.spec_from_file_location("mlagentbench_original_eval", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise RuntimeError(f"{path} is missing: the task has no grader")
@@ -73,7 +73,7 @@ def _scorer(path: Path) -> Callable[[str], object]:
 
 
 def _is_own_fault(error: Exception, submission: Path) -> bool:
-    """Whether a grader lacks something of its own: a package, or a file outside of the submission."""
+    """Return whether an error is the grader's own, such as a missing package or file outside of the submission, or too little memory."""
     if isinstance(error, ImportError | RuntimeError | MemoryError):
         return True
     name = getattr(error, "filename", None)

@@ -1,6 +1,6 @@
-"""The data of tasks of the original's layout: what their own `scripts/prepare.py` makes, in a copy of the task.
+"""Prepare tasks of the original's layout: run their own `scripts/prepare.py` in a copy of the task.
 
-What it adds to `env/` is public, read-only data of the workspace; the copy, with `scripts/` and the answers in it, is private.
+The files that it adds to `env/` are public, read-only data of the workspace; the copy, with `scripts/` and the answers in it, is private.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def full(folder: Path, public: Path, private: Path) -> None:
     """Run `prepare.py` as the original does: in `scripts/`, with `env/` beside it.
 
     Raises:
-        TaskError: it failed, asked something, or changed what was in `env/` before.
+        TaskError: `prepare.py` failed, asked a question, or changed a file that was in `env/` before.
     """
     copy = private / "task"
     shutil.copytree(folder, copy, symlinks=True)

@@ -1,4 +1,4 @@
-"""Scores the strengths by their root mean squared error."""
+"""Score the strengths by their root mean squared error."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlagentbench.tasks.tables import Number, align
 
 
 def grade(context: GradingContext) -> Score:
-    """The root mean squared error of the strengths, in MPa.
+    """Return the root mean squared error of the strengths, in MPa.
 
     Raises:
-        InvalidSubmission: it is no table with one finite strength for each batch of the test.
+        InvalidSubmission: the submission is no table with one finite strength for each batch of the test.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")

@@ -1,4 +1,4 @@
-"""Batches of concrete, made up: strength follows the ratio of water to cement (Abrams, 1918) and grows with the logarithm of age."""
+"""Make up batches of concrete: strength follows the ratio of water to cement (Abrams, 1918) and grows with the logarithm of age."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from mlagentbench.tasks.seeds import SEED
 TARGET = "strength"
 TEST_SHARE = 1 / 3
 NOISE = 2.0
-"""Of the measured strength, in MPa."""
+"""Standard deviation of the noise of the measured strength, in MPa."""
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """A few batches."""
+    """Make a few batches."""
     write(batches(600, np.random.default_rng(seed)), public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """Many batches. Real data would be fetched here: see mlagentbench.data.fetch."""
+    """Make many batches. Real data would be fetched here: see mlagentbench.data.fetch."""
     write(batches(6000, np.random.default_rng(SEED)), public, private)
 
 
 def batches(count: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Draw batches, in an order that tells nothing."""
+    """Draw batches, in an order that reveals nothing."""
     cement = rng.uniform(150, 500, count).round(1)
     water = rng.uniform(130, 230, count).round(1)
     fly_ash = rng.choice([0.0, 1.0], count) * rng.uniform(20, 180, count).round(1)

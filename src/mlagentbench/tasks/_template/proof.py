@@ -1,4 +1,4 @@
-"""What the task proves itself with: submissions that must win, must not, and must be refused, and scripts that must win and must not."""
+"""The task's proof: submissions that must win, must not, and must be refused, and scripts that must win and must not."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BETTER = """    cement, water, fly_ash, age, plasticizer = x.T
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The answers themselves."""
+    """Return the answers themselves."""
     return {"answers": _files(_answers(data))}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """The mean of what is known, and the answers under each other's ids."""
+    """Return the mean of the known strengths, and the answers under each other's ids."""
     assert data.public is not None
     answers, known = _answers(data), pl.read_csv(data.public / "train.csv")["strength"]
     return {
@@ -36,17 +36,17 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that must be refused."""
     return dict(table_junk(table_text(_answers(data)), id_column="id", number_column="strength"))
 
 
 def good() -> Files:
-    """What a good agent writes: the ratio of water to binder, the logarithm of age, and products of all."""
+    """Return a script that must win: it uses the ratio of water to binder, the logarithm of age, and products of all."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace(LINEAR, BETTER)}
 
 
 def lazy() -> Files:
-    """What an agent writes that changes next to nothing."""
+    """Return a script that must not win: it changes next to nothing."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("RIDGE = 1e-3", "RIDGE = 1e-2")}
 
 

@@ -1,12 +1,12 @@
-"""The probability that the agent's model gives to unseen text, by which models with different tokenizers can be compared.
+"""Score a model by the probability that it gives to unseen text, by which models with different tokenizers can be compared.
 
 A passage's probability is that of its tokens and of the end token after them. Distinct texts have distinct tokens, since each must decode
 to its text, and none can be the beginning of another, since the end token comes only at the end. So the probabilities of all texts together
 are at most 1, whatever the tokenizer does; other ways to encode the same text could only add to it, and are left out.
 
-The model is read in a sandbox (`serve.py`) by the libraries' own code, which takes no model whose attention goes both ways. What comes from
-there is checked: that a prediction knows nothing of what comes later, by changing it; and that probabilities are the softmax of all logits,
-by working some out here.
+The model is loaded in a sandbox (`serve.py`) by the libraries' own code, which refuses models whose attention goes both ways. The sandbox's
+answers are checked: that a prediction does not depend on later tokens, by changing these; and that probabilities are the softmax of all
+logits, by computing some here.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MODEL_TYPES = (
     *("gpt2", "gpt_neo", "gpt_neox", "gptj", "opt", "llama", "mistral", "qwen2", "qwen3"),
     *("phi", "gemma", "gemma2", "olmo", "olmo2", "stablelm", "smollm3"),
 )
-"""Decoders that read from left to right, each token on its own: no routing of tokens that compete, no windows into the future."""
+"""Decoders that read from left to right: without experts for which tokens compete, and without attention to later tokens."""
 READ = ("config.json", "tokenizer.json", "model.safetensors")
-"""All that goes into the sandbox."""
+"""The only files that are copied into the sandbox."""
 IGNORED = (".json", ".txt", ".jinja", ".md")
-"""Endings of what else may lie in the folder."""
+"""Endings of other files that the folder may hold."""
 DROPPED = ("dtype", "torch_dtype", "_attn_implementation", "attn_implementation", "_attn_implementation_internal", "experts_implementation")
-"""Keys of a config.json that say how to compute and not what."""
+"""Keys of a config.json that choose an implementation and do not change the model."""
 
 MAX_PARAMETERS = 200_000_000
 MAX_VOCABULARY = 131_072
@@ -48,32 +48,32 @@ MAX_CONTEXT = 2048
 MAX_JSON = 64 * 2**20
 MAX_WEIGHTS = 4 * MAX_PARAMETERS + 2**26
 BATCH_LOGITS = 2**27
-"""Logits of a batch, by which it is as large as memory allows; in float32, and as much again for their softmax."""
+"""The most logits of a batch; memory holds them in float32, and as much again for their softmax."""
 BATCH_TOKENS = 8192
 
 SECONDS = 3000.0
-"""Of the whole talk, which leaves room in the task's limit."""
+"""Seconds for all questions together, less than the task's limit for a grading."""
 LOAD_SECONDS = 300.0
 BATCH_SECONDS = 600.0
 LIMITS = ScriptLimits(seconds=SECONDS, memory_mb=12288, processes=512, file_mb=16, workspace_mb=2048)
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 LOOKS = 24
-"""How many windows are looked at for what they know of the future."""
+"""How many windows are checked for predictions that depend on later tokens."""
 SOFTMAXES = 4
-"""How many windows have some of their probabilities worked out here, at `PLACES` places each."""
+"""How many windows have some of their probabilities computed here, at `PLACES` places each."""
 PLACES = 4
 TOLERANCE = 2e-3
 """Nats by which two computations of one log-probability may differ; in float32 they do by about 1e-5."""
 USUAL = 32.0
-"""The size of log-probabilities up to which that holds; float32 rounds larger ones in proportion."""
+"""The size of log-probabilities up to which `TOLERANCE` holds; float32 rounds larger ones in proportion."""
 
 
 def grade(context: GradingContext) -> Score:
-    """Perplexity per word, with bits per byte in the details.
+    """Return the perplexity per word, with bits per byte in the details.
 
     Raises:
-        InvalidSubmission: the folder is none that may be read, or its model or tokenizer breaks a rule.
+        InvalidSubmission: the folder holds a file that is not allowed, or its model or tokenizer breaks a rule.
     """
     assert context.private is not None, "babylm has data"
     lines = (context.private / "passages.jsonl").read_text(encoding="utf-8").splitlines()
@@ -112,7 +112,7 @@ def grade(context: GradingContext) -> Score:
 
 
 def _checked(submission: SubmissionFiles) -> dict[str, Any]:
-    """The model's config, when the folder holds what may be read and nothing that would be run."""
+    """Check that the folder holds only files that are allowed, and no code; return the model's config."""
     for name in submission.names():
         path = Path(name).relative_to("model")
         if str(path) not in READ and path.suffix not in IGNORED:
@@ -145,7 +145,7 @@ def _json(submission: SubmissionFiles, name: str) -> dict[str, Any]:
 
 
 def _laid_out(context: GradingContext, config: dict[str, Any]) -> Path:
-    """A folder of the three files that are read."""
+    """Copy the three files that are read into a folder, and return it."""
     folder = context.scratch / "model"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key not in DROPPED}))
@@ -160,8 +160,8 @@ class Model:
     """The agent's model and tokenizer in their sandbox.
 
     Args:
-        talk: with the process that serves them; it is asked to load them.
-        config: the model's.
+        talk: asks the process that serves them, first of all to load them.
+        config: the model's config.
     """
 
     def __init__(self, talk: Talk, config: dict[str, Any]) -> None:
@@ -183,7 +183,11 @@ class Model:
         self.context = min(longest or MAX_CONTEXT, MAX_CONTEXT)
 
     def encode(self, text: str) -> Tokens:
-        """A passage's tokens, from the begin token to the end token, when they give back the passage."""
+        """Return a passage's tokens, from the begin token to the end token.
+
+        Raises:
+            InvalidSubmission: the tokens do not decode to the passage, the model does not know them, or one is the end token.
+        """
         points = np.array([ord(character) for character in text], dtype=np.float64)
         answer = self._talk.ask(
             ENCODE, (points,), doing="encoding a passage", seconds=BATCH_SECONDS, count=2, max_values=32 * len(text) + 1024
@@ -202,7 +206,7 @@ class Model:
         return np.concatenate(([self._begin], tokens, [self._end]))
 
     def score(self, found: Sequence[Window]) -> float:
-        """Minus the log-probability of all that the windows predict, in nats."""
+        """Return the negative log-probability of all the tokens that the windows predict, in nats."""
         total = 0.0
         for batch in batches(found, min(BATCH_TOKENS, max(1, BATCH_LOGITS // self.vocabulary))):
             predicted = self._predict([window.inputs for window in batch], [window.targets for window in batch])
@@ -210,7 +214,11 @@ class Model:
         return total
 
     def look_for_the_future(self, found: Sequence[Window], rng: np.random.Generator) -> None:
-        """Change tokens from some place on, and see that what is predicted before it stays as it was."""
+        """Check that predictions stay the same when later tokens change.
+
+        Raises:
+            InvalidSubmission: they do not.
+        """
         for place in rng.choice(len(found), min(LOOKS, len(found)), replace=False):
             window = found[place]
             if len(window.inputs) < 2:
@@ -226,10 +234,10 @@ class Model:
                 )
 
     def look_at_softmax(self, found: Sequence[Window], rng: np.random.Generator) -> None:
-        """Work some log-probabilities out from all the logits, and see that they are those that the sandbox gives.
+        """Compute some log-probabilities from all the logits, and check that they are those that the sandbox gives.
 
         Raises:
-            GradingError: they are not; the sandbox runs no code but ours.
+            GradingError: they differ, which is no fault of the submission: the sandbox runs none of the agent's code.
         """
         for place in rng.choice(len(found), min(SOFTMAXES, len(found)), replace=False):
             window = found[place]
@@ -252,7 +260,7 @@ class Model:
                 raise GradingError("the probabilities from the sandbox are not the softmax of the logits from there")
 
     def _predict(self, inputs: Sequence[Tokens], targets: Sequence[Tokens]) -> Array:
-        """Log-probabilities: (rows, the longest row)."""
+        """Return the log-probabilities of the targets: (rows, the longest row)."""
         length = max(map(len, inputs))
         pair = tuple(padded(rows, length).astype(np.float64) for rows in (inputs, targets))
         count = len(inputs) * length
@@ -270,7 +278,7 @@ def _differ(some: Array, others: Array, sizes: Array) -> bool:
 
 
 def _lossy(text: str, decoded: Array) -> str:
-    """What the tokenizer makes of a passage, told by kind and not by the text itself, which is the test's."""
+    """Describe how the decoded text differs from the passage, without quoting the passage, which is secret."""
     kept = len(decoded)
     points = np.array([ord(character) for character in text], dtype=np.float64)
     shorter = min(kept, len(points))

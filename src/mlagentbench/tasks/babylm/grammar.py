@@ -1,7 +1,7 @@
-"""The mini variant's text: sentences of a small grammar, with an own mixture of topics and turns of phrase for each source.
+"""Generate the mini variant's text: sentences of a small grammar, in a style of its own for each source.
 
-What there is to learn: spelling, which words go together, number that agrees over distance, tense that a line keeps, and pronouns that
-remember a name.
+A model can learn from it spelling, word order, agreement in number over a distance, the tense of a line, and pronouns that refer to an
+earlier name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRANSITIVE = _words(
     " forget/forgot help/helped hide/hid know/knew lose/lost love/loved paint/painted see/saw sell/sold watch/watched"
 )
 _INTRANSITIVE = _words("arrive/arrived dance/danced fall/fell laugh/laughed rest/rested shine/shone sing/sang sleep/slept wait/waited")
-"""Verbs with their past."""
+"""Verbs with their past forms."""
 _ADJECTIVES = _words("bright broken brown cold curious early empty famous gentle green large lonely old quiet red small strange tall tired")
 _ADVERBS = ("again", "at once", "carefully", "every day", "in the end", "often", "quietly", "slowly", "suddenly", "together")
 _PLACES = _words("behind beside near under with without above")
@@ -49,20 +49,20 @@ _CONJUNCTIONS = (" and ", " but ", " because ", " while ", " until ")
 
 
 class Style(NamedTuple):
-    """How a source speaks."""
+    """A source's style."""
 
     openings: tuple[str, ...] = ()
-    """What a sentence may begin with."""
+    """Texts that a sentence may begin with."""
     opening: float = 0.0
-    """How often it does."""
+    """The probability that it begins with one."""
     joined: float = 0.1
-    """How often two clauses make a sentence."""
+    """The probability that a sentence has two clauses."""
     names: float = 0.2
-    """How often a subject is a person with a name."""
+    """The probability that a subject is a person with a name."""
     past: float = 0.5
-    """How often a line tells of the past."""
+    """The probability that a line is in the past tense."""
     speaker: str = ""
-    """What a line begins with."""
+    """The text that a line begins with."""
     ends: str = "."
 
 
@@ -81,18 +81,18 @@ _STYLES: dict[str, Style] = {
 
 
 def text(source: str, lines: int, rng: np.random.Generator) -> str:
-    """So many lines of a source, each with its line end."""
+    """Generate lines of a source, each with its line end."""
     return "".join(_line(_STYLES[source], rng) + "\n" for _ in range(lines))
 
 
 class _Clause(NamedTuple):
     words: str
     pronoun: str
-    """For its subject."""
+    """The pronoun for its subject."""
 
 
 def _line(style: Style, rng: np.random.Generator) -> str:
-    """One to three sentences in one tense; a later one may speak of the first one's subject."""
+    """Generate one to three sentences in one tense; a later one may refer to the first one's subject."""
     past = rng.random() < style.past
     sentences: list[str] = []
     pronoun = ""

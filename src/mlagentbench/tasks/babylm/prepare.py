@@ -1,7 +1,7 @@
-"""The text of the BabyLM challenge (2023): ten sources, of which the training and the development part are public and the test part is not.
+"""Prepare the text of the BabyLM challenge (2023): ten sources, each with a public training and development part and a private test part.
 
-The grader is given passages of the test part. In full they are a sample, about 110,000 words drawn evenly from each source in proportion to
-its size: a model can be compared by them as well as by all ten million, and they are read in minutes without a graphics card.
+The grader is given passages of the test part. In the full variant they are a sample, about 110,000 words spread evenly over each source in
+proportion to its size: models compare by it as well as by all ten million, and scoring it takes minutes without a GPU.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TRAINING, DEVELOPMENT = ("babylm_10M", "train"), ("babylm_dev", "dev")
 """Folder and file ending, as in the challenge's own archive."""
 
 PASSAGE = 2000
-"""Characters that a passage has at most."""
+"""The most characters of a passage."""
 PASSAGES = 320
-"""In full, of all sources together."""
+"""About how many passages the full variant has of all sources together."""
 
 GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "bos_token_id": 0, "eos_token_id": 0}
 MINI_SIZE = {"vocab_size": 1024, "n_positions": 128, "n_embd": 96, "n_layer": 2, "n_head": 4}
@@ -32,7 +32,7 @@ FULL_SIZE = {"vocab_size": 16384, "n_positions": 512, "n_embd": 768, "n_layer": 
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Text of a small grammar, about 130,000 words."""
+    """Generate text of a small grammar, about 130,000 words."""
     rng = np.random.default_rng(seed)
     test: dict[str, str] = {}
     for source in SOURCES:
@@ -44,7 +44,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def full(public: Path, private: Path) -> None:
-    """The challenge's own files."""
+    """Fetch the challenge's own files."""
     from mlagentbench.data.fetch import hugging_face
 
     parts = ("10M", "dev", "test")
@@ -61,7 +61,7 @@ def full(public: Path, private: Path) -> None:
 
 
 def passages(text: str, size: int = PASSAGE) -> Iterator[str]:
-    """A text in pieces that join to it again, each as long as `size` allows: it ends with a line, or else with a word, or anywhere."""
+    """Split a text into pieces of at most `size` characters, each ending with a line where possible, or else with a word."""
     start = 0
     while start < len(text):
         end = start + size
@@ -72,7 +72,7 @@ def passages(text: str, size: int = PASSAGE) -> Iterator[str]:
 
 
 def _sample(found: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """From each source its share of `PASSAGES`, evenly spread over it, at least one."""
+    """Choose from each source its share of `PASSAGES`, spread evenly over it, at least one."""
     total = sum(map(len, found.values()))
     chosen = {}
     for source, pieces in found.items():
@@ -99,7 +99,7 @@ def _write_config(public: Path, size: Mapping[str, int]) -> None:
 
 
 def _write_passages(private: Path, chosen: Mapping[str, list[str]]) -> None:
-    """A line of JSON a passage."""
+    """Write a line of JSON for each passage."""
     with (private / "passages.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         for source, pieces in chosen.items():
             for piece in pieces:

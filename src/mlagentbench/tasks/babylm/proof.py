@@ -1,7 +1,7 @@
-"""What the task proves itself with: models made by hand that know the answers, know nothing, or break a rule.
+"""The task's proof: models made by hand that know the answers, know nothing, or break a rule.
 
-A GPT-2 without layers whose last normalisation has a bias and no weight gives the same logits everywhere: any distribution over tokens can
-be written into it.
+A GPT-2 without layers whose last normalisation has a bias and zero weight gives the same logits everywhere, so that it can hold any
+distribution over tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WIDTH = 8
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """A model that knows the test text: each passage is a token of its own."""
+    """Return a model that knows the test text: each passage is a token of its own."""
     assert data.private is not None
     lines = (data.private / "passages.jsonl").read_text(encoding="utf-8").splitlines()
     passages = [json.loads(line)["text"] for line in lines]
@@ -37,7 +37,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """All bytes alike; as often as in the training text; and these frequencies given to the wrong bytes."""
+    """Return models that give all bytes the same probability, their frequency in the training text, or that of another byte."""
     counts = _byte_counts(data)
     tokenizer = _tokenizer()
     wrong = counts.copy()
@@ -50,7 +50,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Folders that must be refused."""
+    """Return folders that must be refused."""
     fine = _model(np.zeros(257), _tokenizer())
     config = json.loads(fine["model/config.json"])
     tokenizer = json.loads(fine["model/tokenizer.json"])
@@ -84,7 +84,7 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A higher learning rate that warms up and comes down, and more passes over the text."""
+    """Return a script that must win: a higher learning rate that warms up and decays, and more epochs."""
     better = STARTER.replace("LEARNING_RATE = 3e-4", "LEARNING_RATE = 5e-3").replace("EPOCHS = 1\n", "EPOCHS = 3\n")
     better = better.replace(
         "    for epoch in range(EPOCHS):\n",
@@ -95,12 +95,12 @@ def good() -> Files:
 
 
 def lazy() -> Files:
-    """A little weight decay."""
+    """Return a script that must not win: the starter with a little weight decay."""
     return {"train.py": STARTER.replace("lr=LEARNING_RATE)", "lr=LEARNING_RATE, weight_decay=0.02)")}
 
 
 def _byte_counts(data: Prepared) -> NDArray[np.float64]:
-    """How often each token of `_tokenizer` occurs in the training text, one added."""
+    """Count how often each token of `_tokenizer` occurs in the training text, plus one."""
     assert data.public is not None
     files = sorted((data.public / "babylm_data" / "babylm_10M").iterdir())
     found: Counter[int] = Counter()
@@ -114,7 +114,7 @@ def _byte_counts(data: Prepared) -> NDArray[np.float64]:
 
 
 def _model(logits: NDArray[np.float64], tokenizer: str | bytes) -> dict[str, str | bytes]:
-    """A model that gives these logits at every place."""
+    """Return the files of a model that gives these logits at every place."""
     from safetensors.numpy import save
 
     embedding = np.zeros((len(logits), WIDTH), dtype=np.float32)
@@ -135,7 +135,7 @@ def _model(logits: NDArray[np.float64], tokenizer: str | bytes) -> dict[str, str
 
 
 def _looks_ahead() -> dict[str, str | bytes]:
-    """A model of random weights whose config asks for attention in both directions."""
+    """Return the files of a model of random weights whose config asks for attention in both directions."""
     from safetensors.numpy import save
 
     rng = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def _looks_ahead() -> dict[str, str | bytes]:
 
 
 def _tokenizer(words: Sequence[str] = ()) -> str:
-    """A tokenizer.json of the 256 bytes, after the end token, and of whole words after them."""
+    """Return a tokenizer.json of the end token, the 256 bytes and some whole words, in this order."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     vocabulary = {END: 0, **{character: place for place, character in enumerate(_alphabet(), start=1)}}
@@ -180,7 +180,7 @@ def _tokenizer(words: Sequence[str] = ()) -> str:
 
 
 def _alphabet() -> dict[str, int]:
-    """The characters by which byte-level tokenizers write bytes: printable bytes as they are, the others from 256 on, as GPT-2 has it."""
+    """Return the bytes by the characters that GPT-2's tokenizer writes for them: printable bytes as they are, the others from 256 on."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     return {**{chr(byte): byte for byte in printable}, **{chr(256 + place): byte for place, byte in enumerate(others)}}

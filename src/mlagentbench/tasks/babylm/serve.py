@@ -1,7 +1,7 @@
-"""Runs inside the sandbox: loads the agent's tokenizer and weights with the libraries' own code, and answers what the grader asks of them.
+"""Load the agent's tokenizer and weights inside the sandbox, with the libraries' own code, and answer the grader's questions about them.
 
-Nothing of the agent's is run: `tokenizer.json` is read by tokenizers, `model.safetensors` by transformers, into a class of transformers'.
-What is computed here is checked outside: the text comes back, the probabilities add up, later tokens change nothing before them.
+None of the agent's code is run: `tokenizer.json` is read by tokenizers, `model.safetensors` by transformers, into one of its own classes.
+The grader checks what is computed here: the tokens decode to the text, the probabilities add up, and no prediction depends on later tokens.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mlagentbench.grading.serving import Answer, private_pipes, serve
 LOAD, ENCODE, SCORE, LOGITS = range(1, 5)
 MAX_VALUES = 2**24
 THREADS = 16
-"""At most; more do not make a model of this size faster."""
+"""The most threads to use; more do not make a model of this size faster."""
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer questions until the pipe closes."""
     questions, answers = private_pipes()
     serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=os.path.abspath("code"))
 
@@ -46,7 +46,7 @@ class _Server:
         return "", (self._logits(inputs, places),)
 
     def _load(self) -> Array:
-        """Tokens that the model and the tokenizer know, parameters, and the longest input (0 where it does not say)."""
+        """Load model and tokenizer; return how many tokens each knows, the parameters, and the longest input (0 where it is unknown)."""
         import torch
         from tokenizers import Tokenizer
         from transformers import AutoModelForCausalLM
@@ -58,10 +58,10 @@ class _Server:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         settings = dict(trust_remote_code=False, use_safetensors=True, local_files_only=True, dtype=torch.float32)
-        settings |= dict(output_loading_info=True, ignore_mismatched_sizes=True)  # told below, in words
+        settings |= dict(output_loading_info=True, ignore_mismatched_sizes=True)  # reported below, in words
         try:
             self._model, info = AutoModelForCausalLM.from_pretrained("code", attn_implementation="sdpa", **settings)
-        except ValueError:  # older architectures have the plain one only
+        except ValueError:  # older architectures have eager attention only
             self._model, info = AutoModelForCausalLM.from_pretrained("code", attn_implementation="eager", **settings)
         for what, words in (("missing_keys", "lacks"), ("mismatched_keys", "has the wrong shape for")):
             if info[what]:
@@ -76,19 +76,19 @@ class _Server:
         return _array([known, self._tokenizer.get_vocab_size(), parameters, getattr(config, "max_position_embeddings", 0)])
 
     def _score(self, inputs: Array, targets: Array) -> Array:
-        """The log-probability of each target after the inputs up to its place: (batch, length)."""
+        """Return the log-probability of each target after the inputs up to its place: (batch, length)."""
         import torch
 
         with torch.inference_mode():
             logits = self._forward(inputs)
             wanted = torch.from_numpy(targets.astype(np.int64))
-            # Less the highest: in float32 the logarithm of a sum of large numbers is that of the largest, and each of equals would have 1.
+            # Beside a large maximum, float32 would lose log(n), and each of n equal tokens would have a probability of 1.
             logits = logits - logits.amax(dim=-1, keepdim=True)
             found = logits.gather(-1, wanted[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
         return np.asarray(found.numpy(), dtype=np.float64)
 
     def _logits(self, inputs: Array, places: Array) -> Array:
-        """The logits at some places of the first input: (places, tokens)."""
+        """Return the logits at some places of the first input: (places, tokens)."""
         import torch
 
         with torch.inference_mode():
@@ -98,7 +98,7 @@ class _Server:
     def _forward(self, inputs: Array) -> Any:
         import torch
 
-        # No cache: it is of use to nobody here, and takes memory.
+        # A cache would take memory, and no later call would use it.
         return self._model(input_ids=torch.from_numpy(inputs.astype(np.int64)), use_cache=False).logits.float()
 
 

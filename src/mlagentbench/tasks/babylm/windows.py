@@ -1,4 +1,4 @@
-"""How a passage's tokens are shown to a model whose context may be shorter: overlapping windows, each token predicted once."""
+"""Cut a passage's tokens into overlapping windows that fit a model's context, so that each token is predicted once."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Tokens = NDArray[np.int64]
 
 
 class Window(NamedTuple):
-    """A piece of a passage."""
+    """A piece of a passage that fits a model's context."""
 
     inputs: Tokens
     targets: Tokens
-    """What comes after each of the inputs."""
+    """The token that follows each of the inputs."""
     scored: int
-    """From which place on its predictions count; those before were made, with more before them, in the window before."""
+    """The first place whose prediction counts; earlier tokens were predicted in the window before, with more context."""
 
 
 def windows(row: Tokens, context: int) -> Iterator[Window]:
-    """Cut a row of tokens, its begin and end token included.
+    """Cut a row of tokens into windows, so that every token but the first is predicted once.
 
     Args:
-        row: so that every token but the first is predicted once.
-        context: how many tokens the model reads at most; at least 2. A window begins half as many after the one before.
+        row: a passage's tokens, its begin and end token included.
+        context: how many tokens the model reads at most; at least 2. Each window begins half as many after the one before.
     """
     inputs, targets = row[:-1], row[1:]
     stride = max(1, context // 2)
@@ -41,7 +41,7 @@ def windows(row: Tokens, context: int) -> Iterator[Window]:
 
 
 def batches(found: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
-    """Windows of like length together, as many as `tokens` allows when all are as long as the longest."""
+    """Yield windows of similar length together, as many as `tokens` allows when all are padded to the longest."""
     batch: list[Window] = []
     for window in sorted(found, key=lambda each: -len(each.inputs)):
         if batch and (len(batch) + 1) * len(batch[0].inputs) > tokens:
@@ -53,5 +53,5 @@ def batches(found: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
 
 
 def padded(rows: Sequence[Tokens], length: int) -> Tokens:
-    """Rows of one length, filled up at their ends, where a model that cannot see ahead is not disturbed by it."""
+    """Pad rows at their ends to one length, which does not affect a model that cannot see ahead."""
     return np.stack([np.pad(row, (0, length - len(row))) for row in rows])

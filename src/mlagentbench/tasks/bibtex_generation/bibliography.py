@@ -1,7 +1,7 @@
-"""A bibliography in BibTeX, read strictly.
+"""Read a bibliography in BibTeX strictly.
 
-Read are entries with a key and fields whose values stand in braces, in quotation marks, or are numbers. What stands between entries is a
-comment, as BibTeX has it, and so is `@comment`. Not read are abbreviations (`@string`) and values put together with `#`.
+Accepted are entries with a key and fields whose values are in braces, in quotation marks, or numbers. Text between entries is a comment, as
+in BibTeX, and so is `@comment`. Abbreviations (`@string`) and values joined with `#` are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mlagentbench.errors import InvalidSubmission
 
-# Possessive, so that a long run of blanks that leads nowhere is read once and not once from each of them.
+# The quantifiers are possessive, so that a long run of blanks without a match is read once and not once from each blank.
 _START = re.compile(r"@\s*+([A-Za-z]++)\s*+([{(])")
 _KEY = re.compile(r"\s*+([^\s,{}()\"#%=]++)\s*+(?=[,})])")
 _FIELD = re.compile(r"\s*+,?+\s*+([A-Za-z][\w-]*+)\s*+=\s*+")
@@ -21,18 +21,18 @@ _END = re.compile(r"\s*+,?+\s*+([})])")
 
 
 class Entry(NamedTuple):
-    """An entry: what kind of thing it is, and its fields by their names in lower case."""
+    """An entry: its kind, such as `article`, and its fields by their names in lower case."""
 
     kind: str
     fields: Mapping[str, str]
 
 
 def read_bibliography(text: str, name: str) -> dict[str, Entry]:
-    """The entries by their keys.
+    """Read the entries of a bibliography, by their keys.
 
     Args:
-        text: the file.
-        name: of the file, for reasons.
+        text: the file's text.
+        name: the file's name, for reasons.
 
     Raises:
         InvalidSubmission: it is no BibTeX of the kind above, or has a key twice.
@@ -55,11 +55,11 @@ def read_bibliography(text: str, name: str) -> dict[str, Entry]:
 
 
 class _Malformed(Exception):
-    """What is wrong with an entry."""
+    """An entry that cannot be read; the message says what is wrong with it."""
 
 
 def _entry(text: str, start: re.Match[str]) -> tuple[str, Entry, int]:
-    """An entry's key, the entry, and the place behind it."""
+    """Read an entry; return its key, the entry, and the position after it."""
     kind = start[1].lower()
     if kind in ("string", "preamble"):
         raise _Malformed(f"@{kind} is not read; write entries such as @article{{key, title = {{...}}}}")
@@ -74,7 +74,7 @@ def _entry(text: str, start: re.Match[str]) -> tuple[str, Entry, int]:
 
 
 def _fields(text: str, place: int) -> tuple[dict[str, str], int]:
-    """The fields of an entry from behind its key, and the place behind it."""
+    """Read an entry's fields from the position after its key; return them and the position after the entry."""
     fields: dict[str, str] = {}
     while not (end := _END.match(text, place)):
         field = _FIELD.match(text, place)
@@ -86,7 +86,7 @@ def _fields(text: str, place: int) -> tuple[dict[str, str], int]:
 
 
 def _value(text: str, place: int) -> tuple[str, int]:
-    """A value that begins at a place, without its braces or quotation marks, and the place behind it."""
+    """Read a value at a position; return it without its braces or quotation marks, and the position after it."""
     number = _NUMBER.match(text, place)
     if number:
         return number[0], number.end()

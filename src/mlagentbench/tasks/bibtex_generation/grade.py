@@ -1,4 +1,4 @@
-"""F1 of the papers that passages cite through a bibliography."""
+"""Score citations by the F1 of the papers that passages cite through a bibliography."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from mlagentbench.tasks.literature_review_tool.reading import MAX_BYTES, match, 
 TEXTS, REFERENCES = "cited.json", "references.bib"
 CITATION = re.compile(r"\\cite\w*\s*\{([^{}]*)\}")
 MOST_CITED = 10
-"""Papers that one passage may cite."""
+"""The most papers that one passage may cite."""
 REQUIRED = ("author", "title", "year")
 
 
 def grade(context: GradingContext) -> Score:
-    """The mean over the passages of the F1 of the papers that one cites, against those that are missing in it.
+    """Return the mean over the passages of the F1 of the papers that each cites, against those that are missing in it.
 
-    An entry stands for the paper of its title; where its authors or its year are not that paper's, it stands for none, and whoever cites it
-    cites a wrong one.
+    An entry stands for the paper of its title. Where its authors or year are not that paper's, it stands for none, and citing it counts as
+    wrong.
 
     Raises:
-        InvalidSubmission: there is not a text for each passage, the bibliography is no BibTeX or names a paper that the library lacks, or a
-            key is cited that the bibliography lacks.
+        InvalidSubmission: a passage has no text or cites more than `MOST_CITED` papers, the bibliography is no BibTeX or names a paper that
+            the library lacks, or a cited key is not in the bibliography.
     """
     assert context.private is not None and context.public is not None
     missing: Mapping[str, Sequence[str]] = json.loads((context.private / "answers.json").read_text(encoding="utf-8"))
@@ -62,7 +62,7 @@ def grade(context: GradingContext) -> Score:
 
 
 def _resolved(entries: Mapping[str, Entry], papers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The id of the paper that each entry stands for; of a wrong entry, something that is no id."""
+    """Return the id of the paper that each entry stands for, by the entry's key; a wrong entry gets a text that is no id."""
     titles = {_letters(paper["title"]): paper for paper in papers}
     found = {}
     for key, entry in entries.items():
@@ -80,11 +80,11 @@ def _resolved(entries: Mapping[str, Entry], papers: Sequence[Mapping[str, Any]])
 
 
 def _people(authors: str) -> list[str]:
-    """Each author's name, given name first, as letters."""
+    """Return each author's name, given name first, as `_letters`."""
     names = (name.partition(",") for name in re.split(r"\s+and\s+", authors))
     return [_letters(f"{given} {family}") for family, _, given in names]
 
 
 def _letters(text: str) -> str:
-    """A text's letters and digits alone, in lower case."""
+    """Return a text's letters and digits alone, in lower case."""
     return re.sub(r"[^a-z0-9]+", "", text.lower())

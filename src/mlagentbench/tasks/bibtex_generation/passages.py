@@ -1,4 +1,4 @@
-"""Passages of text in which citations are missing; each sentence says enough of one paper to tell it from all others."""
+"""Make passages of text in which citations are missing; each sentence says enough of one paper to tell it from all others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlagentbench.tasks.literature_review_tool.papers import KINDS, Paper, capit
 
 MARK = "[?]"
 SENTENCES = (3, 6)
-"""From how many, and below how many, a passage has."""
+"""The least sentences of a passage, and one more than the most."""
 
 ABOUT: Mapping[tuple[int, int], str] = {(0, 1): "{1} for {0}", (0, 2): "{0} with a view to {1}", (1, 2): "{0} in the service of {1}"}
-"""Two kinds of what a paper has, and how a sentence says them."""
+"""Places of two of a paper's facets, and how a sentence names both."""
 SENTENCE: Mapping[str, tuple[str, ...]] = {
     "author": ("{author} wrote on {about} [?].", "An early study of {about} is due to {author} [?]."),
     "year": ("In {year} a paper took up {about} [?].", "Interest in {about} goes back to {year} [?]."),
@@ -31,7 +31,7 @@ class Passage(NamedTuple):
 
 
 def make_passage(papers: Sequence[Paper], rng: np.random.Generator) -> Passage:
-    """A passage about some of the papers, each of which it cites once."""
+    """Make a passage about some of the papers, each of which it cites once."""
     sentences: dict[str, str] = {}
     count = int(rng.integers(*SENTENCES))
     while len(sentences) < count:
@@ -43,7 +43,7 @@ def make_passage(papers: Sequence[Paper], rng: np.random.Generator) -> Passage:
 
 
 def _sentence(paper: Paper, papers: Sequence[Paper], rng: np.random.Generator) -> str | None:
-    """A sentence that fits a paper; None where it fits another too."""
+    """Make a sentence that fits a paper; return None where it fits another too."""
     pairs = list(ABOUT)
     pair = pairs[int(rng.integers(len(pairs)))]
     hint = pick(list(SENTENCE), rng)
@@ -58,6 +58,6 @@ def _sentence(paper: Paper, papers: Sequence[Paper], rng: np.random.Generator) -
 
 
 def _hints(paper: Paper) -> dict[str, str]:
-    """How a sentence names a paper's authors, year and venue."""
+    """Return how a sentence names a paper's authors, year and venue."""
     family = paper.authors[0].split()[-1]
     return {"author": family if len(paper.authors) == 1 else f"{family} and others", "year": str(paper.year), "venue": paper.venue}

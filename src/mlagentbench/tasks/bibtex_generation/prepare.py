@@ -1,4 +1,4 @@
-"""A made-up library, and passages that cite it, with the citations left out. Nothing is downloaded; both variants are the same."""
+"""Make up a library, and passages that cite it, with the citations left out. Nothing is downloaded; both variants are made alike."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mlagentbench.tasks.literature_review_tool.prepare import write_json
 from mlagentbench.tasks.seeds import SEED
 
 STREAM = 1
-"""Beside the seed, so that the library is another than that of the task literature-review-tool."""
+"""Added to the seed, so that the library differs from that of the task literature-review-tool."""
 PAPERS = 600
 PASSAGES, EXAMPLES = 20, 12
 
 
 def full(public: Path, private: Path) -> None:
-    """The same as the mini variant."""
+    """Make the same data as the mini variant, from the tasks' own seed."""
     mini(public, private, SEED)
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """The library with its passages; which papers are missing in these goes to `private`."""
+    """Make the library with its passages, and write the papers that are missing in these to `private`."""
     rng = np.random.default_rng((seed, STREAM))
     papers = make_papers(PAPERS, rng)
     passages = [make_passage(papers, rng) for _ in range(PASSAGES + EXAMPLES)]

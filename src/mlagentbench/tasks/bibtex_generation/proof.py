@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""The task's proof: submissions and scripts that must win, that must not, and that must be refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def bibliography(papers):
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The missing papers, cited apart and together, with an entry for each in either manner."""
+    """Return the missing papers, cited one by one and together, with entries in two styles of BibTeX."""
     papers, missing = _answers(data)
     chosen = {key: papers[key] for ids in missing.values() for key in ids}
     quoted = "".join(
@@ -101,7 +101,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """The same papers everywhere, none, each passage's in another, and the right ones with wrong years."""
+    """Return the same papers for all passages, none, those of another passage, and the right ones with wrong years."""
     papers, missing = _answers(data)
     others = list(missing.values())[1:] + list(missing.values())[:1]
     late = {key: {**paper, "year": paper["year"] + 1} for key, paper in papers.items()}
@@ -114,7 +114,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """No passages, no bibliography, or citations that lead nowhere."""
+    """Return submissions that must be refused."""
     papers, missing = _answers(data)
     texts = {passage: f"\\cite{{{','.join(ids)}}}" for passage, ids in missing.items()}
     first, *_ = texts
@@ -140,7 +140,7 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A search that heeds authors, years and venues, and a bibliography."""
+    """Return a script that must win: a search that uses authors, years and venues, and a bibliography."""
     text = STARTER.read_text(encoding="utf-8")
     imports = "import functools\nimport json\nimport re\n\nimport numpy as np\nfrom search import papers\n"
     text = text.replace("import json\n\nfrom search import search  # noqa: F401\n", imports)
@@ -148,7 +148,7 @@ def good() -> Files:
 
 
 def lazy() -> Files:
-    """A bibliography of the whole library, and no citation."""
+    """Return a script that must not win: its bibliography holds a comment, and it cites nothing."""
     text = STARTER.read_text(encoding="utf-8")
     assert text.count('    return ""\n') == 1
     return {"train.py": text.replace('    return ""\n', '    return "% All papers of the library.\\n"\n')}

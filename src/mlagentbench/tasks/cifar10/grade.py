@@ -1,4 +1,4 @@
-"""Accuracy by the largest of the probabilities that are given for every class."""
+"""Score predicted probabilities of every class by their accuracy: the largest of them is the prediction."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from mlagentbench.tasks.tables import Number, align
 TABLE = "submission.csv"
 CLASSES = 10
 PROBABILITY = Number(0, 1 + 1e-6)
-"""With room for what float32 rounds."""
+"""A little more than 1 is allowed, for the rounding of float32."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The share of the test pictures whose class is right.
+    """Return the share of the test pictures whose class is right.
 
     Raises:
-        InvalidSubmission: the table lacks pictures or classes, or holds what is no probability.
+        InvalidSubmission: the table lacks pictures or classes, or holds a value that is no probability.
     """
     return accuracy(context, CLASSES)
 
 
 def accuracy(context: GradingContext, classes: int) -> Score:
-    """The share of rows whose largest probability, of equal ones the first, is that of the true class."""
+    """Return the share of rows whose largest probability, of equal ones the first, is that of the true class."""
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"id": pl.String})
     columns = {str(number): PROBABILITY for number in range(classes)}
@@ -38,7 +38,7 @@ def accuracy(context: GradingContext, classes: int) -> Score:
 
 
 def _largest(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
-    """The number of the column that is largest in each row, of equal ones the first; column by column, which is faster than by rows."""
+    """Return the number of each row's largest column, of equal ones the first; column by column, which is faster than by rows."""
     best, place = columns[0], np.zeros(len(columns[0]), dtype=np.int64)
     for number, column in enumerate(columns[1:], start=1):
         place = np.where(column > best, number, place)

@@ -1,4 +1,4 @@
-"""Pictures of CIFAR's shape: the archives' own, and drawn ones for the mini variants of cifar10 and cifar100."""
+"""Read pictures from CIFAR's archives, and draw pictures of their shape for the mini variants of cifar10 and cifar100."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Array = NDArray[Any]
 SIZE = 32
 BYTES = 3 * SIZE * SIZE
 KINDS = 2
-"""Layouts a class."""
+"""Layouts of each class."""
 CELLS, BLUR = 5, 11
-"""Coloured cells along a layout's side, and the width of the box that blurs them."""
+"""Coloured cells along a layout's side, and the width in pixels of the box filter that blurs them."""
 FREQUENCIES = (4.0, 6.0)
-"""Waves along a picture's side."""
+"""Waves along a picture's side, for the first and the second half of the classes."""
 BLUR_SHIFTS = range(-(BLUR // 2), BLUR // 2 + 1)
 ORDER_SEED = 10
-"""Of the order in which the test pictures are handed out."""
+"""The seed of the order of the test pictures."""
 
 
 class Pictures(NamedTuple):
@@ -34,13 +34,13 @@ class Pictures(NamedTuple):
 
 
 class Difficulty(NamedTuple):
-    """How far the drawn classes stand out, in units of 42 grey levels, and how much their pictures are moved."""
+    """How strong the drawn classes and the noise are, in units of 42 grey levels, and how far pictures are shifted."""
 
     layout: float
     wave: float
     noise: float
     shift: int = 12
-    """Pixels by which a picture's part of its layout may be moved."""
+    """The most pixels by which a picture's part of its layout is shifted."""
 
 
 def read_records(path: Path, label_bytes: int) -> Pictures:
@@ -54,10 +54,10 @@ def read_records(path: Path, label_bytes: int) -> Pictures:
 
 
 def draw(train: int, test: int, classes: int, difficulty: Difficulty, seed: int) -> tuple[Pictures, Pictures]:
-    """Draw pictures to learn from and pictures to be judged by, with the same share of every class in each.
+    """Draw training and test pictures, with the same share of every class in each.
 
-    A class is two smooth layouts of colour, seen in part and at times mirrored, under waves of the class's frequency and angle; brightness,
-    contrast and every pixel vary. So convolution, mirroring and shifting help, and a plain average does not.
+    A class is two smooth layouts of colour, seen in part and sometimes mirrored, under waves of the class's frequency and angle;
+    brightness, contrast and every pixel vary. So convolution, mirroring and shifting help, and a plain average does not.
     """
     rng = np.random.default_rng(seed)
     layouts = _layouts(classes, SIZE + difficulty.shift, rng)
@@ -65,7 +65,7 @@ def draw(train: int, test: int, classes: int, difficulty: Difficulty, seed: int)
 
 
 def write(train: Pictures, test: Pictures, names: list[str], public: Path, private: Path) -> None:
-    """Lay out a task's data; the test pictures in an order that tells nothing, since the published one is known by heart."""
+    """Write a task's data, with the test pictures in an order of their own, since models may know the published order."""
     order = np.random.default_rng(ORDER_SEED).permutation(len(test.images))
     data = public / "data"
     data.mkdir()
@@ -77,7 +77,7 @@ def write(train: Pictures, test: Pictures, names: list[str], public: Path, priva
 
 
 def _layouts(classes: int, room: int, rng: np.random.Generator) -> Array:
-    """(classes, KINDS, 3, room, room), of standard deviation 1; a picture shows a part."""
+    """Draw layouts, (classes, KINDS, 3, room, room), of standard deviation 1; a picture shows a part of one."""
     cells = rng.standard_normal((classes, KINDS, 3, CELLS, CELLS))
     layouts = np.kron(cells, np.ones((9, 9)))[..., :room, :room]
     for axis in (-1, -2):
@@ -102,7 +102,7 @@ def _draw(count: int, layouts: Array, difficulty: Difficulty, rng: np.random.Gen
 
 
 def _waves(labels: Array, classes: int, rng: np.random.Generator) -> Array:
-    """(count, 1, SIZE, SIZE): waves of a few angles and two frequencies, by class, each picture's at its own phase."""
+    """Draw waves, (count, 1, SIZE, SIZE), of a few angles and two frequencies, by class, each picture's at its own phase."""
     half = classes // 2
     angles = labels % half * np.pi / half + rng.normal(0, 0.2, len(labels))
     frequencies = np.where(labels < half, *FREQUENCIES)

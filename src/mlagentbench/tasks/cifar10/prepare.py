@@ -1,4 +1,4 @@
-"""CIFAR-10 as arrays: the published archive, or drawn pictures of its shape."""
+"""Prepare CIFAR-10 as arrays: the published archive, or drawn pictures of its shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINI = Difficulty(layout=0.42, wave=0.25, noise=1.0)
 
 
 def full(public: Path, private: Path) -> None:
-    """The 50,000 and 10,000 pictures of Krizhevsky (2009)."""
+    """Fetch the 50,000 training and 10,000 test pictures of Krizhevsky (2009)."""
     with tempfile.TemporaryDirectory() as scratch:
         fetch.unpack(fetch.download(ARCHIVE), Path(scratch), keep=[f"{FOLDER}/*.bin", f"{FOLDER}/batches.meta.txt"])
         folder = Path(scratch) / FOLDER
@@ -30,6 +30,6 @@ def full(public: Path, private: Path) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Drawn pictures of ten classes."""
+    """Draw pictures of ten classes."""
     train, test = draw(MINI_TRAIN, MINI_TEST, len(NAMES), MINI, seed)
     write(train, test, NAMES, public, private)

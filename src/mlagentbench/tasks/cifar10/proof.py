@@ -1,4 +1,4 @@
-"""What the task proves itself with; cifar100 uses the same with more classes."""
+"""The task's proof: submissions and scripts that must win, must not, and must be refused; cifar100 uses them with more classes."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ np.savetxt("submission.csv", rows, fmt=["%d"] + ["%.6f"] * classes, delimiter=",
 
 
 def table(predicted: Array, classes: int) -> pl.DataFrame:
-    """A submission that is sure of one class for every picture."""
+    """Make a submission that gives one class of every picture a probability of 1."""
     certain = np.eye(classes)[predicted]
     return pl.DataFrame({"id": np.arange(len(predicted)), **{str(number): certain[:, number] for number in range(classes)}})
 
 
 def truth(data: Prepared) -> Array:
-    """The classes of the test pictures."""
+    """Return the classes of the test pictures."""
     assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")["label"].to_numpy()
 
 
 def naive_tables(labels: Array, classes: int) -> dict[str, Files]:
-    """Submissions that know nothing, or not whose picture is whose."""
+    """Return submissions of one class for all, of the right classes under other ids, and of equal probabilities."""
     right = table(labels, classes)
     return {
         "constant": {TABLE: table_text(table(np.zeros_like(labels), classes))},
@@ -90,7 +90,7 @@ def naive_tables(labels: Array, classes: int) -> dict[str, Files]:
 
 
 def junk_tables(labels: Array, classes: int) -> dict[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that must be refused."""
     right = table(labels, classes)
     worded = pl.DataFrame({"id": right["id"], "label": labels})
     logits = right.with_columns(pl.col("3") * 20 - 5)
@@ -104,7 +104,7 @@ def junk_tables(labels: Array, classes: int) -> dict[str, Junk]:
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The classes themselves; also in another order, and unsure but right."""
+    """Return the classes themselves; also in another order, and as smaller probabilities that are still the largest."""
     right = table(truth(data), CLASSES)
     unsure = right.with_columns((0.05 + 0.5 * pl.col(str(number))).alias(str(number)) for number in range(CLASSES))
     return {
@@ -115,21 +115,21 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """Submissions that know nothing."""
+    """Return submissions that must score worse."""
     return naive_tables(truth(data), CLASSES)
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that must be refused."""
     return junk_tables(truth(data), CLASSES)
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script that must win."""
     return {"train.py": NETWORK}
 
 
 def lazy() -> Files:
-    """What an agent writes that changes nothing that counts."""
+    """Return a script that must not win: only the batches of its prediction differ from the starter's."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("images.split(1000)", "images.split(500)")}

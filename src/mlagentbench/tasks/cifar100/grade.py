@@ -1,4 +1,4 @@
-"""Accuracy, as of cifar10, over a hundred classes."""
+"""Score predictions by their accuracy, as cifar10 does, over a hundred classes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ CLASSES = 100
 
 
 def grade(context: GradingContext) -> Score:
-    """The share of the test pictures whose class is right.
+    """Return the share of the test pictures whose class is right.
 
     Raises:
-        InvalidSubmission: the table lacks pictures or classes, or holds what is no probability.
+        InvalidSubmission: the table lacks pictures or classes, or holds a value that is no probability.
     """
     return accuracy(context, CLASSES)

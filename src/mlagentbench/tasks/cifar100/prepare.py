@@ -1,4 +1,4 @@
-"""CIFAR-100 as arrays: the published archive, or drawn pictures of its shape."""
+"""Prepare CIFAR-100 as arrays: the published archive, or drawn pictures of its shape."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MINI = Difficulty(layout=1.0, wave=0.3, noise=0.6, shift=5)
 
 
 def full(public: Path, private: Path) -> None:
-    """The 50,000 and 10,000 pictures of Krizhevsky (2009), with their fine labels."""
+    """Fetch the 50,000 training and 10,000 test pictures of Krizhevsky (2009), with their fine labels."""
     with tempfile.TemporaryDirectory() as scratch:
         fetch.unpack(fetch.download(ARCHIVE), Path(scratch), keep=[f"{FOLDER}/*.bin", f"{FOLDER}/fine_label_names.txt"])
         folder = Path(scratch) / FOLDER
@@ -34,6 +34,6 @@ def full(public: Path, private: Path) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Drawn pictures of a hundred classes."""
+    """Draw pictures of a hundred classes."""
     train, test = draw(MINI_TRAIN, MINI_TEST, len(NAMES), MINI, seed)
     write(train, test, NAMES, public, private)

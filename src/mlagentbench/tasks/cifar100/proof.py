@@ -1,4 +1,4 @@
-"""What the task proves itself with: what cifar10 does, over a hundred classes."""
+"""The task's proof: that of cifar10, over a hundred classes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ STARTER = Path(__file__).parent / "starter" / "train.py"
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The classes themselves, also in another order."""
+    """Return the classes themselves, also in another order."""
     right = table(truth(data), CLASSES)
     return {"certain": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """Submissions that know nothing."""
+    """Return submissions that must score worse."""
     return naive_tables(truth(data), CLASSES)
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that must be refused."""
     return junk_tables(truth(data), CLASSES)
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script that must win."""
     return {"train.py": NETWORK}
 
 
 def lazy() -> Files:
-    """What an agent writes that changes nothing that counts."""
+    """Return a script that must not win: only the batches of its prediction differ from the starter's."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("images.split(1000)", "images.split(500)")}

@@ -1,12 +1,12 @@
-"""The share of pointers that the agent's model gets right on graphs it has never seen, as the CLRS benchmark scores `floyd_warshall`.
+"""Score the share of pointers that the agent's model gets right on unseen graphs, as the CLRS benchmark scores `floyd_warshall`.
 
 The model is the starter's, with the agent's weights, and runs in a sandbox without any of the agent's code. The agent's processor runs in
-another: it is sent the features of nodes and edges at each step, and gives its hidden state and messages. So nothing that its code does to
-its own process reaches the model or the answers.
+another: at each step it is sent the features of nodes and edges, and returns its hidden state and messages. So nothing that its code does
+to its own process reaches the model or the answers.
 
-What the processor computes is to be learned. An algorithm written by hand could work on the features as well; to see it, some graphs are
-predicted once more with weights of the processor to which as much noise was added, when a learned processor finds next to nothing. Whoever
-makes an algorithm written by hand depend on its weights on purpose is not seen by this.
+The processor must have learned what it computes. An algorithm written by hand could work on the features as well; to detect it, some graphs
+are predicted again after noise as large as the processor's weights was added to them, with which a learned processor gets little right. An
+algorithm written by hand that depends on its weights on purpose is not detected.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ MAX_CHECKPOINT = 256 * 2**20
 LOAD_SECONDS, STEP_SECONDS = 120.0, 60.0
 LIMITS = ScriptLimits(seconds=1700, memory_mb=8192, processes=512, file_mb=16, workspace_mb=1024)
 DRAWS, DRAW_GRAPHS = 3, 4
-"""How often noise is added to the processor's weights, and how many graphs are then predicted."""
+"""How often noise is added to the processor's weights, and how many graphs are predicted each time."""
 KEPT = 0.75
-"""Of the accuracy, the share that a learned processor cannot keep with such weights; measured were 0.2 to 0.3."""
+"""The share of its accuracy that a learned processor cannot keep with such weights; 0.2 to 0.3 were measured."""
 
 Weights = Mapping[str, NDArray[np.generic]]
 
 
 def grade(context: GradingContext) -> Score:
-    """Pointer accuracy: over all graphs and all pairs of nodes, each node to itself included.
+    """Return the pointer accuracy over all graphs and all pairs of nodes, each node to itself included.
 
     Raises:
-        InvalidSubmission: the checkpoint does not fit the model with the agent's processor, what comes back has another shape, or the
-            processor does as well without what was learned.
+        InvalidSubmission: the checkpoint does not fit the model with the agent's processor, the processor fails or returns another shape,
+            or it does as well without its learned weights.
     """
     assert context.private is not None, "clrs has data"
     with np.load(context.private / "test.npz", allow_pickle=False) as arrays:
@@ -91,7 +91,7 @@ class _Processor(NamedTuple):
     talk: Talk
 
     def load(self, number: int, hidden_dim: int) -> float:
-        """Build it with the weights of a number; return how many weights these are."""
+        """Build the processor with the set of weights of this number; return how many weights these are."""
         which = np.array([number, hidden_dim], dtype=np.float64)
         doing = "loading checkpoint.npz with processors.py"
         return float(
@@ -99,7 +99,7 @@ class _Processor(NamedTuple):
         )
 
     def call(self, arguments: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return its new hidden state and its messages, which are empty where it sends none."""
+        """Call the processor; return its new hidden state and its messages, which are empty where it sends none."""
         _, edges, _, hidden = arguments
         doing = "calling the processor"
         returned = self.talk.ask(
@@ -121,13 +121,13 @@ class _Model(NamedTuple):
 
     @staticmethod
     def load(talk: Talk) -> _Model:
-        """Have it load the agent's weights."""
+        """Have the process load the agent's weights into the model."""
         doing = "loading checkpoint.npz into model.py"
         loaded = talk.ask(serve_model.LOAD, doing=doing, seconds=LOAD_SECONDS, count=1, max_values=2).arrays[0]
         return _Model(talk, int(loaded[0]), float(loaded[1]))
 
     def predict(self, graph: Array, processor: _Processor) -> Array:
-        """Return the pointers that it predicts for a graph, of shape (nodes, nodes)."""
+        """Return the pointers that the model predicts for a graph, of shape (nodes, nodes)."""
         nodes = len(graph)
         doing = f"predicting the paths of a graph of {nodes} nodes"
         values = 4 * nodes * nodes * (self.hidden_dim + 1)
@@ -155,8 +155,8 @@ def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iter
     """Start the agent's processor.
 
     Args:
-        context: of the grading.
-        weights: those that it can be loaded with, by their places; without any it is loaded with the agent's.
+        context: the grading's context.
+        weights: the sets of weights with which it can be loaded, by number; without any, number 0 is the agent's own.
     """
     folder = context.scratch / ("disturbed" if weights else "processor")
     context.submission.copy_to(folder, MAX_CHECKPOINT)
@@ -180,7 +180,7 @@ def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[Talk
         SubmissionFiles(folder),
         Path(serve),
         packages=importable("torch", "numpy"),
-        environment=ONE_THREAD,  # on a busy machine threads that wait for each other take many times as long
+        environment=ONE_THREAD,  # on a busy machine, threads that wait for each other take many times as long
         limits=LIMITS,
         max_code_bytes=4 * MAX_CHECKPOINT,
     ) as process:
@@ -188,13 +188,13 @@ def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[Talk
 
 
 def _processors_weights(context: GradingContext) -> Weights:
-    """Read the processor's weights, of a checkpoint that the model was loaded from before."""
+    """Read the processor's weights from the checkpoint, from which the model has been loaded before."""
     with np.load(context.scratch / "model" / CHECKPOINT, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files if name.startswith(serve_processor.PROCESSOR)}
 
 
 def _disturbed(weights: Weights, rng: np.random.Generator) -> Weights:
-    """Return the weights with noise, in each array as large as what it holds; arrays of whole numbers stay as they are."""
+    """Return the weights plus noise of the same root mean square, array by array; arrays of integers stay as they are."""
 
     def with_noise(array: NDArray[np.generic]) -> NDArray[np.generic]:
         if array.dtype.kind != "f":

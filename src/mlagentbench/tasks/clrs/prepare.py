@@ -1,4 +1,4 @@
-"""Runs of the Floyd-Warshall algorithm: the benchmark's own training and validation sets, and a test set of a seed that nobody is told."""
+"""Prepare runs of the Floyd-Warshall algorithm: the benchmark's own training and validation sets, and a test set of a secret seed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from mlagentbench.tasks.clrs.sampler import Runs, sample
 
 TEST_GRAPHS, TEST_NODES = 32, 64
-"""Of the benchmark's own test set, which is no secret."""
+"""The size of the benchmark's own test set, which is public and so is not used."""
 
 
 def full(public: Path, private: Path) -> None:
-    """The benchmark's 1,000 training and 32 validation graphs of 16 nodes, and for the test 32 new graphs of 64."""
+    """Write the benchmark's 1,000 training and 32 validation graphs of 16 nodes, and 32 new test graphs of 64."""
     _write(public, sample(1000, 16, seed=1), sample(32, 16, seed=2))
     _write_test(private, TEST_GRAPHS, TEST_NODES, secrets.randbits(32))
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Smaller graphs, and fewer of them."""
+    """Write smaller graphs, and fewer of them for training."""
     seeds = [int(each) for each in np.random.SeedSequence(seed).generate_state(3)]
     _write(public, sample(320, 8, seeds[0]), sample(32, 8, seeds[1]))
     _write_test(private, 32, 12, seeds[2])
@@ -40,7 +40,7 @@ def _write_test(private: Path, count: int, nodes: int, seed: int) -> None:
 
 
 def _small(array: np.ndarray) -> np.ndarray:
-    """The same values in as few bytes as their training needs."""
+    """Return integers, and arrays of zeros and ones, as uint8, and others as float32, which is enough for training."""
     if array.dtype.kind == "i" or np.isin(array, (0, 1)).all():
         return array.astype(np.uint8)
     return array.astype(np.float32)

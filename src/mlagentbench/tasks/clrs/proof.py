@@ -1,6 +1,6 @@
-"""What the task proves itself with: checkpoints that must win, that must not, and that are none.
+"""The task's proof: checkpoints that must win, that must not, and that must be refused.
 
-None is trained here, so that they are there at once: those that lose and fail are made by hand, and the one that wins was trained with
+None is trained here, which would take long: those that lose or are refused are made by hand, and the one that wins was trained with
 `good()` on the data of seed 0.
 """
 
@@ -128,14 +128,14 @@ def build_processor(hidden_dim):
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The processor of `good()`, with weights that it was trained to."""
+    """Return the processor of `good()` with its trained weights."""
     with np.load(Path(__file__).with_name("gold.npz")) as arrays:
         weights = {name: arrays[name].astype(np.float32) for name in arrays.files}
     return {"trained": _files(TRIPLETS, weights)}
 
 
 def by_hand(data: Prepared) -> Files:
-    """The right pointers from an algorithm in the processor, with weights set so that they come through the model."""
+    """Return a processor that computes the right pointers by hand, with weights that pass them on through the model."""
     assert data.private is not None
     with np.load(data.private / "test.npz") as arrays:
         hidden = arrays["A"].shape[1]
@@ -151,7 +151,7 @@ def by_hand(data: Prepared) -> Files:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """A constant answer, and weights that nobody has trained, in the order of the file and in another."""
+    """Return a constant answer, and untrained weights, as drawn and shuffled."""
     rng = np.random.default_rng(0)
     starter = (STARTER / "processors.py").read_text(encoding="utf-8")
     untrained = {name: rng.normal(0, 0.3, array.shape).astype(np.float32) for name, array in _zeros(starter, 16).items()}
@@ -164,7 +164,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that must be refused."""
     starter = (STARTER / "processors.py").read_text(encoding="utf-8")
     weights = _zeros(starter, 8)
     fewer = {name: array for name, array in weights.items() if name != "decode_k.bias"}
@@ -191,12 +191,12 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A processor whose edges hear of triangles, which is what the algorithm looks at."""
+    """Return a processor that must win: its edges get messages from triangles, which is what the algorithm compares."""
     return {"processors.py": TRIPLETS}
 
 
 def lazy() -> Files:
-    """Half the hidden state: a knob turned, and nothing learned of what is wrong."""
+    """Return a script that must not win: it halves the hidden state, which does not address what is wrong."""
     return {"train.py": (STARTER / "train.py").read_text(encoding="utf-8").replace("HIDDEN_DIM = 32", "HIDDEN_DIM = 16")}
 
 
@@ -208,7 +208,7 @@ def _files(processors: str, weights: Mapping[str, np.ndarray], name: str = "chec
 
 
 def _zeros(processors: str, hidden: int) -> dict[str, np.ndarray]:
-    """The weights of the model with a processor, all of them 0."""
+    """Return the weights of the model with a processor, all of them 0."""
     modules = {"processors": ModuleType("processors")}
     exec(compile(processors, "processors.py", "exec"), modules["processors"].__dict__)
     spec = importlib.util.spec_from_file_location("model", STARTER / "model.py")

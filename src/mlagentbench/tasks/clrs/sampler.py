@@ -1,4 +1,4 @@
-"""Runs of the Floyd-Warshall algorithm on random graphs, as the CLRS-30 benchmark samples them (arXiv 2205.15659, appendix A).
+"""Sample runs of the Floyd-Warshall algorithm on random graphs, as the CLRS-30 benchmark does (arXiv 2205.15659, appendix A).
 
 The same seed, number and size give the same graphs, hints and outputs as the benchmark's own sampler, bit for bit, without JAX or
 TensorFlow; the tests hold checksums of its data. Its test set is seed 3, 32 graphs of 64 nodes.
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 EDGE_PROBABILITY = 0.5
-"""Of each direction of an edge. An edge is there when both directions are: in a quarter of all places."""
+"""Probability of each direction of an edge. An edge exists where both directions do: between a quarter of all pairs."""
 
 
 class Runs(NamedTuple):
-    """Runs on b graphs of n nodes; a run has n steps, and its hints show what the algorithm holds before each. All but `Pi` float64."""
+    """Runs on b graphs of n nodes; a run has n steps, and its hints show the algorithm's state before each."""
 
     pos: NDArray[np.float64]
     """Input: the nodes' positions, i / n. Shape (b, n)."""
@@ -31,20 +31,20 @@ class Runs(NamedTuple):
     msk: NDArray[np.float64]
     """Hint: 1 where a path is known."""
     k: NDArray[np.float64]
-    """Hint: the node that paths are led through next, one-hot. Shape (n, b, n)."""
+    """Hint: the node through which paths are tried next, one-hot. Shape (n, b, n)."""
     Pi: NDArray[np.int64]
     """Output: the node before j on the shortest path from i; i itself where there is none. Shape (b, n, n)."""
 
 
 def sample(count: int, nodes: int, seed: int) -> Runs:
-    """Runs on random graphs.
+    """Sample runs on random graphs.
 
     Args:
         count: how many graphs.
         nodes: how many nodes each has.
         seed: below 2**32.
     """
-    # The old generator, whose numbers are the same in every release of numpy; drawn from in the benchmark's order.
+    # The legacy generator gives the same numbers in every release of numpy; they are drawn in the benchmark's order.
     rng = np.random.RandomState(seed)
     return run(np.stack([_graph(rng, nodes) for _ in range(count)]))
 
@@ -59,7 +59,7 @@ def run(A: NDArray[np.float64]) -> Runs:
     hints: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
     for k in range(nodes):
         hints.append((Pi.copy(), D.copy(), known.astype(np.float64)))
-        # Whether there is a path through k, and whether it is the first or a shorter one. No such path changes row or column k.
+        # A path through k is better where it is the first or a shorter one. None changes row or column k, so all can be replaced at once.
         through = known[:, :, k, None] & known[:, None, k, :]
         length = D[:, :, k, None] + D[:, None, k, :]
         better = through & (~known | (length < D))
@@ -72,7 +72,7 @@ def run(A: NDArray[np.float64]) -> Runs:
 
 
 def _graph(rng: np.random.RandomState, nodes: int) -> NDArray[np.float64]:
-    """Weights of a random undirected graph: geometric means of two uniform numbers, a little more where that is tiny."""
+    """Draw the weights of a random undirected graph: geometric means of two uniform numbers, slightly raised to stay above 0."""
     probability = rng.choice((EDGE_PROBABILITY,))
     edges = rng.binomial(1, probability, size=(nodes, nodes))
     weights = rng.uniform(size=(nodes, nodes))

@@ -1,6 +1,6 @@
-"""Runs inside a sandbox: the task's own model with the agent's weights, and without any of the agent's code.
+"""Run the task's own model inside a sandbox, with the agent's weights and without any of the agent's code.
 
-Where the model calls its processor, the grader gets what it is called with, and brings what the agent's processor returned.
+Where the model calls its processor, the grader receives the arguments, and sends back what the agent's processor returned.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mlagentbench.grading.frames import Array, Frame
 from mlagentbench.grading.serving import Answer, private_pipes, serve
 
 LOAD, PREDICT, GO_ON = range(1, 4)
-"""Load the weights; begin to predict a graph; go on with what the processor returned. The last two are answered with the processor's next
-arguments, or with the prediction alone."""
+"""Load the weights; begin to predict a graph; continue with what the processor returned. The answer to the last two is the processor's next
+arguments, or the prediction alone."""
 PROCESSOR = "processor."
-"""What the names of the processor's weights begin with."""
+"""The prefix of the names of the processor's weights."""
 MAX_VALUES = 2**27
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer questions until the pipe closes."""
     questions, answers = private_pipes()
     code = os.path.abspath("code")
     sys.path.insert(0, code)
@@ -39,7 +39,7 @@ class _Server:
         self._torch: Any = importlib.import_module("torch")
         self._model: Any = None
         self._said: SimpleQueue[tuple[Array, ...] | BaseException] = SimpleQueue()
-        """By the thread in which the model predicts: a processor's arguments, a prediction, or why there is none."""
+        """From the thread in which the model predicts: the processor's arguments, a prediction, or the error."""
         self._returned: SimpleQueue[tuple[Array, ...]] = SimpleQueue()
 
     def answer(self, question: Frame) -> Answer:
@@ -73,7 +73,7 @@ class _Server:
         return np.array([self._model.hidden_dim, count], dtype=np.float64)
 
     def _absent_processors(self) -> ModuleType:
-        """Return a module in the place of the agent's, whose processor has the grader call the agent's."""
+        """Return a module in place of the agent's, whose processor passes each call to the grader, which calls the agent's."""
         processor = self._torch.nn.Module()
         processor.forward = self._call_processor
         module = ModuleType("processors")
@@ -84,7 +84,7 @@ class _Server:
         try:
             found = self._model.predict(self._torch.from_numpy(graph.astype(np.float32)))
             self._said.put((found.numpy().astype(np.float64),))
-        except BaseException as error:  # it is raised where the question is answered
+        except BaseException as error:  # `answer` raises it, in the main thread
             self._said.put(error)
 
 

@@ -1,4 +1,4 @@
-"""Runs inside a sandbox: the agent's processor with its weights, which is called with what the model, elsewhere, calls it with."""
+"""Run the agent's processor with its weights inside a sandbox; it is called with the arguments from the model, which runs elsewhere."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mlagentbench.grading.frames import Array, Frame
 from mlagentbench.grading.serving import Answer, plain, private_pipes, serve
 
 LOAD, CALL = 1, 2
-"""Build the processor with the weights of a number, or call it."""
+"""Build the processor with a set of weights, or call it."""
 WEIGHTS = "weights{}.npz"
-"""The file of the weights of a number."""
+"""The file of a set of weights, by its number."""
 PROCESSOR = "processor."
-"""What the names of the processor's weights begin with, among others in the file."""
+"""The prefix of the names of the processor's weights; the file may hold others too."""
 MAX_VALUES = 2**27
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer questions until the pipe closes."""
     questions, answers = private_pipes()
     code = os.path.abspath("code")
     sys.path.insert(0, code)
@@ -45,10 +45,10 @@ class _Server:
         return "", (plain(new_hidden, "the new hidden state"), nothing if messages is None else plain(messages, "the messages"))
 
     def _load(self, number: int, hidden_dim: int) -> Array:
-        """Build the processor in place of the one before; return the number of its weights."""
+        """Build the processor, replacing the one before; return the number of its weights."""
         with np.load(f"code/{WEIGHTS.format(number)}", allow_pickle=False) as arrays:
             state = {name: self._torch.from_numpy(arrays[name]) for name in arrays.files if name.startswith(PROCESSOR)}
-        # In a module of its own, where its weights have the names that they have in the model.
+        # The module around it gives its weights the names that they have in the model.
         holder = self._torch.nn.Module()
         holder.processor = importlib.import_module("processors").build_processor(hidden_dim)
         holder.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""Scores the predictions by their root mean squared error."""
+"""Score the predictions by their root mean squared error."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mlagentbench.records import Score
 from mlagentbench.tasks.tables import Number, align
 
 PROGRESSION = Number(-1e12, 1e12)
-"""Far beyond any progression, and small enough that the squares of many can be summed."""
+"""Bounds far beyond any progression, yet small enough that the squares of many can be summed."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The root mean squared error of the progression.
+    """Return the root mean squared error of the progression.
 
     Raises:
-        InvalidSubmission: it is no table with one finite number for each patient of the test.
+        InvalidSubmission: the submission is no table with one finite number for each patient of the test.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")

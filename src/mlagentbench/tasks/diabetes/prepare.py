@@ -1,8 +1,8 @@
-"""The data of diabetes, from scikit-learn's own files.
+"""Prepare the data of diabetes, from scikit-learn's own files.
 
-They are 442 patients (Efron, Hastie, Johnstone and Tibshirani, Annals of Statistics 32(2), 2004). There is nothing to make up or to fetch,
-so both variants are these. They are numbered anew in a drawn order, so that their place in scikit-learn's table is not told; another seed
-draws another.
+It is that of 442 patients (Efron, Hastie, Johnstone and Tibshirani, Annals of Statistics 32(2), 2004). There is nothing to make up or to
+fetch, so both variants use it. The patients are numbered anew in a random order, which hides their place in scikit-learn's table; another
+seed gives another order.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ TRAIN_PATIENTS = 292
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """The real patients, in the order of the seed."""
+    """Write the real patients, in the order of the seed."""
     split(seed, public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """The real patients."""
+    """Write the real patients, in the order of the tasks' own seed."""
     split(SEED, public, private)
 
 
 def split(seed: int, public: Path, private: Path) -> None:
-    """Draw an order, and write 292 patients to learn from, and 150 to be predicted."""
+    """Draw an order, and write 292 patients for training and 150 for the test."""
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes(scaled=False)

@@ -1,4 +1,4 @@
-"""What the task proves its grader with: predictions that must win, that must not, and tables that are no submission."""
+"""The task's proof: predictions and scripts that must win, that must not, and tables that must be refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMPORT = "from sklearn.neighbors import KNeighborsRegressor\n"
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The answers themselves, in two orders."""
+    """Return the answers themselves, in two orders, and as integers."""
     answers = _answers(data)
     return {
         "answers": _files(answers),
@@ -26,7 +26,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """One answer for all, and the answers of others."""
+    """Return one answer for all, and the answers of other patients."""
     answers = _answers(data)
     assert data.public is not None
     mean = pl.read_csv(data.public / "train.csv")["progression"].mean()
@@ -40,7 +40,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that must be refused."""
     answers = _answers(data)
     from_one = answers.with_columns(pl.Series("patient_id", range(1, len(answers) + 1)))
     return {
@@ -52,7 +52,7 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A ridge regression on scaled columns."""
+    """Return a script that must win: a ridge regression on scaled columns."""
     imports = (
         "from sklearn.linear_model import RidgeCV\n"
         "from sklearn.model_selection import KFold, cross_val_score\n"
@@ -66,7 +66,7 @@ def good() -> Files:
 
 
 def lazy() -> Files:
-    """The starter, with one neighbour more."""
+    """Return a script that must not win: the starter with one more neighbour."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("n_neighbors=5", "n_neighbors=6")}
 
 

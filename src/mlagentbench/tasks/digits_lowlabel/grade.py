@@ -1,4 +1,4 @@
-"""The share of digits that are wrong."""
+"""Score predicted digits by the share that is wrong."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ DIGITS = OneOf(tuple("0123456789"))
 
 
 def grade(context: GradingContext) -> Score:
-    """The error rate.
+    """Return the error rate.
 
     Raises:
-        InvalidSubmission: the table lacks pictures, or holds what is no digit.
+        InvalidSubmission: the table lacks pictures, or holds a value that is no digit.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", infer_schema=False)

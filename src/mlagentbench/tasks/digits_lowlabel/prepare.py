@@ -1,7 +1,7 @@
-"""The data of digits-lowlabel, from scikit-learn's own files.
+"""Prepare the data of digits-lowlabel, from scikit-learn's own files.
 
-They are 1,797 digits of the test set of Alpaydin and Kaynak (UCI, 1998). There is nothing to make up or to fetch, so both are these.
-In scikit-learn's table the digits count up, again and again; so every part is in a drawn order, and the ids are numbered in another.
+It is the 1,797 digits of the test set of Alpaydin and Kaynak (UCI, 1998). There is nothing to make up or to fetch, so both variants use it.
+In scikit-learn's table the digits count up, again and again; so the rows are in a random order here, and the ids in another.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ SIDE = 8
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """The real digits, in the order of the seed."""
+    """Write the real digits, in the order of the seed."""
     split(seed, public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """The real digits."""
+    """Write the real digits, in the order of the tasks' own seed."""
     split(SEED, public, private)
 
 
 def split(seed: int, public: Path, private: Path) -> None:
-    """Draw an order, and write ten labelled pictures of each digit, 900 to be predicted, and the others without labels."""
+    """Draw an order, and write ten labelled pictures of each digit, 900 for the test, and the others without labels."""
     from sklearn.datasets import load_digits
 
     pixels, digits = load_digits(return_X_y=True)

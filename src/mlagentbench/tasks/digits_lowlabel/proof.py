@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""The task's proof: submissions and scripts that must win, that must not, and that must be refused."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _answers(data: Prepared) -> pl.DataFrame:
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The digits themselves, also in another order."""
+    """Return the digits themselves, also in another order."""
     right = _answers(data)
     return {"digits": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """One digit for all, the digits of other pictures, and what is always wrong."""
+    """Return one digit for all, the digits of other pictures, and digits that are all wrong."""
     right = _answers(data)
     return {
         "constant": {TABLE: table_text(right.with_columns(pl.lit(3).alias("digit")))},
@@ -51,7 +51,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that must be refused."""
     right = _answers(data)
     return {
         **table_junk(table_text(right), id_column="id", number_column="digit"),
@@ -62,11 +62,11 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script that must win."""
     return {"train.py": SHIFTED}
 
 
 def lazy() -> Files:
-    """What an agent writes that changes next to nothing."""
+    """Return a script that must not win: it changes next to nothing."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("max_iter=5000", "max_iter=6000")}

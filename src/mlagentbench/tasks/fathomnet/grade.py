@@ -1,4 +1,4 @@
-"""The competition's score: how well pictures from deeper water are told apart, and how early the right animals are named, half each."""
+"""Score as the competition does: half for detecting pictures from deeper water, half for listing the right animals early."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ CUTOFF = 20
 
 
 class Lists(NamedTuple):
-    """Categories of many images, in order."""
+    """The lists of categories of many images, joined."""
 
     image: Array
-    """(count,), int64: whose it is."""
+    """(count,), int64: the place of its image."""
     rank: Array
     """(count,), int64: its place in the image's list, from 1."""
     category: Array
@@ -32,10 +32,10 @@ class Lists(NamedTuple):
 
 
 def grade(context: GradingContext) -> Score:
-    """The mean of the area under the ROC curve of `osd`, scaled to -1 to 1, and of the mean average precision of `categories`.
+    """Return the mean of the area under the ROC curve of `osd`, scaled to -1 to 1, and of the mean average precision of `categories`.
 
     Raises:
-        InvalidSubmission: the table lacks images, or holds what is no category or no number.
+        InvalidSubmission: the table lacks images, or holds a value that is no category or no number.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"categories": pl.String})
@@ -54,11 +54,11 @@ def read_lists(texts: Array, ids: list[str], name: str) -> Lists:
 
     Args:
         texts: (images,), one list for each image.
-        ids: what each image is called, for reasons.
-        name: of the file, for reasons.
+        ids: each image's id, for reasons.
+        name: the file's name, for reasons.
 
     Raises:
-        InvalidSubmission: a list is empty, or holds what is no category.
+        InvalidSubmission: a list is empty, or holds something that is no category.
     """
     words = pl.Series("words", texts, dtype=pl.String).str.extract_all(r"\S+")
     counts = words.list.len().to_numpy().astype(np.int64)
@@ -76,9 +76,9 @@ def read_lists(texts: Array, ids: list[str], name: str) -> Lists:
 
 
 def mean_average_precision(truth: Lists, predicted: Lists, images: int, cutoff: int = CUTOFF) -> float:
-    """MAP@k over images: of the first `cutoff` categories of a list, each right one scores the precision down to it, once.
+    """Return MAP@k over images: of the first `cutoff` categories of a list, each right one scores the precision down to it, once.
 
-    An image's sum is divided by the number of its true categories, `cutoff` at most. One named again takes a place and scores nothing.
+    An image's sum is divided by the number of its true categories, `cutoff` at most. A repeated category takes a place and scores nothing.
     """
     kept = predicted.rank <= cutoff
     image, rank = predicted.image[kept], predicted.rank[kept]
@@ -95,7 +95,7 @@ def mean_average_precision(truth: Lists, predicted: Lists, images: int, cutoff: 
 
 
 def roc_auc(positive: Array, scores: Array) -> float:
-    """How likely a positive scores higher than a negative, equal scores counting half (the Mann-Whitney statistic)."""
+    """Return the probability that a positive scores higher than a negative, equal scores counting half (the Mann-Whitney statistic)."""
     _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     positives, negatives = int(positive.sum()), int((~positive).sum())

@@ -1,4 +1,4 @@
-"""Drawn pictures of the sea floor: animals are shapes of a colour, and deeper water is a little darker and holds animals of its own."""
+"""Draw pictures of the sea floor: animals are coloured shapes, and deeper water is a little darker and has animals of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHALLOW = (1, 9, 11, 20, 37, 51, 88, 108, 119, 146)
 DEEP = (160, 203, 216, 259)
 """Categories found in deep water only."""
 WATER = {False: (20, 60, 90), True: (17, 51, 77)}
-"""Mean colour by whether it is deep. Pictures vary by more than this differs, so that brightness alone does not tell the depth."""
+"""Mean colour by whether the water is deep. Pictures vary by about as much as these differ, so brightness alone hardly tells the depth."""
 WATER_SPREAD = 12
 COLOUR_SPREAD = 30
 NOISE = 18
@@ -24,7 +24,7 @@ SHAPES = 4
 
 
 class Animal(NamedTuple):
-    """One of a picture."""
+    """An animal in a picture."""
 
     category: int
     box: tuple[int, int, int, int]
@@ -32,7 +32,7 @@ class Animal(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture, and what is in it."""
+    """A picture, and the animals in it."""
 
     pixels: Array
     """(64, 64, 3), uint8, RGB."""
@@ -41,12 +41,12 @@ class Picture(NamedTuple):
 
 
 def colours(rng: np.random.Generator) -> dict[int, Array]:
-    """Each category's colour."""
+    """Draw each category's colour."""
     return {category: rng.integers(60, 256, 3) for category in (*SHALLOW, *DEEP)}
 
 
 def draw(deep: bool, palette: dict[int, Array], rng: np.random.Generator) -> Picture:
-    """A picture of one to three animals, the commoner the earlier they stand in `SHALLOW`."""
+    """Draw a picture of one to three animals; those earlier in `SHALLOW` are commoner, and in deep water also those of `DEEP`."""
     pool = (*SHALLOW, *DEEP) if deep else SHALLOW
     weights = np.array([DEEP_WEIGHT if category in DEEP else 1.0 for category in pool]) / np.arange(3, len(pool) + 3)
     found = rng.choice(pool, rng.integers(1, 4), replace=False, p=weights / weights.sum())
@@ -64,12 +64,12 @@ def draw(deep: bool, palette: dict[int, Array], rng: np.random.Generator) -> Pic
 
 
 def palette_place(category: int) -> int:
-    """Where a category stands among all that are drawn."""
+    """Return a category's place among all that are drawn."""
     return (*SHALLOW, *DEEP).index(category)
 
 
 def _shape(kind: int, width: int) -> Array:
-    """(width, width), bool: a disc, a square, a triangle or a diagonal bar."""
+    """Return a mask, (width, width), bool, of a disc, a square, a triangle or a diagonal bar."""
     y, x = (np.mgrid[:width, :width] + 0.5) / width
     shapes = (
         (x - 0.5) ** 2 + (y - 0.5) ** 2 < 0.25,

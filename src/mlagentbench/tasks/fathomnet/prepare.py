@@ -1,7 +1,7 @@
-"""Pictures of the sea floor with the animals in them: those of the FathomNet competition of 2023, or drawn ones of the same layout.
+"""Prepare pictures of the sea floor with the animals in them: those of the FathomNet competition of 2023, or drawn ones of the same layout.
 
-The competition keeps the labels of its test pictures, and gives out no picture itself. Both are public at FathomNet: the pictures under the
-addresses that the competition names; and in its database what is in them, and the depth, by which a picture is out of sample.
+The competition publishes neither the labels of its test pictures nor any picture. Both are public at FathomNet: the pictures at the
+addresses that the competition lists, and in its database the animals in them, and the depth, which decides whether one is out of sample.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from mlagentbench.tasks.fathomnet.pictures import SIZE, Picture, colours, draw
 COMPETITION = "fathomnet-out-of-sample-detection"
 DATABASE = "https://database.fathomnet.org/api/images/query/concept"
 DEPTH = 800.0
-"""Metres down to which the training pictures were taken."""
+"""The greatest depth of the training pictures, in metres."""
 FOUND_SHARE = 0.9
-"""Of the test pictures that must be in the database for the answers to be those of the competition."""
+"""The share of the test pictures that the database must hold, so that the answers compare to the competition's."""
 DOWNLOADS = 8
-"""At once."""
+"""The most downloads at once."""
 MINI_TRAIN, MINI_TEST = 240, 80
 CATEGORIES = 290
 SUPERCATEGORIES = (
@@ -42,7 +42,7 @@ SUPERCATEGORIES = (
 
 
 class Answer(NamedTuple):
-    """What is in a test picture, and whether it is out of sample."""
+    """The categories in a test picture, and whether it is out of sample."""
 
     id: str
     categories: Sequence[int]
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
 
 def full(public: Path, private: Path) -> None:
-    """The competition's pictures, with answers for those that the database still holds."""
+    """Fetch the competition's pictures, leaving out test pictures that the database no longer holds."""
     source = fetch.kaggle_competition(COMPETITION)
     train = json.loads((source / "object_detection" / "train.json").read_text(encoding="utf-8"))
     test = json.loads((source / "object_detection" / "eval.json").read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def full(public: Path, private: Path) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Drawn pictures of 64 x 64 pixels, half of the test pictures deep."""
+    """Draw pictures of 64 x 64 pixels; half of the test pictures are deep."""
     from PIL import Image
 
     rng = np.random.default_rng(seed)
@@ -101,7 +101,11 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def _look_up(images: Iterable[Mapping[str, Any]], numbers: Mapping[str, int]) -> list[Answer]:
-    """What the database says of some pictures; those that it does not know are left out."""
+    """Look up the answers of pictures in the database, leaving out those that it does not know.
+
+    Raises:
+        TaskError: it knows less than `FOUND_SHARE` of them.
+    """
     wanted = {_id(image) for image in images}
     found: dict[str, set[int]] = defaultdict(set)
     depths: dict[str, float] = {}
@@ -155,7 +159,7 @@ def _write(
     data: Path,
     private: Path,
 ) -> None:
-    """Lay out the tables. Of a picture no address is told: it names the dive, and so the depth."""
+    """Write the tables, without the pictures' addresses, which name the dive and so reveal the depth."""
     detection, classification = data / "object_detection", data / "multilabel_classification"
     detection.mkdir()
     classification.mkdir()
@@ -185,5 +189,5 @@ def _link(file: Path, into: Path) -> None:
 
 
 def listed(text: str) -> list[int]:
-    """The categories in a field of `train.csv`, such as `[1.0, 9.0]`."""
+    """Parse the categories in a field of `train.csv`, such as `[1.0, 9.0]`."""
     return [int(number) for number in ast.literal_eval(text)]

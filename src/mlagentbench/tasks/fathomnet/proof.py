@@ -1,4 +1,4 @@
-"""What the task proves itself with."""
+"""The task's proof: submissions and scripts that must win, that must not, and that must be refused."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ with open("submission.csv", "w", newline="") as file:
         numbers = [known[place] for place in row][:20]
         writer.writerow([name, " ".join(map(str, numbers)), osd / (3 * len(test_ids))])
 """
-"""A network that looks for each animal anywhere in the picture, and takes dark water and unlike animals for deep."""
+"""A network that detects each animal anywhere in the picture; dark water and unfamiliar animals count as deep."""
 
 COMMONEST = """\
 import ast
@@ -104,7 +104,7 @@ with open("submission.csv", "w", newline="") as file:
     writer.writeheader()
     writer.writerows(rows)
 """
-"""No model at all."""
+"""No model: the commonest categories for every picture."""
 
 
 def _answers(data: Prepared) -> pl.DataFrame:
@@ -113,7 +113,7 @@ def _answers(data: Prepared) -> pl.DataFrame:
 
 
 def _majority(data: Prepared) -> str:
-    """The categories of the labelled pictures, the commonest first."""
+    """Return the categories of the labelled pictures, the commonest first."""
     assert data.public is not None
     labels = pl.read_csv(data.public / "data" / "multilabel_classification" / "train.csv")["categories"]
     counts = Counter(category for text in labels for category in listed(text))
@@ -121,7 +121,7 @@ def _majority(data: Prepared) -> str:
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The labels themselves; also in another order, with more categories after them, and with other numbers that say the same."""
+    """Return the labels themselves; also in another order, and with more categories after them and `osd` on another scale."""
     right = _answers(data)
     wordy = right.with_columns(pl.col("categories") + pl.lit(" 290 289" + " 288" * 30), pl.col("osd") * 700 - 3)
     return {
@@ -132,7 +132,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """Submissions that look at no picture."""
+    """Return constant answers, the labels of other pictures, and reversed depths."""
     right = _answers(data)
     return {
         "majority": {TABLE: table_text(right.with_columns(pl.lit(_majority(data)).alias("categories"), pl.lit(0.5).alias("osd")))},
@@ -143,7 +143,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Submissions that must be refused."""
+    """Return submissions that must be refused."""
     right = _answers(data)
 
     def first(text: str) -> Files:
@@ -164,10 +164,10 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """What a good agent writes."""
+    """Return a script that must win."""
     return {"train.py": NETWORK}
 
 
 def lazy() -> Files:
-    """What an agent writes that looks at no picture."""
+    """Return a script that must not win: it uses no picture."""
     return {"train.py": COMMONEST}

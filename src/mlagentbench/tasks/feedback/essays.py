@@ -1,8 +1,7 @@
-"""Made-up essays with the columns of Kaggle's table, whose texts show what their scores say.
+"""Make up essays with the columns of Kaggle's table, whose texts reflect their scores.
 
-A writer has a skill in each of six respects, which hang together. The skills decide about connectives (cohesion), clauses in a sentence
-(syntax), rare words (vocabulary), idioms (phraseology), verb forms and articles (grammar), and spelling, capitals and full stops
-(conventions).
+A writer has six correlated skills. They decide about connectives (cohesion), clauses in a sentence (syntax), rare words (vocabulary),
+idioms (phraseology), verb forms and articles (grammar), and spelling, capitals and full stops (conventions).
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import polars as pl
 
 SCORES = ("cohesion", "syntax", "vocabulary", "phraseology", "grammar", "conventions")
 GENERAL_SPREAD, OWN_SPREAD = 0.8, 0.55
-"""Standard deviations of a writer's skill in all respects, and of that in each."""
+"""Standard deviations of a writer's general skill, and of each of the six skills around it."""
 MEAN, SLOPE, NOISE = 3.1, 0.62, 0.22
-"""Of a score before it is rounded to a half."""
+"""A score's mean, its slope by skill and its noise, before it is rounded to a half."""
 SENTENCES = (8, 17)
 
 CONNECTIVES = ("However,", "Therefore,", "For example,", "In addition,", "On the other hand,", "As a result,", "First of all,", "Finally,")
@@ -33,21 +32,21 @@ VERBS = (
     (("need", "needs"), ("like", "likes"), ("make", "makes"), ("want", "wants"), ("get", "gots"), ("see", "seen"), ("find", "finded")),
     (("demonstrate", "demonstrates"), ("acquire", "acquired"), ("appreciate", "appreciates"), ("encounter", "encounting")),
 )
-"""Right forms and wrong ones."""
+"""Common and rare verbs, each with a right and a wrong form."""
 ADJECTIVES = (("good", "bad", "big", "nice", "new", "hard"), ("beneficial", "significant", "challenging", "essential", "remarkable"))
 NOUNS = (
     ("school", "work", "thing", "time", "phone", "place", "job", "class", "home", "food"),
     ("opportunity", "environment", "responsibility", "perspective", "technology", "experience", "consequence"),
 )
 NAMES = ("LOCATION_NAME", "PROPER_NAME", "SCHOOL_NAME", "TEACHER_NAME")
-"""What stands for names that were taken out."""
+"""Placeholders for names that were removed."""
 
 Skill = Mapping[str, float]
 T = TypeVar("T")
 
 
 def essays(count: int, seed: int) -> pl.DataFrame:
-    """Make essays.
+    """Make up essays.
 
     Returns:
         `count` rows, sorted by `text_id`, with `full_text` and the six scores as text.
@@ -72,7 +71,7 @@ def _score(skill: float, rng: random.Random) -> float:
 
 
 def _essay(skill: Skill, rng: random.Random) -> str:
-    """Some paragraphs; `skill` is from 0 to 1 here."""
+    """Write some paragraphs; `skill` is from 0 to 1 here."""
     text = ""
     count = rng.randint(*SENTENCES)
     for place in range(count):
@@ -101,7 +100,7 @@ def _sentence(skill: Skill, rng: random.Random) -> str:
 
 
 def _clause(skill: Skill, rng: random.Random) -> list[str]:
-    """Somebody does something to something."""
+    """Write a clause: somebody does something to something."""
 
     def word(plain_and_rare: tuple[Sequence[T], Sequence[T]]) -> T:
         return rng.choice(plain_and_rare[rng.random() < 0.08 + 0.5 * skill["vocabulary"]])
@@ -113,7 +112,7 @@ def _clause(skill: Skill, rng: random.Random) -> list[str]:
 
 
 def _typed(word: str, skill: Skill, rng: random.Random) -> str:
-    """A word, perhaps with a letter left out."""
+    """Return a word, sometimes with a letter left out."""
     if len(word) > 3 and word.islower() and rng.random() < 0.2 * (1 - skill["conventions"]):
         place = rng.randrange(1, len(word) - 1)
         return word[:place] + word[place + 1 :]

@@ -1,4 +1,4 @@
-"""Scores the predicted scores by MCRMSE: the root mean squared error of each column, averaged over the six columns."""
+"""Score the predicted scores by MCRMSE: the root mean squared error of each column, averaged over the six columns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mlagentbench.tasks.tables import Number, align
 
 SCORES = ("cohesion", "syntax", "vocabulary", "phraseology", "grammar", "conventions")
 SCORE = Number(-1e12, 1e12)
-"""Far beyond any score, and small enough that the squares of many can be summed."""
+"""Bounds far beyond any score, yet small enough that the squares of many can be summed."""
 
 
 def grade(context: GradingContext) -> Score:
-    """The MCRMSE, and the error of each column.
+    """Return the MCRMSE, with the error of each column in the details.
 
     Raises:
-        InvalidSubmission: it is no table with six finite scores for each essay of the test.
+        InvalidSubmission: the submission is no table with six finite scores for each essay of the test.
     """
     assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"text_id": pl.String})

@@ -1,7 +1,7 @@
-"""The data of feedback: Kaggle's essays, or fewer and shorter made-up ones.
+"""Prepare the data of feedback: Kaggle's essays, or fewer and shorter made-up ones.
 
-Kaggle keeps the scores of its own test, so some essays of its training table are the test here: 2% of them, as in the paper, drawn by a
-hash of their ids. Of the made-up ones it is a quarter.
+Kaggle does not publish the scores of its test essays, so some essays of its training table are the test here: 2% of them, as in the paper,
+drawn by a hash of their ids. Of the made-up essays, a quarter is the test.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MINI_ESSAYS = 1200
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Made-up essays of the real schema."""
+    """Make up essays with the real columns."""
     split(essays(MINI_ESSAYS, seed), MINI_TEST_SHARE, public, private)
 
 
 def full(public: Path, private: Path) -> None:
-    """Kaggle's essays."""
+    """Fetch Kaggle's essays."""
     folder = kaggle_competition(COMPETITION, ["train.csv"])
     split(pl.read_csv(folder / "train.csv", infer_schema=False), TEST_SHARE, public, private)
 

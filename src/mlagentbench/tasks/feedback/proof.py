@@ -1,4 +1,4 @@
-"""What the task proves its grader with: scores that must win, that must not, and tables that are no submission."""
+"""The task's proof: scores and scripts that must win, that must not, and tables that must be refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline, make_union
 
 
 def gold(data: Prepared) -> Mapping[str, Files]:
-    """The scores themselves, in two orders."""
+    """Return the scores themselves, also with the rows or the columns in another order."""
     answers = _answers(data)
     return {
         "answers": _files(answers),
@@ -39,7 +39,7 @@ def gold(data: Prepared) -> Mapping[str, Files]:
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
-    """One score for all, each column's mean, and the scores of others."""
+    """Return one score for all, each column's mean, and the scores of other essays."""
     answers = _answers(data)
     assert data.public is not None
     train = pl.read_csv(data.public / "train.csv", columns=list(SCORES))
@@ -53,7 +53,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
 
 
 def junk(data: Prepared) -> Mapping[str, Junk]:
-    """Tables that must be refused."""
+    """Return tables that must be refused."""
     answers = _answers(data)
     return {
         **table_junk(table_text(answers), id_column="text_id", number_column="grammar"),
@@ -64,12 +64,12 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
 
 
 def good() -> Files:
-    """A ridge regression on words and letters."""
+    """Return a script that must win: a ridge regression on words and letters."""
     return _filled(RIDGE, RIDGE_IMPORTS)
 
 
 def lazy() -> Files:
-    """The mean, as a model."""
+    """Return a script that must not win: it predicts the mean."""
     return _filled("    return DummyRegressor().fit(texts, scores)\n", "from sklearn.dummy import DummyRegressor\n" + IMPORT)
 
 
