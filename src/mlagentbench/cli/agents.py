@@ -1,4 +1,4 @@
-"""`mlab agents`."""
+"""The commands `mlab agents list` and `mlab agents show`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _about(entry: AgentEntry) -> Text:
 
 
 def _value(option: AgentOption) -> str:
-    """Return an option's default as `-A` takes it; `...` where there is none."""
+    """Return an option's default as `-A` takes it; `...` if the option is required."""
     if option.default is inspect.Parameter.empty:
         return "..."
     default = _plain(option.default)

@@ -1,4 +1,4 @@
-"""`mlab baseline`."""
+"""The command `mlab baseline`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def baseline(
 ) -> int:
     """Measure the starter's own score and its spread.
 
-    What is measured is kept, for this machine and this state of the task, and every later run is compared with it. A starter that does not
-    run has the naive predictor instead that its task names. The exit status is 3 when a task has no baseline.
+    The result is stored for this machine and this version of the task, and later runs are compared with it. For a
+    starter that does not run as it is, the naive predictor that its task names is scored instead. The exit status is 3 if a task has no
+    baseline.
     """
     tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
     console = command_console(stderr=as_lines)
@@ -74,7 +75,7 @@ def baseline(
 
 
 def _measured(console: Console, task: Task, variant: Variant, place: Place, runs: int, again: bool) -> tuple[Measured, bool]:
-    """A task's baseline, and whether it was known before."""
+    """Measure a task's baseline; return it, and whether it had been measured before."""
     before = None if again else kept(task, variant, place)
     with console.status(f"{task.id}: the starter") as status:
 
@@ -90,7 +91,7 @@ def _measured(console: Console, task: Task, variant: Variant, place: Place, runs
 
 
 def _machine(measured: Measured) -> str:
-    """Where it was measured, in a line."""
+    """Return one line about the machine and the sandbox of a measurement."""
     facts = measured.hardware
     gpus = facts.get("gpus")
     parts = [f"{facts.get('cpu')}", f"{facts.get('cores')} cores", f"{facts.get('memory_gb')} GB", f"{facts.get('system')}"]

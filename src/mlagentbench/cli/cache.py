@@ -1,4 +1,4 @@
-"""`mlab cache`."""
+"""The commands `mlab cache list` and `mlab cache clear`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def list_cache(cache: Path | None, task_paths: Sequence[Path], as_json: bool) ->
 
 
 def _rows(found: Iterable[tuple[Entry, str]], cache: Path) -> Iterator[tuple[str, str, int, str, str]]:
-    """Task, data, bytes, state and place: a row an entry, but one for all downloads of a task from one host."""
+    """Yield rows of task, data, bytes, state and path: one for each entry, but one for all downloads of a task from one host."""
 
     def host(pair: tuple[Entry, str]) -> tuple[object, ...]:
         entry, state = pair
@@ -70,9 +70,9 @@ def _rows(found: Iterable[tuple[Entry, str]], cache: Path) -> Iterator[tuple[str
 @cache_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array of what was removed.")
 def clear_cache(task_ids: Sequence[str], variant: Variant | None, downloads: bool, yes: bool, cache: Path | None, as_json: bool) -> None:
-    """Remove prepared data, of some tasks or of all, and make room. Runs that go on lose theirs.
+    """Remove prepared data, of some tasks or of all. Runs in progress lose their data.
 
-    What is being prepared at this moment is left as it is.
+    Data that is being prepared or downloaded at this moment stays.
     """
     cache = cache or cache_directory()
     there = list(entries(cache))
@@ -105,10 +105,11 @@ def _chosen(entry: Entry, task_ids: Sequence[str], variant: Variant | None, down
 
 
 def _confirm(chosen: Sequence[Entry], cache: Path) -> None:
-    """Ask whoever is there.
+    """Ask the person at the terminal whether to remove entries.
 
     Raises:
-        UsageError: nobody is.
+        UsageError: standard input is no terminal.
+        click.Abort: the answer is no.
     """
     data = sum(entry.kind != "download" for entry in chosen)
     what = " and ".join(plural(count, noun) for count, noun in ((data, "prepared data set"), (len(chosen) - data, "download")) if count)
@@ -119,7 +120,7 @@ def _confirm(chosen: Sequence[Entry], cache: Path) -> None:
 
 
 def _state(entry: Entry, tasks: Mapping[str, Task], cache: Path) -> str:
-    """What a person should know of an entry; empty for nothing."""
+    """Return the state of an entry in a few words; empty if it is ready for use."""
     if entry.kind == "unfinished":
         return "in progress" if entry.in_use(cache) else "left over"
     if entry.kind == "download":

@@ -1,4 +1,4 @@
-"""`mlab tasks check`."""
+"""The command `mlab tasks check`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
 
 FAULTY = 1
-"""The exit status when a task fails."""
+"""The exit status if a task fails."""
 STYLES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
 
 
@@ -55,9 +55,9 @@ def check_tasks(
 ) -> int:
     """Let tasks prove themselves.
 
-    Each shows that its data comes from its seed, that its starter does what it says, that its grader takes right answers, tells them from
-    wrong ones and refuses junk, that it can be won and not for nothing, and that nothing the agent sees tells the answers. The exit status
-    is 1 when a task fails.
+    The check of a task: its data depends only on the seed; its starter does what the task states; its grader accepts right answers, scores
+    them above wrong ones, and refuses invalid submissions; a good solution succeeds, and a lazy one does not; and nothing that the agent
+    can read gives the answers away. The exit status is 1 if a task fails.
     """
     if every == bool(task_ids):
         raise UsageError("name the tasks to check, or give --all")
@@ -78,7 +78,7 @@ def check_tasks(
 
 
 async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: SandboxChoice, parallel: int) -> list[Check]:
-    """Check tasks, a few at a time; first those that take longest: timed ones, which wait for each other, and users of heavy packages."""
+    """Check tasks concurrently; first those that take longest: timed tasks, which wait for each other, and tasks with heavy packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
     work = partial(Work, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
@@ -102,7 +102,7 @@ async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Varian
 
 
 class _Display:
-    """What is being done now, and a line for each task that is done."""
+    """A status line with the checks in progress, and a line for each task that is done."""
 
     def __init__(self, console: Console, status: Status, count: int) -> None:
         self._console = console
@@ -112,12 +112,12 @@ class _Display:
         self._doing: dict[str, str] = {}
 
     def doing(self, task: Task, doing: str) -> None:
-        """A task has come to something else."""
+        """Show what the check of a task is doing now."""
         self._doing[task.id] = doing
         self._show()
 
     def done(self, task: Task, found: Check) -> None:
-        """A task's check is over."""
+        """Note that the check of a task is done, and print its verdict if there are several tasks."""
         self._done += 1
         self._doing.pop(task.id, None)
         if self._count > 1:
@@ -171,7 +171,7 @@ def _leaks(found: Check) -> str:
 
 
 def _explain(console: Console, checks: Sequence[Check]) -> None:
-    """Each failed finding on a line, then how it stands."""
+    """Print each failed finding, and those of skipped tasks, on a line each; then a summary."""
     for found in checks:
         for finding in found.findings:
             if finding.status == "failed" or (found.verdict == "skipped" and finding.status == "skipped"):

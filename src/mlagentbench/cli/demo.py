@@ -1,4 +1,4 @@
-"""`mlab demo`."""
+"""The command `mlab demo`."""
 
 from __future__ import annotations
 

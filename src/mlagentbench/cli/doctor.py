@@ -1,4 +1,4 @@
-"""`mlab doctor`."""
+"""The command `mlab doctor`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEYS = (
     "KAGGLE_API_TOKEN",
     "KAGGLE_KEY",
 )
-"""Environment variables whose presence is told, never their values."""
+"""Environment variables that are reported as set or not, never with their values."""
 
 
 @click.command()
@@ -35,7 +35,7 @@ KEYS = (
 def doctor(as_json: bool) -> None:
     """Tell what this machine gives: isolation, GPUs, disk, keys.
 
-    Of keys it tells which are set, and never what they are.
+    Keys are listed by name if they are set; their values are never shown.
     """
     capabilities = isolation.probe()
     keys = [name for name in KEYS if os.environ.get(name)]

@@ -1,4 +1,4 @@
-"""`mlab grade`."""
+"""The command `mlab grade`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from mlagentbench.store.run_directory import find_runs
 def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_lines: bool) -> int:
     """Grade finished runs again, from their snapshots.
 
-    LOGS is a log directory, or one run: its directory, or its id in runs or the beginning of one. A submission that was seen before is not
-    graded twice, whoever left it; one that is timed is always timed anew. The exit status is 3 when a run could not be graded, such as one
-    whose task is gone; it keeps the result that it had.
+    LOGS is a log directory, or one run: its directory, or its id in runs or the beginning of one. A submission that was graded before, in
+    any run, is not graded again, but a timed one is always timed anew. The exit status is 3 if a run could not be graded, such as one whose
+    task is gone; such a run keeps its result.
     """
     found = find_runs(logs)
     finished = [directory for directory in found if directory.has_result]
@@ -75,11 +75,11 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
 
 
 def _facts(regraded: Regraded, every_step: bool) -> dict[str, JsonValue]:
-    """What `mlab run --json` says of a run, and what became of its grading."""
+    """Return what `mlab run --json` prints for a run, and the result of grading it again."""
     before = regraded.before
     told: dict[str, JsonValue] = {"run": regraded.directory.name}
     if before is not None:
-        with suppress(RunNotFound):  # which is why it was not graded
+        with suppress(RunNotFound):  # the run is gone, which is why it was not graded
             told = json.loads(as_json(regraded.directory))
     told["graded"] = regraded.after is not None
     told["not_graded"] = regraded.reason or None

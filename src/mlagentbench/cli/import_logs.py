@@ -1,4 +1,4 @@
-"""`mlab import`."""
+"""The command `mlab import`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlagentbench.report.words import FLAGS
 
 FAILED = 3
 LONGEST_SHOWN = 200
-"""Characters of a folder's path."""
+"""Characters of a folder's path that are shown; the middle of a longer one is left out."""
 
 
 @click.command("import")
@@ -36,7 +36,7 @@ def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) 
     DIR is the folder of one run, or one above several. Each becomes a run of the log directory and an .eval log beside it, so that mlab
     report, show and view work on it. Importing again changes nothing, unless a log has changed.
 
-    A log that cannot be imported is named at the end and stops no other; the exit status is then 3.
+    If a log cannot be imported, the others are imported all the same, it is named at the end, and the exit status is 3.
     """
     console = command_console(stderr=as_lines)
     with Progress(console=console, transient=True) as progress:

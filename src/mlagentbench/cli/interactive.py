@@ -1,4 +1,4 @@
-"""What `mlab run --interactive` asks and shows: the task, what may be changed, the agent's questions, and the changes at the end."""
+"""The dialogue of `mlab run --interactive`: the task, what may be changed, the agent's questions, and the changes at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL_LINES = "<<"
 
 
 async def ask_person(request: str) -> str:
-    """Put an agent's question to the person at the terminal.
+    """Ask the person at the terminal an agent's question, and return the answer.
 
     Raises:
         RunStopped: the person has ended the input.
@@ -34,17 +34,17 @@ async def ask_person(request: str) -> str:
 
 
 def begin(named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]) -> Session:
-    """The session that a command line asks for; what it leaves open is asked at the terminal.
+    """Make the session for a command line, and ask at the terminal for what it leaves out.
 
     Args:
         named: nothing, a folder, or a task of the catalogue.
-        say: what is to be done in the folder.
-        allow: what may be changed there.
-        log_directory: where runs and sessions are kept.
+        say: the task to do in the folder, in a sentence; None to ask for it.
+        allow: the names that may be changed there.
+        log_directory: where runs and sessions are stored.
         task_paths: folders of more tasks.
 
     Raises:
-        UsageError: it cannot be made.
+        UsageError: the session cannot be made.
         click.Abort: the person has ended the input.
     """
     try:
@@ -75,14 +75,14 @@ def _begun(named: Sequence[str], say: str | None, allow: Sequence[str], log_dire
 
 
 def _asked_sentence() -> str:
-    """What is to be done; asked until something is said."""
+    """Ask what to do until there is an answer, and return it."""
     while not (sentence := _ask("What is to be done? ").strip()):
         pass
     return sentence
 
 
 def _asked_names(folder: Path, log_directory: Path) -> tuple[str, ...]:
-    """What may be changed; asked until all names are some that are there. A name with a space in it stands between quotes."""
+    """Ask which names may be changed until all of them exist, and return them. A name with a space in it is given in quotes."""
     while True:
         words = _ask("Which of them may be changed? (names apart by spaces, all, or Enter for none) ")
         try:
@@ -92,7 +92,7 @@ def _asked_names(folder: Path, log_directory: Path) -> tuple[str, ...]:
 
 
 def end(directory: RunDirectory, task: Task) -> None:
-    """Show what a session's run changed, and write it back if the person says so.
+    """Show what a session's run changed, and write it to the person's folder if the person agrees.
 
     Raises:
         StorageFailed: the disk is full or read-only.

@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are called, not when they are listed."""
+"""Command groups that import a command only when it is called, not when it is listed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class Lazy(NamedTuple):
     """A command that is not imported yet."""
 
     place: str
-    """Where it is, as `module:attribute`."""
+    """Its location, as `module:attribute`."""
     help: str
-    """What it does, in a line: the first one of its own help."""
+    """The first line of its help."""
 
 
 class LazyGroup(click.Group):
-    """A group some commands of which are imported when they are called, so that none waits for an engine it does not use.
+    """A group that imports some commands only when they are called, so that no command waits for a library it does not use.
 
     Args:
-        lazy: these commands by name, under the heading that the help has them under.
+        lazy: these commands by name, by the heading that the help lists them under.
     """
 
     def __init__(self, *arguments: Any, lazy: Mapping[str, Mapping[str, Lazy]], **more: Any) -> None:
@@ -30,11 +30,11 @@ class LazyGroup(click.Group):
         self.lazy = lazy
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """The names of all commands."""
+        """Return the names of all commands."""
         return [*super().list_commands(context), *(name for section in self.lazy.values() for name in section)]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """A command by name."""
+        """Return a command by name, imported if it is lazy; None if there is none."""
         found = next((section[name] for section in self.lazy.values() if name in section), None)
         if found is None:
             return super().get_command(context, name)
@@ -44,7 +44,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands under their headings, and import none for it."""
+        """List the commands under their headings, without importing them."""
         sections = {heading: {name: lazy.help for name, lazy in section.items()} for heading, section in self.lazy.items()}
         own = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
         sections["Commands"] = own | sections.get("Commands", {})

@@ -1,7 +1,7 @@
-"""The command `mlab`: it parses, calls, and prints.
+"""The command `mlab`, its list of subcommands, and its exit statuses.
 
-Every error that this package raises on purpose is one line on standard error, and an exit status: 2 for what was asked wrongly, 3 for a
-failure that is nobody's fault here, 130 for an interrupt. `--traceback` shows where it came from.
+Every error that this package raises on purpose becomes one line on standard error and an exit status: 2 for a usage error, 3 for any other
+failure, 130 for an interrupt. `--traceback` shows where the error came from.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def mlab(traceback: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit."""
+    """Run the command line, and exit with its status."""
     interrupts.install()
     try:
         status = run(sys.argv[1:] if arguments is None else arguments)
@@ -88,7 +88,7 @@ def run(arguments: Sequence[str]) -> int:
         _complain("interrupted; every finished step is kept")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has left, as `head` does.
+        # The reader of the output has closed it, as `head` does.
         sys.stdout = None
         return 0
     except MLAgentBenchError as error:

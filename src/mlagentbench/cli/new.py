@@ -1,4 +1,4 @@
-"""`mlab tasks new`."""
+"""The command `mlab tasks new`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mlagentbench.tasks import new
 def new_task(task_id: str, directory: Path, title: str | None) -> None:
     """Make a task of your own: a small one, complete, to be changed.
 
-    ID is lower-case words joined by -; the folder gets it as its name, with underscores.
+    ID is lower-case words joined by -; the folder has the same name, with underscores.
     """
     task = new.new_task(task_id, directory, title)
     path = shlex.quote(str(directory))

@@ -1,4 +1,4 @@
-"""Options that several commands share, the types of their values, and help in groups."""
+"""Options that several commands share, the types of their values, and a command whose help groups its options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ cache_option = click.option(
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument RUN, as the path `run`: a directory, or a run's id or the beginning of one in `--log-dir`."""
+    """Add the argument RUN to a command, which gets the run's path as `run`.
+
+    RUN is a directory, or a run's id or the beginning of one in `--log-dir`.
+    """
 
     @functools.wraps(command)
     def located(run: str, log_directory: Path, **options: Any) -> Any:
@@ -54,7 +57,10 @@ def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def logs_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the argument LOGS, as the path `logs`: a log directory, or one run of it, which may be named by its id in `runs`."""
+    """Add the argument LOGS to a command, which gets the path as `logs`.
+
+    LOGS is a log directory, or one run: its directory, or its id in `runs` or the beginning of one.
+    """
 
     @functools.wraps(command)
     def located(logs: str, **options: Any) -> Any:
@@ -70,33 +76,37 @@ AGENT_SHORTCUTS = (
     click.option("--actions-add", metavar="A,B", help="Hidden actions that the prompt offers, such as read-file."),
     click.option("--actions-remove", metavar="A,B", help="Actions that the prompt does not offer."),
 )
-"""Options of the paper's agent by names of their own: `--context-steps 5` is `-A context_steps=5`."""
+"""Shortcuts for options of the research agent: `--context-steps 5` is `-A context_steps=5`."""
 
 
 AGENT_SHORTCUT_NAMES = ("research_log", "context_steps", "entries", "actions_add", "actions_remove")
 
 
 def agent_shortcuts(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the `AGENT_SHORTCUTS`."""
+    """Add the `AGENT_SHORTCUTS` to a command."""
     for option in reversed(AGENT_SHORTCUTS):
         command = option(command)
     return command
 
 
 def agent_options(pairs: Sequence[tuple[str, JsonValue]], shortcuts: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """An agent's options, from `-A` and from shortcuts; a shortcut that is None was not given.
+    """Return an agent's options from `-A` and from shortcuts; a shortcut that is None was not given.
 
     Raises:
-        UsageError: one is given twice.
+        UsageError: an option is given twice.
     """
     return given_once("agent", [*pairs, *((name, value) for name, value in shortcuts.items() if value is not None)])
 
 
 def given_once(whose: str, pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Options of an agent or of a model, as `whose` says.
+    """Return options as a dictionary.
+
+    Args:
+        whose: `agent` or `model`, for the message.
+        pairs: the options and their values.
 
     Raises:
-        UsageError: one is given twice.
+        UsageError: an option is given twice.
     """
     for name, count in Counter(name for name, _ in pairs).items():
         if count > 1:
@@ -105,10 +115,10 @@ def given_once(whose: str, pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, 
 
 
 class GroupedCommand(click.Command):
-    """A command whose options stand in the help under headings, in the order in which they are declared.
+    """A command whose help lists the options under headings, in the order in which they are declared.
 
     Args:
-        groups: the headings, and by each the option that it stands before. What comes before the first stands under `Options`.
+        groups: by heading, the first option under it. The options before the first heading are under `Options`.
     """
 
     def __init__(self, *arguments: Any, groups: dict[str, str], **more: Any) -> None:
@@ -116,7 +126,7 @@ class GroupedCommand(click.Command):
         self._headings = {before: heading for heading, before in groups.items()}
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, group by group."""
+        """Write the options, heading by heading."""
         found: dict[str, list[tuple[str, str]]] = {}
         heading = "Options"
         for parameter in self.get_params(ctx):
@@ -132,12 +142,12 @@ class GroupedCommand(click.Command):
 
 
 class Duration(click.ParamType[float]):
-    """A time such as `90`, `90s`, `30m` or `1.5h`, in seconds."""
+    """A duration such as `90`, `90s`, `30m` or `1.5h`, converted to seconds."""
 
     name = "time"
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> float:
-        """Read a time."""
+        """Convert a duration to seconds."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", str(value).strip())
         if match is None or float(match[1]) == 0:
             self.fail(f"{value!r} is no time; write it as 90s, 30m or 5h", parameter, context)
@@ -145,10 +155,10 @@ class Duration(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """A size such as `900`, `900m` or `1.5g`, in megabytes (of 2^20 bytes).
+    """A size such as `900`, `900m` or `1.5g`, converted to megabytes (of 2^20 bytes).
 
     Args:
-        least: the smallest, in megabytes.
+        least: the smallest allowed, in megabytes.
     """
 
     name = "size"
@@ -157,7 +167,7 @@ class Size(click.ParamType[int]):
         self._least = least
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> int:
-        """Read a size."""
+        """Convert a size to megabytes."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", str(value).strip().lower())
         megabytes = int(float(match[1]) * MEGABYTES[match[2] or "m"]) if match else 0
         if megabytes < self._least:
@@ -167,12 +177,12 @@ class Size(click.ParamType[int]):
 
 
 class Indices(click.ParamType[tuple[str, ...]]):
-    """Names apart by commas, such as `0,1`."""
+    """Comma-separated names, such as `0,1`."""
 
     name = "indices"
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> tuple[str, ...]:
-        """Read the names."""
+        """Split the names."""
         if isinstance(value, tuple):
             return value
         names = tuple(name.strip() for name in str(value).split(","))
@@ -182,12 +192,12 @@ class Indices(click.ParamType[tuple[str, ...]]):
 
 
 class KeyValue(click.ParamType[tuple[str, JsonValue]]):
-    """`KEY=VALUE`, the value read as JSON where it is JSON and as text where it is not."""
+    """`KEY=VALUE`; the value is parsed as JSON if it is valid JSON, else it is text."""
 
     name = "key=value"
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> tuple[str, JsonValue]:
-        """Read a pair."""
+        """Parse a pair; dashes in the key become underscores."""
         if isinstance(value, tuple):
             return value
         key, equals, text = str(value).partition("=")

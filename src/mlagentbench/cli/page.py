@@ -1,4 +1,4 @@
-"""Pages and pictures of runs: where they lie, and how a fault in making them is told."""
+"""Writes pages and charts of runs, and turns a failure to do so into one line."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mlagentbench.results.load import Loaded, scan
 from mlagentbench.store.run_directory import RunDirectory
 
 OVERVIEW = "report.html"
-"""The page of all runs of a log directory, which `mlab report` writes there."""
+"""The page of all runs of a log directory, written there by `mlab report`."""
 PAGES = "pages"
-"""The folder of a log directory with a page for each command that carried out runs, named by the first of them."""
+"""The folder of a log directory that holds a page for each command that carried out runs, named by its first run."""
 
 
 def write_page(loaded: Loaded, output: Path) -> Path:
@@ -33,14 +33,14 @@ def write_page(loaded: Loaded, output: Path) -> Path:
         ReportFailed: the page cannot be made of these runs.
     """
     with drawing("the page"):
-        # Imported here, since its charts take a second, which neither --help nor a run should wait for.
+        # Imported here, since the charts' library takes a second to import, which neither --help nor a run should wait for.
         from mlagentbench.report.page import write_report
 
         return write_report(loaded, output)
 
 
 def print_own_page(console: Console, directories: Sequence[RunDirectory]) -> None:
-    """Write the page of the runs that a command has carried out, and say where it is, or in a line why there is none."""
+    """Write the page of the runs that a command has carried out, and print its path, or one line that says why there is none."""
     first = directories[0]
     logs = first.path.parent
     try:
@@ -55,10 +55,10 @@ def print_own_page(console: Console, directories: Sequence[RunDirectory]) -> Non
 
 @contextmanager
 def drawing(what: str) -> Iterator[None]:
-    """Turn whatever fails in making a page or pictures into one line.
+    """Raise ReportFailed for any unexpected error while a page or charts are made.
 
     Raises:
-        ReportFailed: something failed that no other error of this package tells of.
+        ReportFailed: an error occurred that is not one of this package's own.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""`mlab prepare`."""
+"""The command `mlab prepare`."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def prepare_tasks(
 ) -> int:
     """Make or fetch the data of tasks, ahead of a run.
 
-    Of real data, its size, its licence and what must be accepted are told before anything is fetched. What an interrupt leaves is gone on
-    with the next time. The exit status is 2 when a task could not be prepared.
+    Before real data is fetched, its size, its licence and the terms to accept are shown. An interrupted download continues the next time.
+    The exit status is 2 if a task could not be prepared.
     """
     if everything == bool(task_ids):
         raise UsageError("name the tasks to prepare, or say --all (mlab tasks list)")

@@ -1,6 +1,6 @@
-"""What a person sees while runs go on: of one run a line a step, and below them what is being done now; of several a table.
+"""Shows the progress of runs: for one run, a line for each step and the present activity below them; for several, a table.
 
-Where the output is no terminal, both are plain lines.
+If the output is not a terminal, only plain lines are printed.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from mlagentbench.store.run_directory import RunDirectory
 
 STATUS_STYLES: Mapping[str, str] = {"ok": "green", "error": "red"}
 LAST_OUTPUT = 80
-"""Characters of a script's newest line that are shown."""
+"""Characters of a script's last line of output that are shown."""
 
 
 class Progress:
-    """A display of any number of runs. Use it as a context.
+    """A progress display for any number of runs. Use it as a context manager.
 
     Args:
-        console: where to.
-        runs: how many there will be.
-        moving: False for plain lines on a terminal too.
+        console: where it is shown.
+        runs: how many runs there will be.
+        moving: False for plain lines even on a terminal.
     """
 
     def __init__(self, console: Console, runs: int, *, moving: bool = True) -> None:
@@ -41,7 +41,7 @@ class Progress:
         self._moving = moving and console.is_terminal and not console.is_dumb_terminal
         self._table = RunTable(runs) if runs > 1 and self._moving else None
         self._one: RunProgress | None = None
-        # What is printed on standard output meanwhile must not end up on standard error, where a console may be.
+        # The console may be on standard error, where output that others print to standard output must not end up.
         own = not console.stderr
         self._live = Live(
             console=console,
@@ -53,17 +53,17 @@ class Progress:
         )
 
     def __enter__(self) -> Progress:
-        """Start to display."""
+        """Start the display."""
         if self._moving:
             self._live.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Leave the steps on the screen, and take the rest away."""
+        """Stop the display. Printed steps stay on the screen."""
         self._live.stop()
 
     def listen(self, ready: ReadyRun, number: int) -> Listener:
-        """The listener of one run."""
+        """Return the listener of one run."""
         if self._table is not None:
             return self._table.start(ready, number)
         name = f"{ready.task.id} {number}" if self._runs > 1 else ""
@@ -71,7 +71,7 @@ class Progress:
         return self._one
 
     def done(self, ready: ReadyRun, number: int, result: Result) -> None:
-        """A run is over."""
+        """Show the result of a run that is over."""
         self._one = None
         if self._table is not None:
             self._table.end(ready, number, result)
@@ -80,11 +80,11 @@ class Progress:
             self.console.print(Text.assemble((f"{ready.task.id} {number}  ", "bold"), headline(info, result)))
 
     def stopping(self) -> None:
-        """The first interrupt has come."""
+        """Say that the first interrupt came and what it does."""
         self.console.print("Stopping: each run is graded as it stands. Interrupt again to stop at once.", style="yellow")
 
     def _render(self) -> RenderableType:
-        one = self._one  # another thread may take it away
+        one = self._one  # read once, since another thread may set it to None
         return self._table or (one.now() if one else Text())
 
 
@@ -102,16 +102,16 @@ class RunProgress:
         self._spinner = Spinner("dots", style="cyan")
 
     def activity(self, text: str) -> None:
-        """What is being done now."""
+        """Show what is being done now."""
         self._activity, self._since, self._output = visible(text), time.monotonic(), ""
 
     def output(self, text: str) -> None:
-        """The newest line of a script's output."""
+        """Show the last line of a script's output."""
         lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
         self._output = visible(lines[-1])[-LAST_OUTPUT:]
 
     def step(self, step: Step) -> None:
-        """A line for a step that is done."""
+        """Print the line of a step that is done."""
         self._count = step.number
         style = STATUS_STYLES.get(step.status, "yellow")
         subject = next((str(value) for value in step.action.arguments.values()), "") if step.action.name != "Final Answer" else ""
@@ -119,7 +119,7 @@ class RunProgress:
         what = ((f"{step.number:>4} ", "dim"), (MARKS.get(step.status, "!") + " ", style), (f"{step.action.name:<21}", "bold"))
         about = (f"{visible(subject).splitlines()[0] if subject.strip() else '':<18.18}", "")
         took, used = (f"{duration(step.seconds):>10}", "cyan"), (f"{tokens(step.usage.tokens):>9} tokens", "dim")
-        # What a narrow terminal has no room for is left out whole, rather than cut.
+        # On a narrow terminal a column that does not fit is left out whole rather than cut.
         lines = [Text.assemble(name, *what, *rest) for rest in ((about, took, used), (about, took), (took,))]
         line = next((line for line in lines if line.cell_len <= self._console.width), lines[-1])
         self._console.print(line, overflow="ellipsis", no_wrap=True)
@@ -127,7 +127,7 @@ class RunProgress:
             self._console.print(Text(f"       {told}", style=style if step.status != "ok" else "dim"), overflow="ellipsis", no_wrap=True)
 
     def now(self) -> RenderableType:
-        """What is being done now, with the time it has taken."""
+        """Return a line that says what is being done now, and for how long."""
         elapsed = duration(time.monotonic() - self._since)
         where = f"{self._name}  " if self._name else ""
         text = Text.assemble(
@@ -142,6 +142,6 @@ class RunProgress:
 
 
 def _told(step: Step) -> str:
-    """The line of an observation that says most in a glance: a script's or an error's last, else nothing."""
+    """Return the last line of a script's or an error's observation; empty for any other observation."""
     lines = [line for line in visible(step.observation).splitlines() if line.strip()]
     return lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else ""

@@ -1,4 +1,4 @@
-"""`mlab report` and `mlab view`."""
+"""The commands `mlab report` and `mlab view`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ T = TypeVar("T")
 
 
 class Cutoff(click.ParamType[tuple[str, datetime.date]]):
-    """`MODEL=YYYY-MM-DD`: the last day that a model may know of."""
+    """`MODEL=YYYY-MM-DD`: the knowledge cutoff of a model."""
 
     name = "model=date"
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> tuple[str, datetime.date]:
-        """Read a pair."""
+        """Parse a pair of a model and a date."""
         if isinstance(value, tuple):
             return value
         model, _, day = str(value).rpartition("=")
@@ -74,7 +74,7 @@ def report(
 ) -> None:
     """Tell how runs came out: tables here, and one page.
 
-    Where the page or a figure cannot be made, the rest is told all the same, and the exit status is 3.
+    If the page or a figure cannot be made, the rest is printed all the same, and the exit status is 3.
     """
     if no_page and output is not None:
         raise UsageError("--no-page and --output exclude each other; leave one out")
@@ -107,7 +107,7 @@ def report(
 
 
 def _unless_failed(faults: list[ReportFailed], make: Callable[[], T]) -> T | None:
-    """Return what is made; None where it cannot be, and its fault is kept until the rest is told."""
+    """Return the result of `make`; on failure add the error to `faults`, for after the rest is printed, and return None."""
     try:
         return make()
     except ReportFailed as fault:
@@ -123,7 +123,7 @@ def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats
 
 def _draw(folder: Path, runs: Sequence[Run]) -> list[Path]:
     with drawing("the figures"):
-        # Imported here, since the drawing library takes a second.
+        # Imported here, since the drawing library takes a second to import.
         from mlagentbench.report.charts.figures import write_figures
 
         return write_figures(runs, folder)
@@ -135,7 +135,7 @@ def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> No
     opening = f"{plural(runs, 'run')} of {plural(tasks, 'task')} by {plural(columns, 'agent')}; {experiment.counted:,} counted"
     console.print(Text(opening, style="bold"))
     if runs <= FEW:
-        # Rates of so few say nothing.
+        # Success rates of so few runs mean nothing.
         for run in experiment.runs:
             unbroken(console, ("", run.name))
             console.print(
@@ -154,10 +154,10 @@ def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> No
 
 
 def _cutoffs(experiment: Experiment, given: Mapping[str, datetime.date]) -> dict[str, datetime.date | None]:
-    """The last day that each model may know of: as it was given, or as its maker states it.
+    """Return the knowledge cutoff of each model: as given, or as its maker states it; None if that is unknown.
 
     Raises:
-        UsageError: one is given of a model that did no run.
+        UsageError: a cutoff is given for a model without runs.
     """
     cells = [cell for by_task in experiment.columns.values() for cell in by_task.values()]
     models = {cell.conditions.model for cell in cells}
@@ -166,7 +166,7 @@ def _cutoffs(experiment: Experiment, given: Mapping[str, datetime.date]) -> dict
     asked = {model for model in models - given.keys() if not model.startswith(("scripted/", "none/"))}
     found: dict[str, datetime.date | None] = {**given}
     if asked and any(cell.published for cell in cells):
-        # Imported here, since Inspect takes seconds.
+        # Imported here, since Inspect takes seconds to import.
         from mlagentbench.engine.model import knowledge_cutoff
 
         found |= {model: knowledge_cutoff(model) for model in asked}
@@ -181,7 +181,7 @@ def _cutoffs(experiment: Experiment, given: Mapping[str, datetime.date]) -> dict
 def view(logs: Path, port: int) -> None:
     """Open Inspect's viewer on a log directory."""
     find_runs(logs)
-    # Imported here, since Inspect takes seconds.
+    # Imported here, since Inspect takes seconds to import.
     from mlagentbench.engine.viewer import serve
 
     serve(logs, port)

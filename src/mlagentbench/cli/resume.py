@@ -1,4 +1,4 @@
-"""`mlab resume`."""
+"""The command `mlab resume`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def resume(
 ) -> int:
     """Go on with a run, or fork a new one from a step.
 
-    RUN is a run's id in --log-dir or the beginning of one, or a run's directory. Whatever ended it, it goes on from its last finished step
-    with its files, its agent's memory and what it has used of its limits; only the step that was in flight is lost.
+    RUN is a run's id in --log-dir or the beginning of one, or a run's directory. Whatever ended the run, it continues after its last
+    finished step, with its files, its agent's memory and what it has used of its limits; only the step in progress is lost.
     """
     if model is not None:
-        check_model(model)  # before there is a fork
+        check_model(model)  # before a fork is made
     known = price_of(model, {}) if model is not None else None
     prices = {model: known} if model is not None and known is not None else {}
     console = command_console(stderr=as_line)

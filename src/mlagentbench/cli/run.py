@@ -1,4 +1,4 @@
-"""`mlab run`."""
+"""The command `mlab run`."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def run(
     elif times > 1:
         raise UsageError("an interactive session is one run; leave --runs out")
     else:
-        check_models(check_spec({**fields, "task": ""}, "the spec"))  # before anything is asked or copied
+        check_models(check_spec({**fields, "task": ""}, "the spec"))  # so that a wrong model is reported before anything is asked or copied
         tasks = [begin(task_ids, say, allow, prepare_log_directory(log_directory), task_paths).task]
         if session_of(tasks[0]).folder is not None or tasks[0].spec.metric.name == UNGRADED:
             fields |= {"score_steps": False, "baseline": "none"}
@@ -245,16 +245,16 @@ def run(
 
 
 def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a spec that a command line gives, over those of a file.
+    """Return the fields of a spec: those of a file, overridden by the command line's options.
 
     An option named `limits__steps` is the field `steps` of the field `limits`.
 
     Args:
-        options: the command's options by name; those of the agent and of its model are taken together.
-        fields: the file's.
+        options: the command's options by name.
+        fields: the file's fields.
 
     Raises:
-        UsageError: an option is given twice, or one of a model where no model is named.
+        UsageError: an option is given twice, or a model's option without a model.
     """
     found = {name: dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
     shortcuts = {name: options[name] for name in AGENT_SHORTCUT_NAMES}
@@ -280,7 +280,11 @@ def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
 
 
 def _set_model_options(fields: dict[str, Any], options: Mapping[str, JsonValue]) -> None:
-    """Give options to the agent's model, and so to each role that has the same one."""
+    """Set options of the agent's model, in each role that uses it.
+
+    Raises:
+        UsageError: no model is named.
+    """
     models = fields.get("models", {})
     if not options:
         return
@@ -300,18 +304,18 @@ def _distinct(gpus: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_runs(specs: Sequence[RunSpec], log_directory: Path, console: Console, continues: RunDirectory | None = None) -> list[ReadyRun]:
-    """Check what runs need, fetch their data, and measure their starters where that is to be done.
+    """Check the requirements of runs, fetch their data, and measure their starters if they need that.
 
     Args:
-        specs: what to do.
-        log_directory: where the runs are to be kept.
+        specs: the specs of the runs.
+        log_directory: where the runs will be stored.
         console: where notices are shown.
-        continues: a run to go on with; for a single spec.
+        continues: the run to resume, for a single spec.
 
     Raises:
-        MLAgentBenchError: as by `preflight` and `with_baseline`; nothing was run.
+        MLAgentBenchError: see `preflight` and `with_baseline`; no agent has started.
     """
-    # Downloads have a display of their own, before that of the runs begins.
+    # Downloads show their own progress on standard error, before the display of the runs begins.
     checked = preflight(specs, log_directory, continues=continues, check_models=check_models, console=Console(stderr=True))
     if any(run.sandbox.isolation == "none" for run in checked):
         console.print(UNSANDBOXED, style="bold red")
@@ -320,7 +324,7 @@ def check_runs(specs: Sequence[RunSpec], log_directory: Path, console: Console, 
         for notice in run.task.notices:
             console.print(Text(f"{run.task.id}: {notice}", style="yellow"), soft_wrap=True)
         if measures_first(run):
-            # Now, and not beside the first runs: nothing disturbs it, an interrupt ends it, and a starter that fails is told at once.
+            # Measured before the runs and not beside them: nothing disturbs it, an interrupt ends it, and a failure shows at once.
             console.print(f"{run.task.id}: measuring its starter first (--baseline none leaves that out)")
         ready.append(interrupts.run(with_baseline(run)))
     return ready
@@ -335,22 +339,22 @@ def carry_out(
     tell: Callable[[RunDirectory], None] | None = None,
     ask: AskPerson | None = None,
 ) -> tuple[Evaluation, list[RunDirectory]]:
-    """Carry out runs under a progress display.
+    """Carry out runs with a progress display.
 
     Args:
-        runs: what to do, each `times` times.
+        runs: the runs that are ready.
         console: where progress is shown.
-        times: how often.
-        parallel: how many runs go on at once; None for what the machine carries.
-        tell: is given each run as soon as it is over.
-        ask: puts an agent's question to the person who watches; None where nobody does.
+        times: how often each is carried out.
+        parallel: how many runs go on at once; None for as many as the machine can take.
+        tell: is called with each run as soon as it is over.
+        ask: asks the person who watches an agent's question; None if nobody watches.
 
     Returns:
-        What came of it, and the runs that are over, those of each task together.
+        The evaluation, and the runs that are over, ordered by task.
     """
     over: dict[tuple[int, int], RunDirectory] = {}
     order = [run.task.id for run in runs]
-    # A person has one terminal: it shows no progress beside the talk, and is asked for one run after another.
+    # A person has one terminal: no progress is shown beside the dialogue, and the runs take place one after another.
     person = any(getattr(run.make_agent(), "interactive", False) for run in runs)
     # A table that moves and lines that stay cannot share a terminal.
     progress = Progress(console, times * len(runs), moving=not person and ask is None and (tell is None or not sys.stdout.isatty()))
@@ -374,12 +378,12 @@ def carry_out(
 
 
 def quiet(run: ReadyRun, number: int) -> Listener:
-    """The listener of a run that a person does, who sees it all."""
+    """Return a silent listener, for a run that a person does, who sees everything already."""
     return Silent()
 
 
 def print_results(console: Console, directories: Sequence[RunDirectory], evaluation: Evaluation) -> None:
-    """Print one run's numbers, or several runs as a list, and then where the page of these runs is, which takes a while to be made."""
+    """Print one run's numbers, or several runs as a list; then write the page of these runs and print its path."""
     if not directories:
         return
     places = [("Inspect log", log) for log in evaluation.logs]
@@ -391,7 +395,7 @@ def print_results(console: Console, directories: Sequence[RunDirectory], evaluat
 
 
 def status(directories: Sequence[RunDirectory], evaluation: Evaluation) -> int:
-    """The exit status that tells how runs ended."""
+    """Return the exit status: 130 after an interrupt, 3 if a run failed through no fault of the agent, else 0."""
     results = [directory.result for directory in directories]
     if evaluation.stopped or any(result is not None and result.outcome.ended == "cancelled" for result in results):
         return INTERRUPTED

@@ -1,4 +1,4 @@
-"""`mlab show`."""
+"""The command `mlab show`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mlagentbench.store.run_directory import find_runs
 
 
 class More(NamedTuple):
-    """What is shown of each step, beside itself."""
+    """The details of each step that are shown beside it."""
 
     diff: bool
     files: bool
@@ -76,10 +76,10 @@ def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, fo
 
 
 def _the_run(path: Path, in_progress: bool) -> Run:
-    """The run at a path; of several, where one in progress is wanted, the only one that is.
+    """Return the run at a path; of several, the only one in progress if `in_progress`.
 
     Raises:
-        UsageError: there are several.
+        UsageError: there is more than one.
     """
     found = find_runs(path)
     going_on = [directory for directory in found if directory.held] if in_progress else []
@@ -109,7 +109,7 @@ def _print_step(console: Console, run: Run, step: Step, more: More, *, whole: bo
     if more.calls:
         parts += terminal.calls(run, step.number)
     for part in parts:
-        # What was written line by line stays so: a terminal may wrap it, a pipe gets it as it was.
+        # Lines are not wrapped here: a terminal may do so, and a pipe gets them as they were written.
         console.print(part, soft_wrap=True)
 
 
@@ -119,7 +119,7 @@ def _print_calls_after_last(console: Console, run: Run, more: More) -> None:
 
 
 def _follow(run: Run, more: More, as_json: bool) -> int:
-    """Show a run while it goes on. An interrupt ends this, and not the run."""
+    """Show a run while it goes on, and return the exit status. An interrupt ends this command, not the run."""
     console = Console()
     try:
         if as_json:
@@ -156,7 +156,7 @@ def _follow_steps(console: Console, run: Run, more: More) -> None:
 
 
 def _now(console: Console, run: Run, done: int, since: float, *, grading: bool) -> Text:
-    """What can be told of the step that is being done: how long, and what its script printed last."""
+    """Return a line about the step in progress: its duration so far, and the last line that its script printed."""
     if grading:
         return Text.assemble("grading ", (duration(max(0.0, time.time() - since)), "cyan"))
     output = run.directory.output_end(done + 1).rstrip().rsplit("\n", 1)[-1]

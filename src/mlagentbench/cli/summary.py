@@ -1,4 +1,4 @@
-"""A result as people and as programs read it."""
+"""Prints the results of runs, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mlagentbench.tasks.spec import UNGRADED
 
 
 def as_json(directory: RunDirectory) -> str:
-    """One run as one line of JSON."""
+    """Return one run as one line of JSON."""
     info, result = directory.info, _result(directory)
     usage = result.total_usage
     return json.dumps(
@@ -53,7 +53,7 @@ def as_json(directory: RunDirectory) -> str:
 
 
 class JsonLines:
-    """Prints runs as lines of JSON until nobody reads them any more, which is no reason to end the others."""
+    """Prints runs as lines of JSON. If the reader closes the pipe, it prints no more, and the other runs continue."""
 
     def __init__(self) -> None:
         self._read = True
@@ -66,17 +66,17 @@ class JsonLines:
             click.echo(as_json(directory))
         except BrokenPipeError:
             self._read = False
-            # What is still in the buffer would fail again when Python ends.
+            # Python would fail to write the rest of the buffer when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, Path]]) -> None:
-    """Print one run, and below it what can be opened and copied.
+    """Print one run, and below it the paths of its files.
 
     Args:
-        console: where to.
+        console: where it is printed.
         directory: the run.
-        places: what can be opened, and where it lies.
+        places: labelled paths, such as that of the log.
     """
     info, result = directory.info, _result(directory)
     console.print()
@@ -87,12 +87,12 @@ def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, 
 
 
 def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequence[tuple[str, Path]]) -> None:
-    """Print several runs, each with its numbers, and below them how those of each task went.
+    """Print several runs, each with its numbers, and below them the counts of verdicts by task.
 
     Args:
-        console: where to.
+        console: where they are printed.
         directories: the runs.
-        places: what can be opened, and where it lies.
+        places: labelled paths, such as that of the logs.
     """
     runs = [(directory.info, _result(directory)) for directory in directories]
     items = [
@@ -145,7 +145,7 @@ def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
 
 
 def _ended(info: RunInfo, result: Result) -> str:
-    """How the run ended, and why where the title above does not say so."""
+    """Return how the run ended, with the reason if the title above does not state it."""
     reason = result.outcome.reason
     return f"{outcome_words(result)}: {reason}" if reason and reason not in headline(info, result) else outcome_words(result)
 

@@ -1,4 +1,4 @@
-"""Many runs at once on a terminal: a line for each that fits, and counts of all."""
+"""The progress table of many runs on a terminal: a line for each run that fits, and counts of all."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mlagentbench.run.preflight import ReadyRun
 MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}
 STYLES: Mapping[str, Style] = {name: Style.parse(name) for name in ("bold", "dim", "cyan", "green", "red", "yellow")}
 MOST_SHOWN = 200
-"""Lines at most, however tall a terminal says it is."""
+"""The most lines of runs, even on a taller terminal."""
 FRAME = 3
-"""Lines that are not runs: the headings, the counts, and one for the cursor."""
+"""The lines beside those of runs: the headings, the counts, and one for the cursor."""
 
 
 class Row:
-    """One run: its listener while it goes on, and its line in the table."""
+    """One run: its listener and its line in the table."""
 
     def __init__(self, ready: ReadyRun, number: int) -> None:
         self.ready = ready
@@ -42,17 +42,17 @@ class Row:
         self._output = ""
 
     def activity(self, text: str) -> None:
-        """What is being done now."""
+        """Note what is being done now."""
         self.doing, self.since, self._output = visible(text).replace("\n", " "), time.monotonic(), ""
 
     def output(self, text: str) -> None:
-        """A script's newest line is the last that was heard of the run."""
+        """Note the last line of a script's output."""
         lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
         self._output = visible(lines[-1])[-200:]
         self.last = self._output.strip() or self.last
 
     def step(self, step: Step) -> None:
-        """A step is done."""
+        """Note a step that is done, and the last line of its observation."""
         self.step_count = step.number
         self.tokens += step.usage.tokens
         self.doing, self.since = "thinking", time.monotonic()
@@ -61,7 +61,7 @@ class Row:
         self.last = f"{MARKS.get(step.status, '!')} {told}"
 
     def end(self, result: Result) -> None:
-        """The run is over."""
+        """Note the result of the run, which is over."""
         self.verdict = result.outcome.verdict
         self.tokens = result.total_usage.tokens
         self.seconds = result.seconds
@@ -70,7 +70,10 @@ class Row:
 
 
 def verdict_words(ready: ReadyRun, result: Result) -> str:
-    """A verdict and what it is for, in a few words: `success: 3.03 ms (+99.7 %)`, `invalid submission: train.py cannot be imported`."""
+    """Return a verdict with its score or reason, in a few words.
+
+    For example `success: 3.03 ms (+99.7 %)`, or `invalid submission: train.py cannot be imported`.
+    """
     verdict = VERDICTS[result.outcome.verdict]
     if result.score is None:
         return f"{verdict}: {result.outcome.reason}" if result.outcome.reason else verdict
@@ -85,9 +88,9 @@ class _Column(NamedTuple):
 
 
 class RunTable:
-    """All runs: those that go on, as many as fit the terminal's height, then those that have ended last, and counts of all.
+    """The table: the runs in progress, then those that ended last, as many as fit the terminal's height, and counts of all.
 
-    Where not all that go on fit, those are shown that something has happened to last; they keep their order.
+    If not all runs in progress fit, those with the latest activity are shown, in their usual order.
 
     Args:
         total: how many runs there will be.
@@ -102,12 +105,12 @@ class RunTable:
         self._began = time.monotonic()
 
     def start(self, ready: ReadyRun, number: int) -> Row:
-        """A run goes on from now."""
+        """Add a run that starts now, and return its row."""
         row = self._active[ready.task.id, number] = Row(ready, number)
         return row
 
     def end(self, ready: ReadyRun, number: int, result: Result) -> None:
-        """A run is over."""
+        """Move a run that is over to those that ended."""
         row = self._active.pop((ready.task.id, number), None) or Row(ready, number)
         row.end(result)
         self._tokens += row.tokens
@@ -115,7 +118,7 @@ class RunTable:
         self._over.append(row)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # Rich asks from a thread of its own, while the runs go on.
+        # Rich calls this from another thread while runs start and end, so the collections are copied.
         active, over = list(self._active.values()), list(self._over)
         room = max(1, min(MOST_SHOWN, console.height - FRAME))
         shown = sorted(active, key=lambda row: row.since, reverse=True)[:room]
@@ -127,7 +130,7 @@ class RunTable:
         lines += [("green" if row.verdict == "success" else "dim", _line(_cells(row, columns), columns)) for row in ended]
         lines.append(("cyan", self._counts(active, len(active) - len(shown))))
         for style, line in lines:
-            # By hand: Rich's own tables take ten times as long, and a hundred runs are drawn several times a second.
+            # Rich's own tables take ten times as long, and a hundred runs are drawn several times a second.
             yield Segment(set_cell_size(line, options.max_width), STYLES.get(style))
             yield Segment.line()
 
@@ -141,7 +144,7 @@ class RunTable:
 
 
 def _columns(tasks: list[str], width: int) -> list[_Column]:
-    """The columns that a width has room for."""
+    """Return the columns that fit into a width."""
     columns = [_Column("task", min(20, max(4, *map(len, tasks), 4))), _Column("run", 4, True), _Column("step", 8, True)]
     if width >= 90:
         columns += [_Column("tokens", 10, True)]
@@ -159,7 +162,7 @@ def _cells(row: Row, columns: list[_Column]) -> list[str]:
         "step": f"{row.step_count}/{row.ready.spec.limits.steps}",
         "tokens": tokens(row.tokens),
         "for": duration(time.monotonic() - row.since if row.verdict is None else row.seconds),
-        # Without a column of its own, a verdict takes the place of what is done now.
+        # If there is no column `last`, the verdict is shown in the column `now`.
         "now": row.last if row.verdict is not None and columns[-1].heading == "now" else row.doing,
         "last": row.last,
     }

@@ -1,4 +1,4 @@
-"""`mlab tasks`."""
+"""The commands `mlab tasks list` and `mlab tasks show`, and the group of the other `mlab tasks` commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS = {
         "check": Lazy("mlagentbench.cli.check:check_tasks", "Let tasks prove themselves."),
     }
 }
-"""Those that need more than the catalogue."""
+"""The commands that need more than the catalogue, imported when they are called."""
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)
@@ -58,7 +58,7 @@ def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
 
 
 def _categories(found: Iterable[Task]) -> list[str]:
-    """The categories there are: the paper's in its order, then the others."""
+    """Return the categories of tasks: the paper's in its order, then the others by name."""
     return sorted({task.spec.category for task in found}, key=lambda name: (PAPERS.index(name) if name in PAPERS else len(PAPERS), name))
 
 
