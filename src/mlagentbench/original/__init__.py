@@ -1,17 +1,18 @@
-"""Logs of the original MLAgentBench, read into the runs of this one.
+"""Import logs of the original MLAgentBench as runs of this one.
 
-The original (github.com/snap-stanford/MLAgentBench, the code of arXiv 2310.03302) writes a folder a run:
+The original (github.com/snap-stanford/MLAgentBench, the code of arXiv 2310.03302) writes a folder per run:
 
     <run>/
-      log                                  what it printed, where it was sent to a file
-      agent_log/main_log                   what the agent was told, then its turns
+      log                                  its standard output, if it was redirected to a file
+      agent_log/main_log                   the agent's instructions, then its turns
       agent_log/agent_<step>_<turn>.json   the agent after a turn: its arguments, and all its turns so far
-      agent_log/step_<turn>_log.log        what its model was asked for that turn, and the replies; _summary_log, _summarize_observation_log
+      agent_log/step_<turn>_log.log        the model calls of that turn; likewise _summary_log, _summarize_observation_log
       env_log/trace.json                   the steps: action, observation, time
-      env_log/tool_logs/step_<step>_tool_log.log[_<part>]   what models were asked by that step's action
+      env_log/tool_logs/step_<step>_tool_log.log[_<part>]   the model calls of that step's action
       env_log/traces/step_<step>_files/    the workspace after that step, without its read-only files; step_final_files at the end
-      env_log/overall_time.txt, error.txt  how long it took; the exception that ended it
+      env_log/overall_time.txt, error.txt  its seconds in all; the exception that ended it
 
-A file each here: `files` finds and reads, `trace`, `calls`, `turns`, `guests` and `facts` know one kind of log each, `convert` puts them
-together, `known` finds earlier imports of a log, `write` writes runs. What is read is data: nothing of it is imported, unpickled or run.
+The modules: `files` finds and reads log files; `trace`, `calls`, `turns`, `guests` and `facts` parse one kind of log each; `drafts` assigns
+thoughts and calls to steps; `convert` assembles the run; `known` finds earlier imports of a log; `write` writes runs. The logs are
+untrusted data: nothing in them is imported, unpickled or executed.
 """

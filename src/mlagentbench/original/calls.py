@@ -1,6 +1,6 @@
-"""The original's logs of model calls: prompt, reply and its own count of tokens, one call after another in a file.
+"""Parse the original's logs of model calls: prompts, replies and token counts, one call after another in a file.
 
-Its counts are those of one tokenizer (cl100k_base) for all models, of the prompt with the words that the model's provider wants around it.
+The original counts tokens with one tokenizer (cl100k_base) for all models, including the text that a provider requires around the prompt.
 """
 
 from __future__ import annotations
@@ -18,25 +18,32 @@ _TOKENS = re.compile(
 )
 
 _COUNTS_BEGUN = re.compile(r"\n={10,}(?:t[a-z]*(?:=+(?:\n(?:N[^\n]*\n?){0,2}\s*)?)?)?\Z")
-"""The end of a log that breaks off in a call's counts."""
+"""Matches the end of a log that breaks off within the token counts of a call."""
 
 
 class LoggedCall(NamedTuple):
-    """One call as it was logged."""
+    """A model call as it was logged."""
 
     prompt: str
     reply: str
     model: str
-    """As the log names it; empty where it does not."""
+    """The model's name in the log; empty if it has none."""
     input_tokens: int
     output_tokens: int
     whole: bool
-    """False where the log breaks off in it."""
+    """False if the log breaks off within the call."""
 
     def as_call(self, role: Role, purpose: str, models: dict[Role, str], rejected: str | None = None) -> ModelCall:
-        """As a run keeps it."""
+        """Return the call as a run's record.
+
+        Args:
+            role: the role of the model.
+            purpose: what the call was made for.
+            models: the models' names by role, for a call without one.
+            rejected: why the reply was rejected; None if it was not.
+        """
         usage = Usage(input_tokens=self.input_tokens, output_tokens=self.output_tokens, calls=1)
-        # Some versions wrote an object's address where the name belongs.
+        # Some versions of the original wrote an object's repr in place of the name.
         model = self.model if self.model and not self.model.startswith("<") else models.get(role, models["agent"])
         return ModelCall(
             role=role, model=model, purpose=purpose, prompt=self.prompt, reply=self.reply, usage=usage, seconds=0.0, rejected=rejected
@@ -44,12 +51,12 @@ class LoggedCall(NamedTuple):
 
 
 def read_calls(text: str) -> list[LoggedCall]:
-    """The calls of a log. One that breaks off is kept as far as it goes, without tokens."""
+    """Return the calls in a log. A call that breaks off is included as far as it goes, without token counts."""
     found = []
     at = _PROMPT.search(text)
     while at is not None:
         start = at.end()
-        # A prompt may quote a log, and so the next call begins after the counts of this one, not where the words stand.
+        # The next call is searched for after this one's token counts, since a prompt may quote a log.
         tokens = _TOKENS.search(text, start)
         following = _PROMPT.search(text, tokens.end() if tokens else start)
         broken = tokens is None or _breaks_off(text, start, tokens.start())
@@ -62,8 +69,11 @@ def read_calls(text: str) -> list[LoggedCall]:
 
 
 def _breaks_off(text: str, start: int, end: int) -> bool:
-    """Whether a call breaks off, and what follows is another's; a prompt that quotes a log holds prompts and replies in pairs."""
-    # From the last character of the line before, which may be the line end that a heading begins with.
+    """Return whether a call breaks off, so that the counts found belong to a later call.
+
+    A prompt that quotes a log, in contrast, contains prompts and replies in pairs.
+    """
+    # The search starts one character earlier, since that may be the line end with which a heading begins.
     prompts = [match.start() for match in _PROMPT.finditer(text, start - 1, end)]
     replies = [match.start() for match in _REPLY.finditer(text, start - 1, end)]
     if not prompts:

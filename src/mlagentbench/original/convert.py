@@ -1,4 +1,4 @@
-"""A log of the original as a run: its facts, steps, calls and workspaces together."""
+"""Convert a log of the original into a run, with its facts, steps, model calls and workspaces."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ OTHER_INTERFACES: Mapping[str, str] = {
     "vectorization": "the original's vectorization is another task: its starter's Conv2DLayer keeps its weights in kernel_matrices, where "
     "the grader here sets weights, and takes images with their channels last, here first",
 }
-"""Tasks of the paper whose submissions are code that the graders here cannot run, whatever the agent did, with the reason."""
+"""Tasks of the paper whose submissions are code that our graders cannot run, whatever the agent did, with the reason."""
 
 
 class Converted(NamedTuple):
-    """A run, ready to be written."""
+    """A converted run, ready to be written."""
 
     info: RunInfo
     steps: Sequence[Step]
     calls: Mapping[int, Sequence[ModelCall]]
-    """By the number of the step they were made for; one past the last for those that led to none."""
+    """The model calls by the number of their step; those that led to no step have the number after the last."""
     ending: Ending
     final_answer: str | None
     seconds: float
     workspaces: Mapping[int, Path]
-    """The folders of the workspace by the number of the step they follow; 0 where there are no steps."""
+    """The workspace's folder after each step, by the step's number; the final one has number 0 if there are no steps."""
 
     @property
     def usage(self) -> dict[Role, Usage]:
-        """What models used, by role."""
+        """The usage of models, by role."""
         found: dict[Role, list[Usage]] = defaultdict(list)
         for calls in self.calls.values():
             for call in calls:
@@ -59,7 +59,11 @@ class Converted(NamedTuple):
 
 
 def convert(logs: Logs) -> Converted:
-    """Read a log as a run. What cannot be read is named in `RunInfo.imported`, and the rest is kept."""
+    """Convert a log into a run. `RunInfo.imported` lists what could not be read; the rest is converted.
+
+    Raises:
+        UsageError: the run's name would be too long for a file name.
+    """
     reader = Reader(logs.root)
     trace = read_trace(logs, reader)
     agent = read_agent(logs, reader)
@@ -107,7 +111,7 @@ def _answer(steps: Sequence[TraceStep]) -> str | None:
 
 
 def _named(found: Facts, drafts: Drafts, logs: Logs) -> dict[Role, str]:
-    """The models' names: as the command line had them, or else as the calls' logs do, or the folder two above the run."""
+    """Return the models' names from the command line, or else from the logs of calls, or from the folder two levels above the run."""
     if found.models["agent"] != facts_of.UNKNOWN:
         return found.models
     called = next((call.model for calls in drafts.calls.values() for call in calls if call.role == "agent"), facts_of.UNKNOWN)
@@ -121,14 +125,14 @@ def _named(found: Facts, drafts: Drafts, logs: Logs) -> dict[Role, str]:
 class _Times(NamedTuple):
     started: float
     steps: Sequence[tuple[float, float]]
-    """When each step began, and how many seconds it took."""
+    """The start of each step in seconds from the epoch, and its duration in seconds."""
 
 
 def _times(steps: Sequence[TraceStep], seconds: float | None, ending: Ending) -> _Times:
-    """When steps began and how long they took, from when they ended.
+    """Compute the start and duration of steps from the times at which they ended.
 
-    The log has no beginning. Where nothing came after the last step, the run began its whole time before it; elsewhere the first step's own
-    time is not known, and stands as 0. A run that was resumed has steps of before its beginning.
+    The log does not say when the run started. If the run ended with its last step, it started its total time before that; otherwise the
+    first step's duration is unknown, and given as 0. A resumed run has steps from before its start.
     """
     stamps = [step.timestamp for step in steps if step.timestamp is not None]
     if not stamps:
@@ -193,7 +197,7 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
             models={} if models["agent"] == NO_MODEL else {role: ModelSpec(name=name) for role, name in models.items()},
             limits=RunLimits(steps=int(found.limit("max_steps", facts_of.LIMIT_STEPS)), time=found.limit("max_time", facts_of.LIMIT_TIME)),
             sandbox="none",
-            # What the paper's runs were compared with; but a time that is measured here only compares with one that is measured beside it.
+            # The paper's baseline is the one to compare with, but times measured here compare only with a baseline measured here.
             baseline="auto" if spec and spec.submission.mode == "code" else "paper",
         ),
         category=spec.category if spec else "",
@@ -217,7 +221,7 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
 
 
 def _beginning(trace: Trace, found: Facts, guest: guests.GuestRun | None) -> str:
-    """Hash what the run did first by itself. One that was resumed has the steps of the run before it first."""
+    """Return a hash of the run's first own step or call; empty if there is none. A resumed run begins with another's steps."""
     resumed = found.arguments.get("resume")
     before = found.arguments.get("resume_step") if resumed else -1
     own = trace.steps[before + 1 :] if isinstance(before, int) and before >= -1 else ()
@@ -231,7 +235,7 @@ def _sha256(text: str) -> str:
 
 
 def _workspaces(logs: Logs, indices: Sequence[int], steps: int, reader: Reader) -> dict[int, Path]:
-    """Find the folders of the workspace, by step number. The last step's is the run's end, whatever happened between."""
+    """Return the workspace's folders by step number. For the last step it is the final folder, if there is one."""
     found = {place + 1: path for place, index in enumerate(indices) if reader.is_folder(path := logs.traces / f"step_{index}_files")}
     final = logs.traces / "step_final_files"
     if reader.is_folder(final):

@@ -1,4 +1,4 @@
-"""The steps of a log as they are gathered: thoughts and calls put to each, and what is missing named."""
+"""Assign thoughts and model calls to the steps of a log, and report what is missing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mlagentbench.original.turns import ENTRIES, RESEARCH, SUMMARISED, Turn, Tur
 from mlagentbench.records import ModelCall, Role
 
 ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
-"""Whom high-level actions ask; the others ask the fast model."""
+"""The roles of the models that high-level actions ask; the other actions ask the fast model."""
 GUESTS = ("LangChainAgent", "AutoGPTAgent", "Agent")
-"""The agents whose calls are logged otherwise, or that make none."""
+"""The agents whose calls are logged in another way, or that make none."""
 ASKING = frozenset({*ROLES, "Understand File", "Reflection", RETRIEVE})
 """The actions that ask a model."""
 TOLD_NOTHING = "nothing: the same was asked again"
@@ -28,7 +28,10 @@ BROKEN_OFF = "nothing: its log breaks off here"
 
 
 class Drafts:
-    """What is gathered step by step, by position from 0: the environment's indices, but where a torn trace lacks some."""
+    """What is known of each step. Lists and keys go by the step's position from 0.
+
+    A position is the environment's index, unless a damaged trace lacks steps.
+    """
 
     def __init__(self, steps: Sequence[TraceStep]) -> None:
         self.steps = steps
@@ -37,13 +40,18 @@ class Drafts:
         self.details: list[dict[str, JsonValue]] = [{} for _ in steps]
         self.malformed = [0] * len(steps)
         self.own = [False] * len(steps)
-        """Which are the agent's bookkeeping."""
+        """Whether each step is the agent program's own bookkeeping."""
         self.refused = 0
-        """The last replies in a row that held no action."""
+        """How many of the last replies, in a row, contained no action."""
 
 
 def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
-    """Turns by the positions of their steps: beyond the trace's last, the steps stand close, whatever is lost between them."""
+    """Renumber turns from step indices to positions: after the trace's last step, positions have no gaps, even if steps are lost.
+
+    Args:
+        turns: the turns, in order.
+        known: the number of steps in the trace.
+    """
     at, found = known, []
     for turn in turns:
         found.append(turn if turn.before < known else turn._replace(before=at))
@@ -52,16 +60,16 @@ def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
 
 
 def fill(drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: Logs, trace: Trace, found: Facts, reader: Reader) -> None:
-    """Put thoughts and calls to steps, in the order in which they came.
+    """Assign thoughts and calls to steps, in chronological order.
 
     Args:
-        drafts: the steps.
-        turns: the agent's, by the positions of their steps.
-        indices: the steps' numbers in the environment, which its logs' names have.
+        drafts: the steps, to be filled.
+        turns: the agent's turns, by the positions of their steps.
+        indices: the steps' indices in the environment, which the names of its logs contain.
         logs: the run's folders.
-        trace: its steps as they were read.
-        found: what else is known of it.
-        reader: reads.
+        trace: the steps as they were read.
+        found: the other facts of the run.
+        reader: reads files and collects problems.
     """
     walk = _Walk(drafts, turns, TurnLogs(logs, _entries(found, turns), reader), found)
     thoughts = guests.langchain(logs, drafts.steps, reader) if found.agent == "LangChainAgent" else None
@@ -83,7 +91,7 @@ def fill(drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: Lo
 
 
 class _Walk:
-    """The turns of an agent, step by step: which one is next, and what its logs hold."""
+    """Goes through an agent's turns step by step, and takes each turn's calls from its logs."""
 
     def __init__(self, drafts: Drafts, turns: Sequence[Turn], replies: TurnLogs, found: Facts) -> None:
         self._drafts = drafts
@@ -92,19 +100,19 @@ class _Walk:
         self._found = found
         self.lost = _Lost()
         self._number = 0
-        """Of the next turn, as its logs' names have it, but for those before it that took no step."""
+        """The number of the next turn in the names of its logs, without counting turns before it that led to no step."""
         self._in_a_row = 0
-        """Those."""
+        """The number of those uncounted turns."""
         self._last = 0
 
     def unread(self, place: int) -> None:
-        """The turns before a step whose arguments could not be read."""
+        """Assign the turns before a step whose arguments could not be parsed."""
         for turn in self._unread.get(place, []):
             _take(self._drafts, place, self._replies, turn, turn.log, "", self._found)
             self._last, self._in_a_row = turn.log, self._in_a_row + 1
 
     def turn(self, place: int, step: TraceStep) -> None:
-        """The turn that led to a step."""
+        """Assign the turn that led to a step."""
         known, drafts = self.acted.get(place), self._drafts
         self._last = known.log if known else self._number + self._in_a_row
         before = len(drafts.calls[place])
@@ -116,7 +124,7 @@ class _Walk:
         self._number, self._in_a_row = self._number + 1, 0
 
     def after(self, place: int, step: TraceStep) -> None:
-        """What was asked to remember a step: an entry of the research log, a summary of a long observation."""
+        """Assign the calls that summarised a step, for an entry of the research log or because its observation was long."""
         own, models = self._drafts.own[place], self._found.models
         if step.action == APPEND and own:
             content = str(step.arguments.get("content", ""))
@@ -128,7 +136,7 @@ class _Walk:
             self._drafts.calls[place + 1] += [call.as_call("fast", "summary", models) for call in self._replies.shortening(self._last)]
 
     def rest(self, trace: Trace, reader: Reader) -> None:
-        """What was asked after the last step, and what belongs to none."""
+        """Assign the calls after the last step, and report those that belong to no step."""
         end, drafts, models = len(self._drafts.steps), self._drafts, self._found.models
         began = self._number + self._in_a_row
         self.unread(end)
@@ -148,17 +156,17 @@ class _Walk:
 
 
 class _Lost:
-    """Which logs of calls are missing."""
+    """The logs of calls that are missing."""
 
     def __init__(self) -> None:
         self.replies: list[int] = []
-        """By the turns' numbers, as for summaries."""
+        """The numbers of turns without replies; `summaries` has those without summaries."""
         self.summaries: list[int] = []
         self.tools: list[int] = []
-        """By the steps' indices."""
+        """The indices of steps whose action's calls are missing."""
 
     def say(self, logs: Logs, reader: Reader) -> None:
-        """Keep a line about each kind."""
+        """Report each kind of missing log in a line."""
         if self.replies and not reader.is_folder(logs.agent):
             reader.say(logs.agent, "is missing: what the agent thought, and what its model was asked, is not known")
         elif self.replies:
@@ -170,7 +178,7 @@ class _Lost:
 
 
 def numbers_in_words(noun: str, numbers: Sequence[int]) -> str:
-    """Numbers in words: `turns 1, 3-5`."""
+    """Return a noun and its numbers as text: `turns 1, 3-5`."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
         if found and found[-1][-1] == number - 1:
@@ -182,17 +190,17 @@ def numbers_in_words(noun: str, numbers: Sequence[int]) -> str:
 
 
 def _entries(found: Facts, turns: Sequence[Turn]) -> tuple[str, ...]:
-    """What an agent's replies consist of: as the original's classes have it, or the command line, or what the agent remembered."""
+    """Return the labels of an agent's replies: those of the original's class, or of the command line, or of the agent's stored turns."""
     given = found.arguments.get("valid_format_entires")
     named = tuple(map(str, given)) if isinstance(given, list) else tuple(turns[0].entries) if turns else RESEARCH
     return ENTRIES.get(found.agent, named if {"Action", "Action Input"} <= set(named) else RESEARCH)
 
 
 def _take(drafts: Drafts, place: int, replies: TurnLogs, turn: Turn | None, number: int, action: str, found: Facts) -> dict[str, str]:
-    """A turn's calls, put before a step, and what was thought."""
+    """Assign a turn's calls to the step after them, and return the turn's thoughts."""
     refused, call, read = replies.replies(turn, number, action)
     if call is None and turn is not None:
-        # Where the file that tells a turn's number is lost, the number is a little higher than its place.
+        # If the agent's file for a turn is lost, the number was taken from the turn's place in the history, which may be a little too low.
         for other in range(number + 1, number + 6):
             refused, call, read = replies.replies(turn, other, action)
             if call is not None:
@@ -209,7 +217,7 @@ def _take(drafts: Drafts, place: int, replies: TurnLogs, turn: Turn | None, numb
 
 
 def _told(call: LoggedCall, following: LoggedCall | None) -> str:
-    """What a model was told of a reply that held no action: how the next prompt differs."""
+    """Return what the model was told about a reply without an action: the text that the next prompt adds."""
     if not call.whole:
         return BROKEN_OFF
     if following is None:
@@ -221,7 +229,7 @@ def _told(call: LoggedCall, following: LoggedCall | None) -> str:
 
 
 def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[LoggedCall]:
-    """The calls of a step's action. A folder that was used twice has more of them: the last are this run's."""
+    """Return the calls of a step's action. A folder that two runs used has more of them, of which the last are this run's."""
     folder = logs.env / "tool_logs"
     paths = [folder / f"step_{index}_tool_log.log"]
     parts = [path for path in reader.list(folder, f"step_{index}_tool_log.log_*") if path.name.rpartition("_")[2].isdecimal()]
@@ -249,7 +257,7 @@ def _stray_tools(logs: Logs, indices: Sequence[int], trace: Trace, reader: Reade
 
 
 def of_guest(guest: guests.GuestRun, found: Facts) -> Drafts:
-    """The steps of AutoGPT, with its calls."""
+    """Return the steps of an AutoGPT run, with their thoughts and calls."""
     drafts = Drafts(guest.steps)
     drafts.entries = list(guest.entries)
     for each in guest.calls:

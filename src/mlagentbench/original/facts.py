@@ -1,4 +1,4 @@
-"""What a log of the original tells of a run as a whole: its arguments, its task, its models, its time, and how it ended."""
+"""Read the facts of a whole run from a log of the original: its arguments, task, models and time, and how it ended."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ AGENTS: Mapping[str, str] = {
     "LangChainAgent": "langchain",
     "AutoGPTAgent": "autogpt",
 }
-"""The original's classes, by what they are called here."""
+"""The agents' names here, by the original's class names."""
 UNKNOWN = "unknown"
 LIMIT_STEPS, LIMIT_TIME = 50, 5 * 3600
-"""The original's own limits, where a log does not tell them."""
+"""The original's default limits in steps and seconds, for logs that do not say theirs."""
 
 _ERRORS: Sequence[tuple[str, Ended]] = (
     (r"TooLongPromptError|context_length_exceeded|maximum context length", "limit_context"),
@@ -37,47 +37,47 @@ _ERRORS: Sequence[tuple[str, Ended]] = (
     (r"KeyboardInterrupt|SystemExit", "cancelled"),
     (r"Connection|Timeout|RateLimit|Rate limit|quota|Unavailable|InternalServer|APIError|APIStatus|HTTPError|SSL|LLMError|BlockedPrompt"
      r"|No space left|MemoryError|OutOfMemory|google\.api_core", "infrastructure"),
-    # The original opens its logs in its system's encoding, which on Windows lacks most characters that models write.
+    # The original opens its logs with the system's encoding, which on Windows lacks most characters that models write.
     (r"^Unicode(En|De)codeError\b", "infrastructure"),
 )  # fmt: skip
-"""What the last line of `error.txt` says, and how such a run ended: the first that matches."""
+"""Patterns for the last line of `error.txt`, and how such a run ended. The first match counts."""
 LONGEST_NAME = 180
-"""Characters of a run's name, so that every file that is named after it can be made."""
+"""The most characters of a run's name, so that the names of files made from it are not too long."""
 LARGEST = 1e9
-"""Beyond it no limit and no time is one: a year has 3e7 seconds."""
+"""Limits and times from here on are taken for errors: a year has 3e7 seconds."""
 
 
 class Facts(NamedTuple):
-    """What is known of a run beside its steps."""
+    """The facts of a run beside its steps."""
 
     arguments: Mapping[str, JsonValue]
-    """The original's command line, by name."""
+    """The arguments of the original's command line, by name."""
     task: str
-    """As it is called here."""
+    """The task's id in this package."""
     agent: str
     models: dict[Role, str]
     description: str
     seconds: float | None
-    """From its start to its end, as `overall_time.txt` has it; None where that is missing."""
+    """Seconds from the run's start to its end, from `overall_time.txt`; None if that is missing."""
     error: str
-    """The exception that ended it, whole; empty for none."""
+    """The whole traceback of the exception that ended the run; empty if there was none."""
     message: str
-    """What the agent said last to the program that ran it; empty where that is not known."""
+    """The last message of the agent to the program that ran it; empty if it is not known."""
 
     def limit(self, name: str, default: float) -> float:
-        """A limit of the command line."""
+        """Return a limit of the command line, or the default if it is missing or implausible."""
         value = self.arguments.get(name)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LARGEST else default
 
 
 def read_facts(logs: Logs, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> Facts:
-    """Gather what a run's files say.
+    """Read the facts of a run from its files.
 
     Args:
         logs: the run's folders.
-        trace: its steps.
-        state: an agent's own state, from any of its files; empty where there are none.
-        reader: reads.
+        trace: the run's steps.
+        state: the agent's own state, from any of its files; empty if there are none.
+        reader: reads files and collects problems.
     """
     printed = reader.text(logs.root / "log") or ""
     main = reader.text(logs.agent / "main_log") or ""
@@ -98,7 +98,7 @@ def read_facts(logs: Logs, trace: Trace, state: Mapping[str, JsonValue], reader:
 
 
 def _namespace(printed: str) -> dict[str, JsonValue]:
-    """The command line as the original prints it first: `Namespace(task='imdb', max_steps=50, ...)`. It is read, not evaluated."""
+    """Parse the command line that the original prints first, `Namespace(task='imdb', max_steps=50, ...)`, without evaluating it."""
     line = _line(printed, r"^(Namespace\(.*\))\s*$")
     try:
         call = ast.parse(line or "", mode="eval").body
@@ -111,7 +111,7 @@ def _namespace(printed: str) -> dict[str, JsonValue]:
 
 
 def _task(name: str, logs: Logs) -> str:
-    """A task as it is called here: as the log names it, or else a folder above the log."""
+    """Return the task's id in this package, from its name in the log, or else from a folder above the log."""
     if name:
         return our_name(name) or UNKNOWN
     parents = [our_name(part) for part in reversed(logs.root.resolve().parts[-4:])]
@@ -119,12 +119,12 @@ def _task(name: str, logs: Logs) -> str:
 
 
 def is_known(task: str) -> bool:
-    """Return whether a task of that name is here."""
+    """Return whether this package has a task of that id."""
     return 0 < len(task) <= LONGEST_NAME and (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
 
 
 def _guessed_agent(logs: Logs, main: str, reader: Reader) -> str:
-    """Whose log it is, where no file names the agent."""
+    """Guess the agent's class from the files that it left, for a log that does not name it; empty if that fails."""
     if "Reflection: What does the observation mean?" in main or reader.list(logs.agent, "step_*_summary_log.log"):
         return "ResearchAgent"
     if reader.list(logs.agent, "ai_settings.yaml"):
@@ -165,13 +165,13 @@ def _seconds(logs: Logs, reader: Reader) -> float | None:
 
 
 def ending(facts: Facts, trace: Trace, turns: int, refused: int) -> Ending:
-    """How a run ended, as far as its log tells.
+    """Return how a run ended, as far as its log says.
 
     Args:
-        facts: of the run.
-        trace: its steps.
-        turns: of its agent.
-        refused: how many of its model's last replies, in a row, held no action.
+        facts: the run's facts.
+        trace: the run's steps.
+        turns: the number of the agent's turns that led to a step.
+        refused: how many of the model's last replies, in a row, contained no action.
     """
     if any(step.action == FINAL for step in trace.steps):
         return Ending("final_answer")
@@ -196,16 +196,16 @@ def _by_error(whole_error: str, last: str) -> Ended:
     for pattern, ended in _ERRORS:
         if re.search(pattern, last):
             return ended
-    # What fails in the code that asks models is a failure of what the run stood on; anything else is the agent's own.
+    # An error raised in the code that asks models is a failure of the infrastructure; any other is the agent's.
     frames = re.findall(r'File "[^"]*?([^"/\\]+)", line', whole_error)
     return "infrastructure" if frames and frames[-1] in ("LLM.py", "api_manager.py") else "agent_error"
 
 
 def keeps_log(facts: Facts, trace: Trace) -> bool:
-    """Return whether the agent's research log was on: as the command line says, or else as the steps show."""
+    """Return whether the agent kept a research log, according to the command line, or else to the steps."""
     if facts.agent != "ResearchAgent":
         return False
-    # Early versions kept a log unless they were told not to, later ones only when they were told to.
+    # Early versions kept the log unless `no_retrieval` was set, later ones only if `retrieval` was.
     for name, kept in (("retrieval", True), ("no_retrieval", False)):
         if isinstance(facts.arguments.get(name), bool):
             return facts.arguments[name] is kept

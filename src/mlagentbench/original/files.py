@@ -1,4 +1,4 @@
-"""Finding the original's log folders, and reading their files as what they are: somebody else's."""
+"""Find the original's log folders, and read their files as untrusted data."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import NamedTuple
 from mlagentbench.errors import RunNotFound
 
 LARGEST = 1 << 30
-"""Bytes of a log file that is read; those of real runs stay below a hundredth of it."""
+"""The most bytes of a log file that is read; those of real runs are less than a hundredth of it."""
 DEEPEST = 100
-"""Levels of lists and objects in a value of JSON; what lies deeper is kept as its text. Records take 255."""
+"""The most levels of lists and objects in a JSON value; deeper values are stored as text. Records allow 255."""
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-"""What Windows programs begin a file with, PowerShell's redirected `log` among them."""
+"""The byte order marks with which Windows programs begin a file, such as a `log` redirected by PowerShell, and their encodings."""
 
 
 class Logs(NamedTuple):
-    """A run's folders; each may be missing."""
+    """The folders of a run; each may be missing."""
 
     root: Path
     env: Path
@@ -31,23 +31,23 @@ class Logs(NamedTuple):
 
     @property
     def traces(self) -> Path:
-        """Where the workspaces after the steps lie."""
+        """The folder of the workspaces after the steps."""
         return self.env / "traces"
 
 
 class FoundLogs(NamedTuple):
-    """The logs at a folder or below it."""
+    """The logs found at a folder or below it."""
 
     logs: list[Logs]
     unread: list[tuple[Path, str]]
-    """Folders that could not be looked through, each with the reason."""
+    """Folders that could not be searched, each with the reason."""
 
 
 def find_logs(folder: Path) -> FoundLogs:
-    """Find the logs at a folder: its own, or those anywhere below it, sorted. No link is followed, and no log is searched for others.
+    """Find the log at a folder, or else those anywhere below it, sorted. Symbolic links are not followed, nor are logs searched for others.
 
     Raises:
-        RunNotFound: there are none.
+        RunNotFound: there are no logs.
     """
     if folder.name in ("env_log", "agent_log") and not (folder / folder.name).exists():
         folder = folder.resolve().parent
@@ -60,7 +60,7 @@ def find_logs(folder: Path) -> FoundLogs:
             found.unread.append((current, problem))
         files = {entry.name for entry in inside if entry.is_file(follow_symlinks=False)}
         if "run.json" in files:
-            continue  # a run of ours, whose workspace may hold anything
+            continue  # a run of this package, whose workspace may contain anything
         if any(entry.name in ("env_log", "agent_log") and entry.name not in files for entry in inside):
             found.logs.append(Logs(current, current / "env_log", current / "agent_log"))
         elif "trace.json" in files:
@@ -75,7 +75,7 @@ def find_logs(folder: Path) -> FoundLogs:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield everything below a folder that is no folder, sorted, each folder's own files first. No link is followed."""
+    """Yield everything below a folder except folders, sorted, each folder's own files first. Symbolic links are not followed."""
     pending = [folder] if folder.is_dir() and not folder.is_symlink() else []
     while pending:
         inside, _ = _entries(pending.pop())
@@ -85,7 +85,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], str]:
-    """List a folder, sorted; or say why it cannot be listed."""
+    """Return the sorted entries of a folder, and an empty text or the reason why it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name), ""
@@ -94,10 +94,10 @@ def _entries(folder: Path) -> tuple[list[os.DirEntry[str]], str]:
 
 
 class Reader:
-    """Reads a run's files, and keeps a line for each that cannot be read whole.
+    """Reads the files of a run, and collects a line about each problem.
 
     Args:
-        root: the run's folder; problems name files relative to it, and no link below it is followed.
+        root: the run's folder. Problems name files relative to it, and symbolic links below it are not followed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -105,28 +105,28 @@ class Reader:
         self.problems: list[str] = []
 
     def say(self, path: Path, what: str) -> None:
-        """Keep a line about a file."""
+        """Add a problem with a file, unless it is listed already."""
         name = path_text(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
         line = f"{name}: {what}"
         if line not in self.problems:
             self.problems.append(line)
 
     def is_folder(self, path: Path) -> bool:
-        """Return whether a path is a folder of this log, reached through no link."""
+        """Return whether a path is a folder of this log, with no symbolic link on the way."""
         return not self._leads_out(path) and path.is_dir()
 
     def list(self, folder: Path, pattern: str) -> list[Path]:
-        """List what a folder holds whose names match a pattern, sorted; nothing where there is no such folder."""
+        """Return the entries of a folder whose names match a pattern, sorted; none if there is no such folder."""
         if not self.is_folder(folder):
             return []
         return [Path(entry.path) for entry in _entries(folder)[0] if fnmatchcase(entry.name, pattern)]
 
     def text(self, path: Path, *, wanted: bool = False) -> str | None:
-        """Read a file's text; None where there is none. Its lines end in newlines, whatever its system ended them with.
+        """Return a file's text, with CRLF line ends replaced; None if there is no such file or it cannot be read.
 
         Args:
             path: the file.
-            wanted: every whole log has it, so that its lack is a problem.
+            wanted: whether every complete log has the file, so that it is a problem if it is missing.
         """
         data = self._bytes(path, wanted)
         if data is None:
@@ -139,13 +139,13 @@ class Reader:
                 text = data.decode(encoding, errors="replace")
                 self.say(path, f"has bytes that are no {'UTF-16' if encoding == 'utf-16' else 'UTF-8'}, which were replaced")
             else:
-                # Windows writes what its user's country writes; bytes that mean nothing there either are replaced.
+                # Python on Windows wrote in the code page of the user's country, mostly 1252; bytes that it does not define are replaced.
                 text = data.decode("cp1252", errors="replace")
                 self.say(path, "is no UTF-8, and was read as Windows-1252")
         return text.replace("\r\n", "\n")
 
     def json(self, path: Path, *, wanted: bool = False) -> object | None:
-        """Read a file of JSON; None where there is none, or it is torn."""
+        """Return the value of a JSON file; None if there is no such file, or it is incomplete."""
         text = self.text(path, wanted=wanted)
         if text is None:
             return None
@@ -181,7 +181,7 @@ class Reader:
             os.close(descriptor)
 
     def _leads_out(self, path: Path) -> bool:
-        """Return whether a link stands on the way from the root to a path, and keep a line about it."""
+        """Return whether a symbolic link is on the way from the root to a path, and add a problem if so."""
         inside = path.relative_to(self.root)
         for part in (*reversed(inside.parents), inside):
             if part.parts and (self.root / part).is_symlink():
@@ -191,10 +191,10 @@ class Reader:
 
 
 def parse_json(text: str) -> object:
-    """Parse JSON as a value that a record can hold (see `whole`).
+    """Parse JSON into a value that a record can store (see `whole`).
 
     Raises:
-        ValueError: it is torn, or nested so deep that it cannot be read.
+        ValueError: it is incomplete, or nested too deep to be parsed.
     """
     try:
         return whole(json.loads(text))
@@ -203,7 +203,7 @@ def parse_json(text: str) -> object:
 
 
 def whole(value: object, depth: int = 0) -> object:
-    """Return a value as a record can hold it: without halves of surrogate pairs; what is no JSON or lies too deep, as text."""
+    """Return a value that a record can store: lone surrogates are replaced, and what is not JSON or nested too deep becomes text."""
     if isinstance(value, str):
         return _whole_text(value)
     if isinstance(value, list | dict) and depth == DEEPEST:
@@ -221,19 +221,19 @@ def text_of(value: object) -> str:
 
 
 def _whole_text(text: str) -> str:
-    """Join surrogate pairs; half of one becomes a replacement character."""
+    """Join surrogate pairs, and replace lone surrogates by replacement characters."""
     if not any("\ud800" <= character <= "\udfff" for character in text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def path_text(path: Path) -> str:
-    """Return a path as text that any file can hold: its bytes that are no UTF-8 are escaped."""
+    """Return a path as text that is valid UTF-8: other bytes are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def digest(logs: Logs) -> str:
-    """Return the SHA-256 of a run's logs: of all contents, but for those of the workspaces, of which the sizes are taken."""
+    """Return the SHA-256 of a run's logs: of the paths, sizes and contents of all files, but without the contents of workspaces."""
     state = hashlib.sha256()
     for path in files_below(logs.root):
         try:

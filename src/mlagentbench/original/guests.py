@@ -1,4 +1,4 @@
-"""The original's agents of other people's making: LangChain's, and AutoGPT, which acts past the environment and leaves its trace empty."""
+"""Parse the logs of the original's third-party agents: LangChain's, and AutoGPT, which bypasses the environment and leaves no trace."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _STAMPED = re.compile(r".*_([0-9]{8}-[0-9]{6})\.log")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _ACTION = re.compile(r"^Action:[ \t]*(?P<action>[^\n]+)\nAction Input:", re.MULTILINE)
 _QUESTION = "Determine exactly one command to use"
-"""What AutoGPT's question ends with; before it stands what the command before returned."""
+"""The end of AutoGPT's question. The result of the previous command precedes it."""
 NOT_JSON = "its JSON could not be read"
 
 
 class GuestCall(NamedTuple):
-    """A call of AutoGPT, and what it was for."""
+    """A model call of AutoGPT, and what it was for."""
 
     call: LoggedCall
     step: int
-    """The index of the step it came before; the number of steps for what led to none."""
+    """The index of the step after the call; the number of steps if there is none."""
     commands: bool
-    """Whether it asked for a command, rather than for a summary of the memory."""
+    """Whether it asked for a command, and not for a summary of the memory."""
     rejected: str | None
 
 
 class GuestRun(NamedTuple):
-    """What AutoGPT's calls tell of its steps."""
+    """An AutoGPT run, reconstructed from its calls."""
 
     steps: Sequence[TraceStep]
     entries: Sequence[Mapping[str, str]]
-    """What was thought before each step."""
+    """The thoughts before each step."""
     calls: Sequence[GuestCall]
 
 
 def autogpt(logs: Logs, reader: Reader) -> GuestRun:
-    """Read AutoGPT's calls, a file each, as its steps: its commands, and what the next question says that they returned."""
+    """Reconstruct AutoGPT's steps from its model calls: the commands, and the results quoted in the next question."""
     asked = [(stamp, call) for stamp, path in _stamped(reader.list(logs.agent, "*.log")) for call in read_calls(reader.text(path) or "")]
     found, steps, entries = list[GuestCall](), list[TraceStep](), list[Mapping[str, str]]()
     for place, (_, call) in enumerate(asked):
@@ -83,7 +83,7 @@ def _command(reply: str) -> tuple[str, Mapping[str, JsonValue], Mapping[str, str
         read = parse_json(text)
     except ValueError:
         try:
-            read = whole(ast.literal_eval(text))  # it reads values, and runs nothing
+            read = whole(ast.literal_eval(text))  # parses literals only, and executes nothing
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     command = read.get("command") if isinstance(read, dict) else None
@@ -107,7 +107,7 @@ def _returned(prompt: str, action: str) -> str | None:
 
 
 def langchain(logs: Logs, steps: Sequence[TraceStep], reader: Reader) -> list[Mapping[str, str]]:
-    """What LangChain's agent thought before each step, from what it printed; nothing where that cannot be told."""
+    """Return the thoughts of LangChain's agent before each step, from its output; empty for a step that is not found there."""
     text = _ANSI.sub("", reader.text(logs.agent / "step_log.log") or reader.text(logs.agent / "main_log") or "")
     start = text.find("Entering new")
     at, found = max(0, text.find("\n", start) if start >= 0 else 0), list[Mapping[str, str]]()
@@ -124,7 +124,7 @@ def langchain(logs: Logs, steps: Sequence[TraceStep], reader: Reader) -> list[Ma
 
 
 def finished(logs: Logs, reader: Reader) -> str | None:
-    """The answer that LangChain's agent ended with, outside its actions; None for none."""
+    """Return the final answer that LangChain's agent gave outside its actions; None if it gave none."""
     text = _ANSI.sub("", reader.text(logs.agent / "main_log") or "")
     _, found, rest = text.rpartition("\nFinal Answer:")
     return rest.partition("> Finished chain.")[0].strip() if found else None

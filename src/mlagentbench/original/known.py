@@ -1,6 +1,7 @@
-"""The imports that a log directory holds, found again by their logs.
+"""Find the earlier import of a log in a log directory.
 
-A log may have grown, moved or been mended since it was imported, and lie in several places. What stays the same is how its run began.
+A log may have grown, moved or been repaired since it was imported, and may exist in several copies. What stays the same is the run's
+beginning.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from mlagentbench.store.run_directory import RunDirectory
 
 
 class KnownImports:
-    """The runs of a log directory that were imported.
+    """The imported runs of a log directory.
 
     Args:
-        log_directory: where they are kept.
+        log_directory: the log directory.
     """
 
     def __init__(self, log_directory: Path) -> None:
@@ -26,19 +27,19 @@ class KnownImports:
             self.add(file.parent)
 
     def add(self, path: Path) -> None:
-        """Take note of a run that was imported, in place of what stood for its log before."""
+        """Add a run if it was imported, and forget runs that no longer exist."""
         try:
             imported = RunDirectory(path).info.imported
         except RunNotFound:
-            return  # it is damaged: whether it was imported is not known
+            return  # a damaged run does not say whether it was imported
         self._imports = {other: known for other, known in self._imports.items() if other.exists()}
         if imported:
             self._imports[path] = imported
 
     def find(self, converted: Converted) -> Path | None:
-        """Find the run that was imported from a log before; None where there is none.
+        """Return the run that was imported from a log before; None if there is none.
 
-        It is the one of the same contents, or else of the same beginning, or of the same folder where one of the two has no beginning yet.
+        It is the one with the same contents, or else with the same beginning, or the same folder if one of the two has no beginning yet.
         """
         now = converted.info.imported
         assert now is not None
@@ -51,12 +52,12 @@ class KnownImports:
         return None
 
     def is_current(self, path: Path, converted: Converted) -> bool:
-        """Return whether a run says what its log does: the log has not changed, or it is a second copy that holds no more steps."""
+        """Return whether an earlier import is up to date: the log has not changed, or it is another copy without further steps."""
         now, known, run = converted.info.imported, self._imports[path], RunDirectory(path)
         assert now is not None
         try:
             if run.result is None:
-                return False  # its import was stopped
+                return False  # its import was interrupted
             if known.digest == now.digest:
                 return True
             is_copy = known.folder != now.folder and Path(known.folder).is_dir()

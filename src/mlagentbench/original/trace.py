@@ -1,4 +1,4 @@
-"""The original's `trace.json`: the steps of its environment, and what their actions did to files."""
+"""Parse the original's `trace.json`: the steps of its environment, and what their actions did to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINAL = "Final Answer"
 SHUT_DOWN = "The environment has shut down because"
 _REFUSED = ("EnvError:", "LLMError:", "Invalid action:", "The action input for ", "ActionInputParsingError:", SHUT_DOWN)
 LATEST = 1e11
-"""A time in seconds from the epoch that no run has seen."""
+"""Seconds from the epoch; later times are taken for errors."""
 _DID: Mapping[str, tuple[tuple[str, str], ...]] = {
     "List Files": (("list", "dir_path"),),
     "Read File": (("read", "file_name"),),
@@ -29,38 +29,38 @@ _DID: Mapping[str, tuple[tuple[str, str], ...]] = {
     "Execute Script": (("run", "script_name"),),
     "Python REPL": (("run", "command"),),
 }
-"""What a low-level action does to what, by the names of its arguments."""
+"""What low-level actions do, and the argument that names the object."""
 
 
 class TraceStep(NamedTuple):
-    """A step as the trace has it."""
+    """A step of the trace."""
 
     action: str
     arguments: Mapping[str, JsonValue]
     observation: str
     timestamp: float | None
-    """When its action was over, in seconds from the epoch; None where the log does not tell."""
+    """The end of its action in seconds from the epoch; None if the log does not say."""
 
     @property
     def status(self) -> StepStatus:
-        """Whether it was refused, or its script failed: then the original shows what came on standard error, a traceback."""
+        """`error` if the action was refused or its script failed, in which case the original's observation contains a traceback."""
         failed = self.action == "Execute Script" and "Traceback (most recent call last):" in self.observation
         return "error" if failed or self.observation.startswith(_REFUSED) else "ok"
 
 
 class Trace(NamedTuple):
-    """What a `trace.json` holds."""
+    """The contents of a `trace.json`."""
 
     steps: Sequence[TraceStep]
     inside: Sequence[TraceStep]
-    """The low-level actions, those of high-level ones too."""
+    """The low-level actions, including those that high-level ones performed."""
     description: str
     whole: bool
-    """False where the file is missing or torn, so that there may have been more."""
+    """False if the file is missing or incomplete, so that there may have been more steps."""
 
 
 def read_trace(logs: Logs, reader: Reader) -> Trace:
-    """Read the trace, as far as it goes."""
+    """Read the trace. Of an incomplete file, read the complete steps."""
     path = logs.env / "trace.json"
     text = reader.text(path, wanted=True)
     if text is None:
@@ -83,7 +83,7 @@ def read_trace(logs: Logs, reader: Reader) -> Trace:
 
 
 def _salvaged(text: str, name: str) -> list[object]:
-    """The whole elements of a list in a file of JSON that breaks off."""
+    """Return the complete elements of a list in an incomplete JSON file."""
     start = re.search(rf'^\s*"{name}": \[', text, re.MULTILINE)
     if start is None:
         return []
@@ -119,7 +119,7 @@ def _step(value: object) -> TraceStep | None:
 
 
 def arguments_of(action: str, value: JsonValue) -> Mapping[str, JsonValue]:
-    """An action's arguments. The original's agents also hand on what could not be read as arguments, as the text it was."""
+    """Return an action's arguments by name. Text that the original's agents passed on unparsed becomes a single argument."""
     if isinstance(value, dict):
         return value
     if value is None:
@@ -128,7 +128,7 @@ def arguments_of(action: str, value: JsonValue) -> Mapping[str, JsonValue]:
 
 
 def inside(trace: Trace, index: int) -> tuple[Inner, ...]:
-    """What a step's action did on its way; empty where times do not tell."""
+    """Return the low-level actions that a step's action performed; empty if their times are not known."""
     ended, began = trace.steps[index].timestamp, trace.steps[index - 1].timestamp if index else -math.inf
     if ended is None or began is None:
         return ()

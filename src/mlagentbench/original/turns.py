@@ -1,7 +1,7 @@
-"""The turns of the original's own agents: what was thought, and which calls of models belong to which step.
+"""Parse the turns of the original's own agents: their thoughts, and which model calls belong to which step.
 
-Its logs number turns, not steps: with the research log on, a turn is three steps. A turn whose arguments could not be read took none; it is
-kept as a reply that held no action, which is what it was.
+Its logs number turns, not steps: with the research log, a turn has three steps. A turn whose arguments could not be parsed has none; it is
+imported as a malformed reply.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ ENTRIES: Mapping[str, tuple[str, ...]] = {
 }
 RESEARCH = ("Reflection", "Research Plan and Status", "Fact Check", "Thought", "Action", "Action Input")
 SUMMARISED = 5000
-"""Characters of an observation from which on the agent remembered a summary."""
+"""Characters of an observation beyond which the agent remembered a summary of it."""
 _PLAN = "Research Plan and Status"
-"""The entry that the original changes before it keeps it."""
+"""The entry that the original edits before storing it, so that it cannot be compared with the reply."""
 
 
 class Turn(NamedTuple):
-    """A turn, as the agent remembered it."""
+    """A turn in the agent's stored history."""
 
     before: int
-    """How many steps the trace had before its action."""
+    """The number of steps in the trace before its action."""
     log: int
-    """The number in its logs' names."""
+    """The turn's number in the names of its logs."""
     entries: Mapping[str, str]
     observation: str
 
@@ -48,15 +48,15 @@ class Turn(NamedTuple):
 
 
 class AgentLog(NamedTuple):
-    """What the agent's own files say of its turns."""
+    """The contents of the agent's own files."""
 
     state: Mapping[str, JsonValue]
-    """Of its last whole file; empty where there is none."""
+    """The state in its last readable file; empty if there is none."""
     turns: Sequence[Turn]
 
 
 def read_agent(logs: Logs, reader: Reader) -> AgentLog:
-    """Read `agent_<step>_<turn>.json`, all of them: each holds the turns before it, and a later one may be torn."""
+    """Read all files `agent_<step>_<turn>.json`: each contains the turns before it, and later ones may be incomplete."""
     state: Mapping[str, JsonValue] = {}
     found: dict[tuple[int, bool, int], Turn] = {}
     for last, number, path in _agent_files(reader.list(logs.agent, "agent_*.json")):
@@ -95,7 +95,7 @@ def _turn(value: object, number: int) -> Turn | None:
 
 
 def of_this_run(turns: Sequence[Turn], trace: Trace, logs: Logs, reader: Reader) -> list[Turn]:
-    """The turns that the trace bears out. A folder that was used twice holds turns of the run before."""
+    """Return the turns that agree with the trace. A folder that two runs used also has turns of the earlier one."""
     kept = []
     for turn in turns:
         if turn.acted and turn.before < len(trace.steps):
@@ -112,7 +112,7 @@ def of_this_run(turns: Sequence[Turn], trace: Trace, logs: Logs, reader: Reader)
 
 
 def remembered(turns: Sequence[Turn], trace: Trace) -> list[TraceStep]:
-    """The steps that a torn trace lacks and the agent remembered; what the environment did between them is lost."""
+    """Return the steps that an incomplete trace lacks but the agent's history has. Bookkeeping steps between them are lost."""
     lost = [turn for turn in turns if turn.acted and turn.before >= len(trace.steps)]
     return [TraceStep(action := turn.entries["Action"].strip(), _arguments(action, turn), turn.observation, None) for turn in lost]
 
@@ -127,9 +127,9 @@ def _arguments(action: str, turn: Turn) -> Mapping[str, JsonValue]:
 
 
 def reads(reply: str, entries: Sequence[str]) -> dict[str, str] | None:
-    """A reply's entries as the original reads them; None where one lacks, or there is no such action.
+    """Return a reply's entries as the original parses them; None if an entry is missing, or the action does not exist.
 
-    It searches for each label with anything before the next, greedily: the last occurrence of each that leaves room for those after it.
+    The original's regular expression is greedy: of each label but the first, the last occurrence before the following labels counts.
     """
     places, end = list[int](), len(reply)
     for entry in reversed(entries[1:]):
@@ -144,12 +144,12 @@ def reads(reply: str, entries: Sequence[str]) -> dict[str, str] | None:
 
 
 class TurnLogs:
-    """The model calls of an agent's turns, handed out turn by turn.
+    """The model calls of an agent's turns. Each call is returned once.
 
     Args:
         logs: the run's folders.
-        entries: what its replies consist of.
-        reader: reads.
+        entries: the labels of the agent's replies.
+        reader: reads files and collects problems.
     """
 
     def __init__(self, logs: Logs, entries: Sequence[str], reader: Reader) -> None:
@@ -167,12 +167,12 @@ class TurnLogs:
             self._calls[path.name] = calls
 
     def replies(self, turn: Turn | None, number: int, action: str) -> tuple[list[LoggedCall], LoggedCall | None, dict[str, str]]:
-        """The calls of a turn: those whose replies held no action, the one that did, and its entries.
+        """Take the calls of a turn: those whose replies contain no action, the one that contains the turn's, and its entries.
 
         Args:
-            turn: as the agent remembered it; None where it did not.
-            number: of its log.
-            action: what it did.
+            turn: the turn in the agent's history; None if it is not there.
+            number: the number of the turn's log.
+            action: the name of the turn's action.
         """
         name = f"step_{number}_log.log"
         calls = self._calls.get(name, [])
@@ -194,7 +194,13 @@ class TurnLogs:
         return read is not None and read["Action"].strip() == action
 
     def summary(self, number: int, content: str, tries: int) -> list[LoggedCall]:
-        """The calls that led to an entry of the research log: those that came to nothing, and the one that did."""
+        """Take the calls that made an entry of the research log: failed tries, and the one whose reply became the entry.
+
+        Args:
+            number: the number of the turn's log.
+            content: the entry.
+            tries: the most tries that the original makes.
+        """
         name = f"step_{number}_summary_log.log"
         calls, taken = self._calls.get(name, []), list[LoggedCall]()
         failed = "Too long to summarize." in content
@@ -212,7 +218,7 @@ class TurnLogs:
         return taken
 
     def shortening(self, number: int) -> list[LoggedCall]:
-        """The calls that summarised a turn's long observation: its parts, then the whole."""
+        """Take the calls that summarised a turn's long observation: first its parts, then the whole."""
         names = [name for name in self._calls if name.startswith(f"step_{number}_summarize_observation_log.log")]
         found = [call for name in sorted(names, key=_part) for call in self._calls[name]]
         for name in names:
@@ -220,35 +226,35 @@ class TurnLogs:
         return found
 
     def holds_no_action(self, call: LoggedCall) -> bool:
-        """Whether the original could not read a reply."""
+        """Return whether a reply contains no action that the original could parse."""
         return reads(call.reply, self._entries) is None
 
     def left(self, number: int) -> list[LoggedCall]:
-        """What was asked for a turn that came to nothing: the next one's, when the run ended."""
+        """Take the remaining calls of a turn that led to no step, such as those of the turn in which the run ended."""
         name = f"step_{number}_log.log"
         calls, self._calls[name] = self._calls.get(name, []), []
         return calls
 
     def unclaimed(self) -> Iterator[tuple[Path, list[LoggedCall]]]:
-        """The logs of which calls are left, which belong to no step."""
+        """Yield the logs with calls that were not taken, since they belong to no step."""
         for name, calls in self._calls.items():
             if calls:
                 yield self._folder / name, calls
 
 
 def _part(name: str) -> float:
-    """The order of a long text's parts; the call that puts them together comes last."""
+    """Return the sort key of a log of a long text's parts; the log of the call that joins them comes last."""
     part = name.rpartition("log_")[2]
     return float(part) if part.isdecimal() else float("inf")
 
 
 def is_bookkeeping(step: TraceStep, chosen: bool) -> bool:
-    """Whether a step is the research log's own, which the agent's program took and not its model."""
+    """Return whether a step is bookkeeping of the research log, which the agent's program did and its model did not choose."""
     return not chosen and step.action in (APPEND, RETRIEVE)
 
 
 def by_position(turns: Sequence[Turn]) -> tuple[dict[int, Turn], dict[int, list[Turn]]]:
-    """Turns that led to a step, by its index, and those that led to none, by the step they came before."""
+    """Group turns: those that led to a step by its position, and those that led to none by the position of the step after them."""
     acted = {turn.before: turn for turn in turns if turn.acted}
     unread: dict[int, list[Turn]] = defaultdict(list)
     for turn in turns:

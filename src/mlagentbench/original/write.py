@@ -1,4 +1,4 @@
-"""Writing what was read as runs of a log directory, graded where they can be."""
+"""Write imported logs as runs of a log directory, and grade those that can be graded."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 
 VARIANT: Variant = "full"
-"""The data of the original's runs."""
+"""The data variant of the original's runs."""
 LONGEST_REASON = 300
-"""Characters of the line that says why a log was not imported."""
+"""The most characters of the line that says why a log was not imported."""
 
 
 class ImportedRun(NamedTuple):
-    """A log, and what became of it."""
+    """The outcome of importing a log."""
 
     logs: Path
     run: Run | None
-    """None for a log that could not be imported."""
+    """The run; None if the log could not be imported."""
     eval_log: Path | None
     state: str
-    """`new`; `there already`; `renewed` where the log had changed; `failed`."""
+    """`new`; `there already`; `renewed` if the log had changed; or `failed`."""
     reason: str = ""
-    """Why it failed, in a line."""
+    """Why it failed, in one line."""
 
     @property
     def actions(self) -> int:
-        """Steps that the agent chose, its log's bookkeeping aside."""
+        """The number of steps without those that are bookkeeping."""
         return sum(step.counted for step in self.run.steps) if self.run else 0
 
     @property
     def files(self) -> int:
-        """Files at its end; 0 where none were kept."""
+        """The number of final files; 0 if the log has none."""
         entries = self.run.files(len(self.run.steps)) if self.run else None
         return sum(entry.kind == "file" for entry in (entries or {}).values())
 
@@ -64,19 +64,19 @@ def import_logs(
     grade: bool = True,
     tell: Callable[[int, int, ImportedRun], None] = lambda number, total, run: None,
 ) -> list[ImportedRun]:
-    """Import every log of the original at a folder or below it. What is there already is left as it is.
+    """Import every log of the original at a folder or below it. Imports that are up to date are not changed.
 
-    A log that cannot be imported, and a folder that cannot be looked through, are `failed`; they stop no other.
+    A log that cannot be imported, or a folder that cannot be searched, is reported as `failed`, and the others are still imported.
 
     Args:
-        folder: one run's, or one above several.
-        log_directory: where runs are kept.
-        grade: grade final files that hold a submission, where the task's full data is prepared here; nothing is fetched.
-        tell: is told each log as it is done, with its number from 1 and how many there are.
+        folder: the folder of a run, or a folder above several.
+        log_directory: the log directory to write the runs to.
+        grade: grade final files that contain a submission, if the task's full data is prepared here; nothing is downloaded.
+        tell: called after each log with its number from 1, the number of logs, and the outcome.
 
     Raises:
-        RunNotFound: there are none.
-        UsageError: the log directory cannot be written, or another process imports into it.
+        RunNotFound: there are no logs.
+        UsageError: the log directory cannot be written, or another process is importing into it.
     """
     found = find_logs(folder)
     place = prepare_log_directory(log_directory)
@@ -94,7 +94,7 @@ def import_logs(
 
 
 def _import_or_fail(logs: Logs, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
-    """Import a log. Anything can stand in somebody else's files, so whatever they bring about ends here, as a line of the report."""
+    """Import a log. Any exception becomes a `failed` outcome, since untrusted files may contain anything."""
     try:
         return _import(logs, log_directory, known, grade=grade)
     except MLAgentBenchError as error:
@@ -139,11 +139,11 @@ def _write_run(log_directory: Path, converted: Converted, grade: bool) -> None:
 
 
 ASIDE = ".replaced-"
-"""What the folders are called that hold earlier imports while new ones are written."""
+"""The prefix of the folders that hold earlier imports while new ones are written."""
 
 
 def _put_back(log_directory: Path) -> None:
-    """Put back what an import that was killed had put aside, where its own work is not finished."""
+    """Restore the earlier imports that a killed import had moved aside, unless the new ones are complete."""
     for aside in log_directory.glob(f"{ASIDE}*"):
         for path in aside.iterdir():
             place = log_directory / path.name
@@ -155,13 +155,13 @@ def _put_back(log_directory: Path) -> None:
 
 @contextmanager
 def _replacing(earlier: Sequence[Path], new: Path) -> Iterator[bool]:
-    """Put earlier imports of a log aside, remove them when the new one stands, and put them back if it fails.
+    """Move earlier imports of a log aside; delete them when the new one is complete, and restore them if it fails.
 
     Yields:
         Whether there are any.
 
     Raises:
-        UsageError: one of them is no import, or another process works on it.
+        UsageError: one of them is not an import, or another process is working on it.
     """
     with ExitStack() as stack:
         for path in earlier:
@@ -186,10 +186,10 @@ def _replacing(earlier: Sequence[Path], new: Path) -> Iterator[bool]:
 
 
 def _write(directory: RunDirectory, converted: Converted) -> str | None:
-    """Write steps, calls and workspaces.
+    """Write the steps, calls and snapshots of a run.
 
     Returns:
-        Why it cannot be graded; None where it can.
+        Why it cannot be graded; None if it can.
     """
     store = SnapshotStore(directory.objects)
     for step in (None, *converted.steps):
@@ -212,7 +212,7 @@ def _write(directory: RunDirectory, converted: Converted) -> str | None:
 
 
 def _ungradable(converted: Converted, final: Manifest) -> str | None:
-    """Why final files cannot be graded here, in words; None where they can."""
+    """Return why the final files cannot be graded here; None if they can."""
     name = converted.info.spec.task
     if not is_known(name):
         return f"there is no task {name} here, and so no grader"
@@ -236,9 +236,9 @@ def _grade(directory: RunDirectory, converted: Converted) -> None:
 
 
 def _result(converted: Converted, reason: str | None) -> Result:
-    """How the run came out, ungraded."""
+    """Return the ungraded result of a run."""
     ended, steps = converted.ending, converted.steps
-    # A limit and an answer say themselves how the run ended; what else ended it needs words.
+    # `ended` explains an answer or a limit by itself; any other end needs a reason.
     told = ended.reason if ended.ended not in ("final_answer", "limit_steps", "limit_time") else None
     return Result(
         run=converted.info.run,
