@@ -40,9 +40,8 @@ class AutoGPTAgent:
     """The classic AutoGPT: JSON replies with thoughts, reasoning, a plan and criticism, and a short-term memory.
 
     Args:
-        memory_characters: how long the last replies and results may be in the prompt, all together; by default half of what the model
-            can read.
-        summarise: whether what no longer fits is summarised; else it is dropped.
+        memory_characters: characters of the prompt for the last replies and results, in all; by default half of what the model can read.
+        summarise: whether replies and results that no longer fit are summarised; else they are dropped.
     """
 
     def __init__(self, memory_characters: int | None = None, summarise: bool = True) -> None:

@@ -7,7 +7,7 @@ from mlagentbench.records import Action
 
 
 class BaselineAgent:
-    """Runs the starter as it is and submits what it leaves; asks no model.
+    """Runs the unchanged starter and submits the result; asks no model.
 
     Args:
         script: the script to run.

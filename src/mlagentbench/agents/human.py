@@ -40,7 +40,7 @@ class HumanAgent:
     """Asks you at the terminal for every action."""
 
     assisted: bool = False
-    """Whether the actions are offered too that ask a model; they need one."""
+    """Whether actions that ask a model are offered too; a model is then needed."""
 
     interactive = True
     """True: no progress is shown while it uses the terminal."""

@@ -90,43 +90,43 @@ class ResearchOptions:
     """The options of the research agent. Lists may be comma-separated text; None leaves a sampling setting to the provider."""
 
     context_steps: Steps = 3
-    """How many of the last steps stand in the prompt."""
+    """How many of the last steps the prompt holds."""
     context_observations: Steps = "all"
-    """Of how many of those the observation stands there too."""
+    """How many of those steps are shown with their observations."""
     entries: EntryNames = ENTRY_NAMES
     """The entries asked for before the action, of those in `ENTRIES`."""
     adaptive: bool = False
     """Whether the agent chooses at each step which of the entries it writes."""
     research_log: bool = False
-    """Whether each step is summarised into the research log, and what matters of it is retrieved before a step."""
+    """Whether each step is summarised into the research log, which is searched for what matters before a step."""
     retrieve_from: Annotated[int, Field(ge=2)] = 5
-    """The first step that something is retrieved for."""
+    """The first step before which the research log is searched."""
     actions_add: ActionNames = ()
     """Actions that the prompt offers though they are hidden by default."""
     actions_remove: ActionNames = ()
-    """Actions that the prompt does not offer. They stay callable."""
+    """Actions that the prompt does not offer. They can still be called."""
     high_level_actions: bool = True
-    """Without them the primitive actions are all that is offered, and all that can be called."""
+    """Whether high-level actions are offered. If not, all primitive actions are, and only these and `actions_add` can be called."""
     summarise: bool = True
     """Whether the fast model summarises long observations."""
     summarise_over: Annotated[int, Field(ge=1)] = LONG_OBSERVATION
     """Characters above which an observation is long."""
     temperature: Temperature = 0.5
-    """Of the agent's replies."""
+    """The sampling temperature of the agent's replies."""
     max_tokens: Tokens = 2000
-    """Of the agent's replies."""
+    """The most tokens of an agent's reply."""
     stop: Listed = ("Observation:",)
     """Texts that end a reply."""
     fast_temperature: Temperature = 0.01
-    """Of the fast model, in actions and in summaries."""
+    """The sampling temperature of the fast model, in actions and in summaries."""
     fast_max_tokens: Tokens = 2000
-    """Of the fast model, in actions."""
+    """The most tokens of the fast model's replies in actions."""
     summary_max_tokens: Tokens = 1000
-    """Of the fast model, in summaries of observations and steps."""
+    """The most tokens of the fast model's summaries of observations and steps."""
     editor_temperature: Temperature = 0.01
-    """Of the editor model."""
+    """The sampling temperature of the editor model."""
     editor_max_tokens: Tokens = 4000
-    """Of the editor model: a longer script cannot be edited by it."""
+    """The most tokens of the editor model's replies: it cannot edit a longer script."""
 
     @property
     def reply_options(self) -> GenerateOptions:

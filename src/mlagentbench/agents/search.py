@@ -40,17 +40,17 @@ class SearchAgent:
     drafts: Annotated[int, Field(ge=1)] = 5
     """How many first solutions are written."""
     debug_depth: Annotated[int, Field(ge=0)] = 3
-    """How often in a row a script that fails is debugged before it is given up."""
+    """How often in a row a failing script is repaired before it is abandoned."""
     debug_probability: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """How likely a script that fails is debugged rather than the best one improved."""
+    """The probability that a failing script is repaired rather than the best one improved."""
     max_nodes: Annotated[int, Field(ge=1)] | None = None
     """How many scripts are written in all; None for as many as the run's limits allow."""
     seed: int = 0
-    """Of the choices that chance makes."""
+    """The seed of the random choices."""
     temperature: Annotated[float, Field(ge=0)] | None = None
-    """Of a reply. None leaves it to the provider."""
+    """The sampling temperature of the replies. None leaves it to the provider."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """Of a reply. None leaves it to the provider."""
+    """The most tokens of a reply. None leaves it to the provider."""
 
     async def __call__(self, environment: Environment) -> None:
         """Inspect the starter, grow the tree while the limits allow it, and submit its best node."""

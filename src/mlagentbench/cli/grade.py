@@ -79,7 +79,7 @@ def _facts(regraded: Regraded, every_step: bool) -> dict[str, JsonValue]:
     before = regraded.before
     told: dict[str, JsonValue] = {"run": regraded.directory.name}
     if before is not None:
-        with suppress(RunNotFound):  # the run is gone, which is why it was not graded
+        with suppress(RunNotFound):  # the run cannot be read, which is why it was not graded
             told = json.loads(as_json(regraded.directory))
     told["graded"] = regraded.after is not None
     told["not_graded"] = regraded.reason or None
