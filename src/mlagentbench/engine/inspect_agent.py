@@ -64,11 +64,11 @@ def _tool(definition: ActionDefinition) -> Tool:
 
 
 class InspectAgent:
-    """An agent of Inspect's own, which is named by its file: `--agent path/to/file.py:name`.
+    """One of Inspect's own agents, named by its file: `--agent path/to/file.py:name`.
 
     Args:
-        made_by: the `@agent`, or what one gives; the file and name stand for it.
-        options: its own.
+        made_by: the `@agent`, or the agent that one returns; given by the file and name.
+        options: the agent's options.
     """
 
     def __init__(self, made_by: Callable[..., Any], **options: Any) -> None:

@@ -40,7 +40,7 @@ ENDLESS = 1_000_000
 
 
 class LangChainAgent:
-    """One of LangChain's agents: today's, which calls tools, or the paper's zero-shot ReAct.
+    """One of LangChain's agents: the current one, which calls tools, or the paper's zero-shot ReAct.
 
     Args:
         kind: `agent`, which calls tools, or `zero-shot`, which writes text in the manner of ReAct.

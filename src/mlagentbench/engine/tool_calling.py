@@ -36,16 +36,16 @@ NAMES: Mapping[str, str] = {definition.tool_name: definition.name for definition
 
 
 class ToolCallingAgent:
-    """A conversation in which the model calls the actions as tools, natively; a long history is compacted.
+    """An agent whose model calls the actions as native tools in one conversation; a long history is compacted.
 
     Args:
         actions: the names of the actions that are offered as tools; by default those that the research agent's prompt mentions.
-        compaction: how a long history is made short: `edit` clears old results, and has a summary made where that frees too little;
-            `summary` has one made at once; with `none` the run ends when the model can read no more.
-        context_tokens: how many tokens the model can read; by default what Inspect knows of it.
-        temperature: by default the provider's.
-        max_tokens: of a reply; by default the provider's.
-        reasoning_effort: how much a model thinks, for those that take it: `low`, `medium`, `high` …
+        compaction: how a long history is compacted: `edit` clears old results, and summarises if that frees too little; `summary`
+            summarises at once; with `none` the run ends when the context window is full.
+        context_tokens: the model's context window in tokens; by default the one that Inspect knows.
+        temperature: the sampling temperature; by default the provider's.
+        max_tokens: the most tokens of a reply; by default the provider's.
+        reasoning_effort: how much the model reasons, for models with this setting: `low`, `medium`, `high` …
     """
 
     def __init__(
