@@ -136,6 +136,7 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
         "models": {"agent": f"scripted/{folder / 'replies.jsonl'}"},
         "limits": {"steps": steps},
         "score_steps": False,
+        "baseline": "none",
     }
     run = asyncio.run(ready_run(make_spec(load_task(folder / "tiny"), given), folder / "logs"))
     done: list[RunDirectory] = []

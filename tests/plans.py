@@ -13,7 +13,7 @@ from mlagentbench.environment import Listener, Silent
 from mlagentbench.model import Models
 from mlagentbench.records import Result
 from mlagentbench.run.conduct import AskPerson, RunHooks, run_once
-from mlagentbench.run.preflight import ReadyRun, make_spec, ready_run, task_of
+from mlagentbench.run.preflight import CheckModels, ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.run.resume import resume
 from mlagentbench.run_spec import RunSpec
 from mlagentbench.store.run_directory import RunDirectory
@@ -34,9 +34,11 @@ class Plan(NamedTuple):
         own = {name: changes.pop(name) for name in self._fields if name in changes}
         return self._replace(spec=self.spec.replace(**changes), **own)
 
-    async def ready(self) -> ReadyRun:
+    async def ready(self, check_models: CheckModels | None = None) -> ReadyRun:
         """It, checked."""
-        return replace(await ready_run(self.spec, self.log_directory, continues=self.continues), parallel=self.parallel)
+        return replace(
+            await ready_run(self.spec, self.log_directory, continues=self.continues, check_models=check_models), parallel=self.parallel
+        )
 
     async def conduct(
         self, models: Models, *, listener: Listener | None = None, stop: asyncio.Event | None = None, person: AskPerson | None = None

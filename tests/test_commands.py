@@ -88,7 +88,8 @@ def test_a_forked_process_writes_to_a_terminal_line_by_line(tmp_path: Path) -> N
     controller, terminal = pty.openpty()
     process = commands.Popen([sys.executable, "-m", "prompt"], cwd=tmp_path, stdin=terminal, stdout=terminal, stderr=terminal)
     os.close(terminal)
-    assert os.read(controller, 100) == b"True\r\n", "before it ends"
+    with os.fdopen(os.dup(controller), "rb") as screen:
+        assert screen.readline() == b"True\r\n", "before it ends"
     os.write(controller, b"\n")
     assert process.wait(60) == 0
     os.close(controller)

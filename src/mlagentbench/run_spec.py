@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-import tomli_w
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from mlagentbench.errors import LimitReached, UsageError
@@ -184,6 +183,8 @@ class RunSpec(Record):
 
     def to_toml(self) -> str:
         """Return the spec as TOML, which `read_spec` reads back."""
+        import tomli_w  # only who writes one needs it
+
         return tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
 
 

@@ -215,13 +215,16 @@ def test_waits_at_once_count_once() -> None:
 @pytest.mark.parametrize("options", [SMALL, STREAMED])
 def test_tokens_are_the_providers_own(server: Provider, wire: Wire, options: GenerateOptions) -> None:
     usage = ask(wire, options=options).usage
-    assert usage == Usage(input_tokens=READ, cache_read_tokens=CACHED, output_tokens=WRITTEN, calls=1, cost=None)
+    assert usage.model_copy(update={"cost": None}) == Usage(
+        input_tokens=READ, cache_read_tokens=CACHED, output_tokens=WRITTEN, calls=1, cost=None
+    )
     assert usage.tokens == READ + CACHED + WRITTEN
 
 
 def test_tokens_of_replies_that_were_of_no_use_are_counted_too(server: Provider) -> None:
     server.behave("Hello.", faults=[bad.EMPTY_TEXT])
-    assert ask("openai").usage == Usage(input_tokens=2 * READ, cache_read_tokens=2 * CACHED, output_tokens=2 * WRITTEN, calls=2)
+    usage = ask("openai").usage.model_copy(update={"cost": None})
+    assert usage == Usage(input_tokens=2 * READ, cache_read_tokens=2 * CACHED, output_tokens=2 * WRITTEN, calls=2)
 
 
 @pytest.fixture

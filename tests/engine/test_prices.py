@@ -16,7 +16,7 @@ from mlagentbench.engine.prices import KEPT, check_prices, price_of, read_prices
 from mlagentbench.errors import UsageError
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Price
-from mlagentbench.run_spec import RunInfo, RunLimits
+from mlagentbench.run_spec import ModelSpec, RunInfo, RunLimits, RunSpec
 from mlagentbench.store.run_directory import find_runs
 from tests.cli.test_cli import END, LIST, complaint, mlab, run, script
 from tests.engine.server import CACHED, READ, WRITTEN, Provider
@@ -88,10 +88,12 @@ def test_a_file_that_breaks_the_form_is_one_line(ours: Path, old: str, new: str,
 
 
 def test_a_limit_of_cost_needs_the_price_of_every_model() -> None:
-    check_prices(RunLimits(cost=1.0), ["openai/gpt-4o"], {})
-    check_prices(RunLimits(), ["scripted/demo"], {})
+    spec = RunSpec(task="a-task", models={"agent": ModelSpec(name="openai/gpt-4o")}, limits=RunLimits(cost=1.0))
+    scripted = ModelSpec(name="scripted/demo")
+    check_prices(spec)
+    check_prices(spec.replace(models={"agent": scripted}, limits=RunLimits()))
     with pytest.raises(UsageError, match="--cost cannot hold: the price of scripted/demo is not known; give it with --prices FILE"):
-        check_prices(RunLimits(cost=1.0), ["openai/gpt-4o", "scripted/demo"], {})
+        check_prices(spec.replace(models={**spec.models, "fast": scripted}))
 
 
 def asked(name: str, given: dict[str, Price]) -> float | None:

@@ -69,7 +69,7 @@ def test_a_model_that_talks_nonsense_is_the_agents_failure_and_its_tokens_count(
     assert usage.calls == len(calls) == 5
     assert usage.input_tokens >= sum(len(call.prompt.encode()) for call in calls if agent != "tool-calling") and usage.output_tokens <= 100
     assert usage.cost is None, "nobody states a price, and that is not nothing"
-    assert ended.directory.info.model_options == {"model_path": str(models / "long")}
+    assert ended.directory.info.spec.model("agent").options == {"model_path": str(models / "long")}
 
 
 @pytest.mark.parametrize("agent", ["research", "tool-calling"])

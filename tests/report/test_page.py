@@ -191,7 +191,7 @@ def hostile_run(logs: Path, name: str = "run", **more: Any) -> None:
         "metric": HOSTILE,
         "isolation": HOSTILE,
     }
-    facts |= {"limits": {HOSTILE: HOSTILE}, "versions": {HOSTILE: HOSTILE}, "unit": ""}
+    facts |= {"agent_options": {HOSTILE: HOSTILE}, "versions": {HOSTILE: HOSTILE}, "unit": ""}
     write_run(logs, name, steps, reason=HOSTILE, **(facts | more))
 
 

@@ -16,6 +16,7 @@ from mlagentbench.errors import InvalidSubmission
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.literature_review_tool.papers import KINDS
 from mlagentbench.tasks.literature_review_tool.reading import match
+from mlagentbench.tasks.seeds import SEED
 from tests.tasks.by_hand import folders, mini, score
 
 
@@ -112,7 +113,10 @@ def test_both_variants_are_the_same(task: Task, data: Prepared, tmp_path: Path) 
     prepare = task.module("prepare")
     assert prepare is not None and made.public is not None and data.public is not None
     prepare.full(made.public, made.private)
-    for file in (data.public / "library").iterdir():
+    again = folders(tmp_path / "again")
+    prepare.mini(again.public, again.private, SEED)
+    assert again.public is not None
+    for file in (again.public / "library").iterdir():
         assert (made.public / "library" / file.name).read_bytes() == file.read_bytes()
 
 

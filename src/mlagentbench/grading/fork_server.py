@@ -40,7 +40,9 @@ class Forked(NamedTuple):
 
     def has_ended(self) -> bool:
         """Return whether the grader has ended, by itself or not."""
-        return bool(select.select([self.status], [], [], 0)[0])
+        poll = select.poll()
+        poll.register(self.status, select.POLLIN)
+        return bool(poll.poll(0))
 
     def wait(self) -> int:
         """Wait for the grader's exit status, negative for a signal; 0 where the server is gone and it is unknown. Blocks."""

@@ -138,7 +138,8 @@ def preflight(
     for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
         if sandbox.isolation != "none":
             gpu_nodes(spec.gpus)
-        if spec.experience is not None and continues is None:
+        # A retry goes on with runs that have copies of their own; a run without one is refused when it begins.
+        if spec.experience is not None and check_models is not None and continues is None:
             look(spec.experience, task, log_directory)
         require_extras(task, place_of(spec).python)
     log_directory = prepare_log_directory(log_directory)
@@ -149,13 +150,15 @@ def preflight(
     return checked
 
 
-async def ready_run(spec: RunSpec, log_directory: Path, *, continues: RunDirectory | None = None) -> ReadyRun:
+async def ready_run(
+    spec: RunSpec, log_directory: Path, *, continues: RunDirectory | None = None, check_models: CheckModels | None = None
+) -> ReadyRun:
     """Check one run, and find or measure its baseline.
 
     Raises:
         MLAgentBenchError: as in `preflight` and `with_baseline`.
     """
-    (checked,) = await asyncio.to_thread(preflight, [spec], log_directory, continues=continues)
+    (checked,) = await asyncio.to_thread(preflight, [spec], log_directory, continues=continues, check_models=check_models)
     return await with_baseline(checked)
 
 

@@ -245,7 +245,10 @@ class _Pump:
     def wait(self, seconds: float) -> None:
         """Wait until there is something to read, or `seconds` have passed."""
         if self._open:
-            select.select([self._pipe], [], [], seconds)
+            # Not select.select, which knows no descriptor above 1,023.
+            poll = select.poll()
+            poll.register(self._pipe, select.POLLIN)
+            poll.poll(seconds * 1000)
         else:
             time.sleep(seconds)
 
