@@ -11,6 +11,7 @@ A command that another program starts (a shell, bubblewrap) is a fresh process, 
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import inspect
 import io
@@ -20,6 +21,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -175,6 +177,8 @@ def _run_command(command: Sequence[str], streams: Sequence[int], environment: Ma
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    if new_session and os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # its keys interrupt the session that it belongs to
     unbuffered = bool(environment.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         inherited = getattr(sys, name)

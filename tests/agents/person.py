@@ -37,7 +37,6 @@ class Person:
             stderr=inner,
             env={**variables, "TERM": "xterm", "COLUMNS": "120", **environment},
             start_new_session=True,
-            preexec_fn=lambda: take_terminal(0),
         )
         os.close(inner)
 
@@ -89,11 +88,3 @@ class Person:
             return False
         self.screen += block.decode("utf-8", "replace").replace("\r\n", "\n")
         return bool(block)
-
-
-def take_terminal(descriptor: int) -> None:
-    """Make a terminal the one whose keys interrupt this session."""
-    import fcntl
-    import termios
-
-    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
