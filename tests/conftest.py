@@ -10,9 +10,10 @@ import pytest
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.environment import Environment
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.run.capacity import cores
-from mlagentbench.run_spec import RunLimits, ScriptLimits
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.sandbox.base import Box
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox

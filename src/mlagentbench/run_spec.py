@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from mlagentbench.errors import LimitReached, UsageError
+from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import BaselineChoice, Direction, Experience, Imported, Moment, Price, Record, Role, Usage, Variant
 
 SCHEMA_VERSION: Literal[2] = 2
@@ -28,9 +29,6 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 WORKSPACE_SHARE = 5
 """A workspace may take one part in this many of its run's share of the disk."""
-
-SandboxChoice = Literal["auto", "bubblewrap", "docker", "landlock", "none"]
-"""The sandbox that is asked for; `auto` takes the strongest that this machine supports."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +82,6 @@ class RunLimits:
             raise LimitReached("limit_tokens", f"the run's {self.tokens} tokens are used up")
         if self.cost is not None and used.cost is not None and used.cost >= self.cost:
             raise LimitReached("limit_cost", f"the run's {self.cost:g} dollars are used up")
-
-
-@dataclass(frozen=True)
-class ScriptLimits:
-    """The limits of one script of the agent. Sizes are in megabytes (2^20), times in seconds."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    seconds: float = 3600
-    memory_mb: int = 8192
-    processes: int = 4096
-    """Processes and threads at once, including the few that start the command."""
-    file_mb: int = 4096
-    workspace_mb: int = 16384
-    workspace_files: int = 100_000
-    """Files, folders and links in the workspace."""
-    output_kb: int = 256
-    """Kilobytes of the output that are kept: half from its head and half from its tail."""
 
 
 @dataclass(frozen=True)

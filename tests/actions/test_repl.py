@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from mlagentbench.environment import Environment
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Action, Step
-from mlagentbench.run_spec import ScriptLimits
 from tests.support import MakeEnvironment, finish
 
 

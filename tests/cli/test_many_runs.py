@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from tests import commands
 from tests.cli.test_cli import mlab

@@ -11,9 +11,10 @@ import pytest
 
 from mlagentbench.environment import Environment
 from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.model import GenerateOptions, Models, Reply, ScriptedReply
 from mlagentbench.records import Action, Usage
-from mlagentbench.run_spec import RunLimits, ScriptLimits
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
 from tests.support import MakeEnvironment, finish

@@ -10,9 +10,10 @@ import pytest
 
 from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import AgentError, UsageError
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
-from mlagentbench.run_spec import RunLimits, SandboxChoice
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.sandbox import isolation
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task

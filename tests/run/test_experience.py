@@ -12,10 +12,10 @@ import pytest
 import mlagentbench
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import UsageError
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Step
 from mlagentbench.run import experience
 from mlagentbench.run.experience import look, told
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.tasks.catalogue import load_task

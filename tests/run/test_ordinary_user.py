@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Result
-from mlagentbench.run_spec import RunLimits, SandboxChoice
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.store.run_directory import find_runs
 from mlagentbench.tasks.catalogue import load_task

@@ -16,9 +16,9 @@ import pytest
 import mlagentbench
 from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.environment import Environment
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Action, Result
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.run_directory import RunDirectory, find_runs
 from mlagentbench.tasks.catalogue import Task, load_task
 from tests.plans import make_plan

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run

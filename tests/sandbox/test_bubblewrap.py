@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Box, Mount, Sandbox
 from mlagentbench.sandbox.view.interpreter import describe
 from tests.sandbox.processes import Run, only_where
@@ -344,7 +344,7 @@ AS_NOBODY = """
 import asyncio, sys
 from pathlib import Path
 from mlagentbench.sandbox.base import Box
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
 workspace = Path(sys.argv[1])

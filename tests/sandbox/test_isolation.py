@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.base import Box
 from mlagentbench.sandbox.isolation import choose, probe
 from mlagentbench.sandbox.process import run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.access import DEEPEST, Measured
 from mlagentbench.sandbox.limits import DiskWatch, Group, Watch, make_group, prelude
 

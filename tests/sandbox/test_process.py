@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import ActionError
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Box, Sandbox
 from mlagentbench.sandbox.limits import make_group
 from mlagentbench.sandbox.process import run, start

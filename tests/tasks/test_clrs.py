@@ -15,7 +15,7 @@ import pytest
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import Task, find_task
 from mlagentbench.tasks.clrs import prepare, proof

@@ -16,7 +16,7 @@ import pytest
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.llama_inference import prepare, proof

@@ -11,9 +11,9 @@ import pytest
 
 from mlagentbench.data.extras import require_extras
 from mlagentbench.errors import TaskError
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import find_task
 from mlagentbench.tasks.proofs import Files

@@ -14,7 +14,7 @@ import pytest
 
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.tasks.catalogue import Task, find_task, load_task
 from mlagentbench.tasks.success import is_success

@@ -15,12 +15,12 @@ from rich.text import Text
 from mlagentbench import interrupts
 from mlagentbench.cli.options import Indices, task_path_option
 from mlagentbench.errors import GradingError, TaskError
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, plural, quantity, visible
 from mlagentbench.report.words import SOURCES
 from mlagentbench.run.baseline import RUNS, Measured, Place, StarterRun, kept, measure
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import Task, find_task
 

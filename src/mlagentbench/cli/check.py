@@ -16,6 +16,7 @@ from rich.text import Text
 from mlagentbench import interrupts
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.errors import UsageError
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.catalogue import Entry, catalogue_page
 from mlagentbench.report.layout import Item, Listing, command_console
@@ -23,7 +24,6 @@ from mlagentbench.report.text import duration, number, percent, plural, visible
 from mlagentbench.run.capacity import cores
 from mlagentbench.run.check.findings import LEAKS, Check
 from mlagentbench.run.check.proving import Work, check
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
 

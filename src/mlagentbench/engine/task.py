@@ -26,11 +26,12 @@ from mlagentbench.engine.samples import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.engine.tools import as_tool_call, tool_name
 from mlagentbench.errors import InfrastructureError
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Result, Step, Variant
 from mlagentbench.run.conduct import RunHooks, run_once
 from mlagentbench.run.preflight import ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.run.resume import is_over
-from mlagentbench.run_spec import RunSpec, SandboxChoice, check_spec
+from mlagentbench.run_spec import RunSpec, check_spec
 from mlagentbench.store.run_directory import RunDirectory, find_sample
 from mlagentbench.tasks.catalogue import Task, find_tasks
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading import confine, frames, serving
 from mlagentbench.grading.reader import MAX_CODE_BYTES, SubmissionFiles
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Variant
-from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Mount, Sandbox
 

@@ -23,8 +23,8 @@ from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
 from mlagentbench.grading.lock import timing
 from mlagentbench.grading.worker import Answer, Request, one_line
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
 from mlagentbench.store.temporary import temporary_folder
 from mlagentbench.tasks.catalogue import Task

@@ -17,8 +17,8 @@ from queue import SimpleQueue
 from mlagentbench.errors import InvalidSubmission, SandboxUnavailable
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.sandbox import isolation
 from mlagentbench.tasks.catalogue import load_task
 

@@ -30,10 +30,10 @@ from mlagentbench.errors import TaskError
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, grade, missing
 from mlagentbench.grading.lock import holding
+from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import Baseline, Record, Score, Variant
 from mlagentbench.run.facts import hardware, versions
 from mlagentbench.run.gradings import task_digest
-from mlagentbench.run_spec import SandboxChoice, ScriptLimits
 from mlagentbench.sandbox import isolation, process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Execution, Mount
 from mlagentbench.store.temporary import finish, temporary_folder

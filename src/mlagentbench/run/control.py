@@ -15,9 +15,9 @@ from pathlib import Path
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError, MLAgentBenchError, SandboxUnavailable
 from mlagentbench.grading.grade import Grader
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.run.baseline import Place, run_starter, script_limits, write_files
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task
 

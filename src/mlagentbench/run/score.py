@@ -16,11 +16,11 @@ from mlagentbench.errors import RunNotFound, SandboxUnavailable
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.grading.worker import one_line
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Variant, Verdict
 from mlagentbench.run.control import FAILURES, Control
 from mlagentbench.run.gradings import Gradings
 from mlagentbench.run.submissions import unusable
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.store.temporary import finish, temporary_folder
 from mlagentbench.tasks.catalogue import Task

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 
 WORKSPACE = "/workspace"
 """Where the workspace is mounted, in sandboxes that have a file system of their own."""

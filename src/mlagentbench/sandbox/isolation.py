@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple, get_args
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.run_spec import SandboxChoice
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox import bubblewrap, docker, landlock
 from mlagentbench.sandbox.base import Isolation, Sandbox
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from mlagentbench.run_spec import ScriptLimits
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.access import Measured, measure
 from mlagentbench.sandbox.base import EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send

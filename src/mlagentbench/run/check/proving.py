@@ -22,12 +22,12 @@ from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer, fork_server
 from mlagentbench.grading.grade import Graded, Grader, grade_all
+from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.run.baseline import Place, StarterRun, run_starter
 from mlagentbench.run.check.findings import Check, Finding, Numbers, failed, ok, skipped
 from mlagentbench.run.check.judge import Evidence, judge
 from mlagentbench.run.check.worker import PROOFS, Proofs
-from mlagentbench.run_spec import SandboxChoice
 from mlagentbench.store.temporary import temporary_folder
 from mlagentbench.tasks.catalogue import Task
 from mlagentbench.tasks.proofs import Files

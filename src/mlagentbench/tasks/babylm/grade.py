@@ -24,8 +24,8 @@ from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.frames import Array
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.talk import Talk
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score
-from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.tasks.babylm.serve import ENCODE, LOAD, LOGITS, SCORE
 from mlagentbench.tasks.babylm.windows import Tokens, Window, batches, padded, windows
 

@@ -26,8 +26,8 @@ from mlagentbench.grading.packages import importable
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.talk import Talk
 from mlagentbench.grading.timed import ONE_THREAD
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score
-from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.tasks.clrs import serve_model, serve_processor
 
 CHECKPOINT, MODEL = "checkpoint.npz", "model.py"

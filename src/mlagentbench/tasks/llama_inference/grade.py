@@ -21,8 +21,8 @@ from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.frames import Array
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score, Variant
-from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, Generator
 

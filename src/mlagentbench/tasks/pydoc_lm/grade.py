@@ -16,8 +16,8 @@ from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.frames import Array
 from mlagentbench.grading.talk import Talk
+from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score
-from mlagentbench.run_spec import ScriptLimits
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, END, SYMBOLS, streams
 from mlagentbench.tasks.pydoc_lm.serve import LOAD, START, STEP
 
