@@ -47,8 +47,8 @@ def test_a_spec_comes_back_from_json_and_toml_as_it_was(spec: RunSpec, tmp_path:
 @pytest.mark.parametrize(
     "fields, words",
     [
-        ({"agnet": "research"}, "agnet: Extra inputs are not permitted"),
-        ({"limits": {"stepz": 3}}, "limits.stepz: Unexpected keyword argument"),
+        ({"agnet": "research"}, "agnet: there is no such field"),
+        ({"limits": {"stepz": 3}}, "limits.stepz: there is no such field"),
         ({"limits": {"steps": "many"}}, "limits.steps: Input should be a valid integer"),
         ({"models": {"fast": "openai/gpt-4o"}}, "models: name the agent's model too"),
         ({"retention": {"versions": 1, "over_mb": 1}}, "retention.over_mb: Input should be greater than or equal to 16"),

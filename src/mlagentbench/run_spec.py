@@ -203,7 +203,9 @@ def check_spec(fields: Mapping[str, Any], source: str) -> RunSpec:
         return RunSpec.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{source}: {'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}") from None
+        unknown = first["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+        message = "there is no such field" if unknown else first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{source}: {'.'.join(map(str, first['loc']))}: {message}") from None
 
 
 class RunInfo(Record):
