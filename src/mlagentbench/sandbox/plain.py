@@ -12,7 +12,8 @@ class PlainSandbox:
     It isolates nothing and hides nothing: a command can read the answers, the harness and its logs, write what the user can, and kill
     the harness. It cannot enforce `Box.read_only`, `workspace_writable`, `packages`, `network` and `gpus`. It does give the command an
     environment without the user's secrets, enforces the limits, and kills all processes of a command that does not attack its
-    supervisor. """
+    supervisor.
+    """
 
     isolation: Isolation = "none"
 
