@@ -58,9 +58,9 @@ def read_array(data: bytes, shape: tuple[int, ...]) -> NDArray[Any]:
     dtype, fortran_order = header["dtype"].decode("latin-1"), header["fortran_order"] == b"True"
     if dtype not in FLOATS:
         raise InvalidSubmission(f"{ARRAY} holds {dtype[:40]}; {ADVICE} {shape}, from 0 to 1")
-    found_shape = header["shape"].decode().rstrip(", ")
-    if [size.strip() for size in found_shape.split(",")] != [str(size) for size in shape]:
-        raise InvalidSubmission(f"{ARRAY} has shape ({found_shape[:60]}); {ADVICE} {shape}")
+    sizes = [size.strip() for size in header["shape"].decode().rstrip(", ").split(",")]
+    if sizes != [str(size) for size in shape]:
+        raise InvalidSubmission(f"{ARRAY} has shape ({', '.join(sizes)[:60]}); {ADVICE} {shape}")
     values, kind = data[header.end() :], np.dtype(dtype.strip("'"))
     if len(values) != kind.itemsize * math.prod(shape):
         raise InvalidSubmission(f"{ARRAY} has {len(values):,} bytes of numbers, not as many as its shape needs; {ADVICE} {shape}")
