@@ -40,11 +40,11 @@ from numpy.typing import NDArray
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.model import Models, Script
-from mlagentbench.run.conduct import run_once
-from mlagentbench.run.preflight import make_spec, ready_run
+from mlagentbench.rundir.directory import prepare_log_directory
+from mlagentbench.runner.preflight import make_spec, ready_run
+from mlagentbench.runner.run_once import run_once
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.store.run_directory import prepare_log_directory
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.task.catalogue import load_task
 from mlagentbench.tasks.cifar10.grade import grade as grade_cifar10
 from mlagentbench.tasks.imdb.grade import grade as grade_imdb
 

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import render
+from mlagentbench.agents.reply.response import parse_response
 from mlagentbench.agents.research import ENTRIES
-from mlagentbench.agents.response import parse_response
 from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.records import Step
-from mlagentbench.run.conduct import RunHooks
-from mlagentbench.run.preflight import make_spec, ready_run
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.preflight import make_spec, ready_run
+from mlagentbench.runner.run_once import RunHooks
+from mlagentbench.task.catalogue import find_task
 
 THOUGHTS = "".join(
     f"{entry.name}: {'The last observation confirms what was expected, and the plan goes on. ' * 4}\n\n" for entry in ENTRIES

@@ -124,10 +124,10 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
 
     from mlagentbench.cli.progress import Progress
     from mlagentbench.engine.evaluate import evaluate
-    from mlagentbench.run.conduct import RunHooks
-    from mlagentbench.run.preflight import ReadyRun, make_spec, ready_run
-    from mlagentbench.store.run_directory import RunDirectory
-    from mlagentbench.tasks.catalogue import load_task
+    from mlagentbench.rundir.directory import RunDirectory
+    from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run
+    from mlagentbench.runner.run_once import RunHooks
+    from mlagentbench.task.catalogue import load_task
 
     make_task(folder / "tiny", script)
     make_replies(folder / "replies.jsonl", steps)

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlagentbench.agents.response import Response, parse_response
+from mlagentbench.agents.reply.response import Response, parse_response
 from mlagentbench.errors import ResponseFormatError
 
 ACTIONS = Path(__file__).parent.parent / "tests" / "agents" / "data" / "paper_actions.json"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 MB = 1 << 20
 

@@ -12,12 +12,12 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.environment import Environment
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.model import Models, Script, ScriptedReply
-from mlagentbench.run.capacity import cores
 from mlagentbench.run_spec import RunLimits
+from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.sandbox.base import Box
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+from mlagentbench.util.machine import cores
 from mlagentbench.workspace.paths import lay
 from tests import commands
 from tests.mirror import Mirror, serve

@@ -10,9 +10,9 @@ from typing import Any
 
 from mlagentbench.records import Action, Baseline, ModelCall, Outcome, Result, Score, Step, StepScore, Usage
 from mlagentbench.run_spec import RunInfo, RunSpec
-from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 LOOPS = '''"""A convolution layer in numpy, and a timing of its forward pass."""
 

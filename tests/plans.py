@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from mlagentbench.environment import Listener, Silent
 from mlagentbench.model import Models
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import AskPerson, RunHooks, run_once
-from mlagentbench.run.preflight import CheckModels, ReadyRun, make_spec, ready_run, task_of
-from mlagentbench.run.resume import resume
 from mlagentbench.run_spec import RunSpec
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import Task
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.preflight import CheckModels, ReadyRun, make_spec, ready_run, task_of
+from mlagentbench.runner.resume import resume
+from mlagentbench.runner.run_once import AskPerson, RunHooks, run_once
+from mlagentbench.task.catalogue import Task
 
 
 class Plan(NamedTuple):

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import mlagentbench
-from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.proofs import Files
+from mlagentbench.task.catalogue import find_task
+from mlagentbench.task.proofs import Files
 from tests.cli.test_cli import mlab
 from tests.report.browser import browser, executable
 from tests.support import lean_path, reply

@@ -13,9 +13,9 @@ from mlagentbench import load
 from mlagentbench.cli.run import run
 from mlagentbench.errors import UsageError
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.run.preflight import make_spec
 from mlagentbench.run_spec import ModelSpec, RunInfo, RunLimits, RunSpec, SnapshotRetention, check_spec, read_spec
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.runner.preflight import make_spec
+from mlagentbench.task.catalogue import find_task
 
 STORED = Path(__file__).parent / "stored" / "version-1"
 FULL = RunSpec(

@@ -11,7 +11,7 @@ from mlagentbench.engine.task import registered_tasks, run_task
 @modelapi(name="scripted")
 def scripted() -> type[ModelAPI]:
     """Return the provider of `scripted/<file>`."""
-    from mlagentbench.engine.scripted import ScriptedAPI
+    from mlagentbench.engine.models.scripted import ScriptedAPI
 
     return ScriptedAPI
 

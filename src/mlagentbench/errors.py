@@ -107,7 +107,7 @@ class ScriptFailed(ModelFailed):
 
 
 class GradingError(InfrastructureError):
-    """A grader failed, or reached its limits. `run/control.py` finds out whether the submission caused that."""
+    """A grader failed, or reached its limits. `grading/control.py` finds out whether the submission caused that."""
 
 
 class StorageFailed(InfrastructureError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlagentbench.actions.base import ActionContext, ActionDefinition, Parameter
-from mlagentbench.agents.response import Response, parse_response
+from mlagentbench.agents.reply.response import Response, parse_response
 
 DATA = Path(__file__).parent / "data"
 ENTRIES = ("Reflection", "Research Plan and Status", "Fact Check", "Thought")

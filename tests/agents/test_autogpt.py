@@ -17,10 +17,10 @@ from mlagentbench.errors import AgentError, FormatFailure, LimitReached, Respons
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
 from mlagentbench.records import ModelCall
 from mlagentbench.run_spec import RunLimits
-from mlagentbench.store.run_directory import RunDirectory, find_runs
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.rundir.directory import RunDirectory, find_runs
+from mlagentbench.task.catalogue import load_task
 from tests.plans import make_plan, resumed
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 from tests.support import MakeEnvironment, finish
 
 

@@ -12,10 +12,10 @@ from mlagentbench.cli.main import run
 from mlagentbench.errors import AgentError
 from mlagentbench.records import Result
 from mlagentbench.run_spec import RunLimits
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.task.catalogue import load_task
 from tests.plans import make_plan
-from tests.run.lives import make_task, models, scripted
+from tests.runner.lives import make_task, models, scripted
 from tests.support import finish
 
 GOOD = """
@@ -160,7 +160,7 @@ def test_replies_that_an_agent_never_takes_end_the_run(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_never_acts_is_stopped_by_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlagentbench.run.conduct.GRACE", 0.2)
+    monkeypatch.setattr("mlagentbench.runner.run_once.GRACE", 0.2)
     sleeps = "import asyncio\n        await asyncio.sleep(3600)"
     ended, _, _ = outcome(tmp_path, sleeps, limits=RunLimits(time=0.3))
     assert ended == "limit_time"

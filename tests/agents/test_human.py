@@ -15,9 +15,9 @@ from mlagentbench.agents.terminal import Terminal, visible
 from mlagentbench.environment import Environment
 from mlagentbench.errors import LimitReached, RunStopped
 from mlagentbench.run_spec import RunLimits
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests.agents.person import CTRL_C, CTRL_D, Person
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 from tests.support import MakeEnvironment, finish
 
 RUN = ("run", "guess", "--task-path", "guess", "--agent", "human", "--variant", "mini", "--sandbox", "none", "--baseline", "none")

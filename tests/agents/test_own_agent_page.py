@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.environment import Environment
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests import commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-agent.md"

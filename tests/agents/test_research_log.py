@@ -13,12 +13,12 @@ from mlagentbench.errors import LimitReached
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
 from mlagentbench.records import Role
 from mlagentbench.run_spec import RunLimits
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.task.catalogue import load_task
 from tests.agents.living import END, LIST, RUN, calls, fast, live
 from tests.agents.test_research_options import noted, offers
 from tests.plans import Plan, make_plan, resumed
-from tests.run.lives import content_of, make_task, write_file
+from tests.runner.lives import content_of, make_task, write_file
 from tests.support import MakeEnvironment, finish, reply
 
 APPEND, RETRIEVE = "Append Summary to Research Log", "Retrieval from Research Log"

@@ -9,7 +9,7 @@ import pytest
 
 from mlagentbench.actions import ACTIONS as BUILT
 from mlagentbench.actions.base import Parameter
-from mlagentbench.agents.response import parse_response
+from mlagentbench.agents.reply.response import parse_response
 from mlagentbench.errors import ResponseFormatError
 from tests.agents.paper import ACTIONS, DATA, ENTRIES, PAPER, action, read
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.agents._replies.whole_script import read_script
 from mlagentbench.agents.base import make_agent
+from mlagentbench.agents.reply.whole_script import read_script
 from mlagentbench.agents.search import SearchAgent
 from mlagentbench.agents.search_tree import Policy, Tree, validation_score
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
 from mlagentbench.records import Action, ModelCall, Step
 from mlagentbench.run_spec import RunLimits
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.task.catalogue import load_task
 from tests.plans import Plan, make_plan, resumed
-from tests.run.lives import content_of, make_task, models, scripted
+from tests.runner.lives import content_of, make_task, models, scripted
 from tests.support import MakeEnvironment, finish
 
 LOOKS = 2

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.results.conditions import agent_words
-from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests.cli.test_cli import END, complaint, mlab, script
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 from tests.support import reply
 
 READ = reply("Read File", '{"file_name": "experience/notes.md"}')

@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from mlagentbench.cli import main, tasks
-from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 from tests.support import reply
 
 REPOSITORY = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.cli.main import run as mlab
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import vectorization_steps, write_run
 
 TOML = """\

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mlagentbench.results.load import load
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 from tests.cli.test_cli import mlab
 from tests.support import reply
 

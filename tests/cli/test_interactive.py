@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.cli.main import run
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests.agents.person import CTRL_D, Person
 from tests.support import reply
 

@@ -11,7 +11,7 @@ import yaml
 
 from mlagentbench.results.load import load
 from mlagentbench.run_spec import SnapshotRetention
-from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests.cli.test_cli import mlab
 from tests.support import reply
 from tests.workspace.support import disk_bytes

@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.cli.test_cli import mlab
 from tests.support import reply

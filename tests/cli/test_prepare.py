@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.seeds import SEED
 from tests import commands
 from tests.cli.test_cli import END, complaint, mlab, script
 from tests.mirror import Cut, Mirror, Slow, Status

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.cli import main
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 from tests import commands
 from tests.cli.test_cli import END, LIST, complaint, mlab, script
 from tests.example_runs import ExampleStep, write_run

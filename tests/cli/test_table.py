@@ -13,9 +13,9 @@ from rich.console import Console
 from mlagentbench.cli.table import RunTable
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.records import Action, Outcome, Result, Score, Step, Usage
-from mlagentbench.run.preflight import ReadyRun, make_spec
+from mlagentbench.runner.preflight import ReadyRun, make_spec
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.task.catalogue import find_task
 
 VECTORIZATION = find_task("vectorization")
 PLAN = ReadyRun(make_spec(VECTORIZATION), Path("runs"), VECTORIZATION, PlainSandbox(), Prepared(None, None), None)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mlagentbench.tasks.new import new_task
+from mlagentbench.task.new import new_task
 from tests import commands
 from tests.cli.test_cli import complaint, mlab
 from tests.support import lean_path

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.tasks.catalogue import load_task
-from mlagentbench.tasks.new import TEMPLATE, new_task
+from mlagentbench.task.catalogue import load_task
+from mlagentbench.task.new import TEMPLATE, new_task
 from tests.cli.test_cli import complaint, mlab
 
 

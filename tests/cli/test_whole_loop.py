@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests import commands
 from tests.cli.test_cli import mlab
 

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from mlagentbench.data import display, fetch, transfer
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.spec import TaskSpec
+from mlagentbench.task.spec import TaskSpec
 from tests.mirror import Cut, Mirror, Redirect, Slow, Status, Wrong, serve
 
 URL = "https://example.org/data/train.csv"

@@ -11,7 +11,7 @@ import pytest
 
 from mlagentbench.data.prepare import prepare
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.feedback.essays import essays
 from mlagentbench.tasks.house_price.houses import houses
 from mlagentbench.tasks.parkinsons_disease.visits import tables

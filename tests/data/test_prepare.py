@@ -23,8 +23,8 @@ from mlagentbench.data.inventory import entries
 from mlagentbench.data.prepare import prepare, prepared
 from mlagentbench.data.sources import sources
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.catalogue import Task, find_task, load_task
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.catalogue import Task, find_task, load_task
+from mlagentbench.task.seeds import SEED
 from tests.mirror import Cut, Mirror
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
 
@@ -112,7 +112,7 @@ def test_a_download_that_was_killed_while_it_was_prepared_is_gone_on_with(mirror
     task = make_task(tmp_path, more=DATA)
     mirror.add(URL, content)
     mirror.fail(URL, *[Cut(1000)] * 60)
-    code = "import sys; from pathlib import Path; from mlagentbench.tasks.catalogue import load_task; "
+    code = "import sys; from pathlib import Path; from mlagentbench.task.catalogue import load_task; "
     code += "from mlagentbench.data.prepare import prepared; prepared(load_task(Path(sys.argv[1])), 'full', Path(sys.argv[2]))"
     process = subprocess.Popen([sys.executable, "-c", code, str(task.folder), str(cache)])
     while len(mirror.requests) < 2:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mlagentbench.tasks.new import TEMPLATE
+from mlagentbench.task.new import TEMPLATE
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-task.md"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.run import conduct
+from mlagentbench.runner import run_once
 from tests.engine.whole import carry_out, make_plan
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 
 AGENTS = """
 import asyncio
@@ -108,7 +108,7 @@ LINES = {f"class {name}": number for number, line in enumerate(AGENTS.splitlines
 
 @pytest.fixture
 def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(conduct, "GRACE", 0.5)
+    monkeypatch.setattr(run_once, "GRACE", 0.5)
     (tmp_path / "agents.py").write_text(AGENTS)
     return tmp_path / "agents.py"
 
@@ -141,7 +141,7 @@ def test_an_agent_that_never_leaves_is_left_behind(agents: Path, tmp_path: Path)
     make_task(tmp_path / "guess")
     options = ["--variant", "mini", "--sandbox", "none", "--baseline", "none", "--time", "1s", "--json"]
     command = ["run", "guess", "--task-path", "guess", "--agent", f"{agents}:Stays", *options]
-    program = f"from mlagentbench.run import conduct; conduct.GRACE = 0.5\nfrom mlagentbench.cli.main import main; main({command!r})"
+    program = f"from mlagentbench.run import conduct; run_once.GRACE = 0.5\nfrom mlagentbench.cli.main import main; main({command!r})"
     finished = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert finished.returncode == 0, finished.stderr
     told = json.loads(finished.stdout)

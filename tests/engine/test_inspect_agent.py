@@ -26,7 +26,7 @@ import random
 from inspect_ai.agent import agent, react
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.tool import tool
-from mlagentbench.engine.inspect_agent import action_tools
+from mlagentbench.engine.agents.inspect_agent import action_tools
 
 @agent
 def mine(prompt="Do research."):

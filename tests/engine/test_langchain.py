@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.agents.base import make_agent
-from mlagentbench.engine.langchain import PACKAGES
+from mlagentbench.engine.agents.langchain import PACKAGES
 from mlagentbench.errors import AgentError
 from tests import commands
 from tests.engine import server as bad

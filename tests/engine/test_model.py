@@ -13,8 +13,8 @@ import pytest
 from inspect_ai.model import ModelCost, ModelInfo, get_model, set_model_cost, set_model_info
 from inspect_ai.model._model_info import clear_model_info_cache
 
-from mlagentbench.engine.model import RoleModel, knowledge_cutoff
-from mlagentbench.engine.patience import Patience, Waits
+from mlagentbench.engine.models.model import RoleModel, knowledge_cutoff
+from mlagentbench.engine.models.retries import Patience, Waits
 from mlagentbench.errors import LimitReached, ModelFailed
 from mlagentbench.model import GenerateOptions, Reply
 from mlagentbench.records import Usage

@@ -11,13 +11,13 @@ import pytest
 from inspect_ai.model import ModelCost, ModelInfo, get_model, set_model_info
 from inspect_ai.model._model_info import clear_model_info_cache
 
-from mlagentbench.engine.model import RoleModel
-from mlagentbench.engine.prices import KEPT, check_prices, price_of, read_prices, tell_prices
+from mlagentbench.engine.models.model import RoleModel
+from mlagentbench.engine.models.prices import KEPT, check_prices, price_of, read_prices, tell_prices
 from mlagentbench.errors import UsageError
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Price
 from mlagentbench.run_spec import ModelSpec, RunInfo, RunLimits, RunSpec
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests.cli.test_cli import END, LIST, complaint, mlab, run, script
 from tests.engine.server import CACHED, READ, WRITTEN, Provider
 

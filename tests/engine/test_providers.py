@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from mlagentbench.engine.model import RoleModel
-from mlagentbench.engine.providers import check_model, make_models, tokens_of
+from mlagentbench.engine.models.model import RoleModel
+from mlagentbench.engine.models.providers import check_model, make_models, tokens_of
 from mlagentbench.errors import LimitReached, ModelUnavailable
 from mlagentbench.model import GenerateOptions, Reply
 from mlagentbench.run_spec import ModelSpec
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests import commands
 from tests.engine.whole import Ended, carry_out, make_plan
 from tests.plans import resumed
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 from tests.support import reply
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")

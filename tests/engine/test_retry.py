@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mlagentbench.store.run_directory import RunDirectory, find_runs
+from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
-from tests.run.lives import make_task, write_file
+from tests.runner.lives import make_task, write_file
 from tests.support import lean_path, reply
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lean")]

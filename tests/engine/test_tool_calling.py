@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from mlagentbench.errors import AgentError
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire, calling

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from mlagentbench.actions import ACTIONS
-from mlagentbench.engine.tools import tool_parameters
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.engine.agents.tools import tool_parameters
+from mlagentbench.rundir.directory import find_runs
 from tests import commands
 from tests.support import reply
 

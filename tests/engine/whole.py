@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlagentbench.engine.evaluate import evaluate
-from mlagentbench.engine.patience import Patience
+from mlagentbench.engine.models.retries import Patience
 from mlagentbench.records import Result
-from mlagentbench.run.conduct import AskPerson, RunHooks
 from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunLimits
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.run_once import AskPerson, RunHooks
+from mlagentbench.task.catalogue import load_task
 from tests import plans
 from tests.engine.server import Request, Wire
 from tests.plans import Plan, resumed
-from tests.run.lives import make_task
+from tests.runner.lives import make_task
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
 QUICK = Patience(seconds=30.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)

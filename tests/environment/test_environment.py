@@ -15,8 +15,8 @@ from mlagentbench.limits import ScriptLimits
 from mlagentbench.model import GenerateOptions, Models, Reply, ScriptedReply
 from mlagentbench.records import Action, Usage
 from mlagentbench.run_spec import RunLimits
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.support import MakeEnvironment, finish
 
 LIST = Action(name="List Files", arguments={"dir_path": "."})

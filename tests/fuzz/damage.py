@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mlagentbench.tasks.proofs import Files
+from mlagentbench.task.proofs import Files
 
 Damage = Callable[[Random, bytes], bytes]
 Special = Callable[[Path], object]

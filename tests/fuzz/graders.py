@@ -24,8 +24,8 @@ from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.fork_server import ForkServer, fork_server
 from mlagentbench.grading.grade import Grader, missing
-from mlagentbench.tasks.catalogue import Task, find_tasks
-from mlagentbench.tasks.proofs import Files
+from mlagentbench.task.catalogue import Task, find_tasks
+from mlagentbench.task.proofs import Files
 from tests.fuzz.damage import Left, damaged, leave
 from tests.tasks.by_hand import mini
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from mlagentbench.tasks.catalogue import BUILT_IN, load_task
+from mlagentbench.task.catalogue import BUILT_IN, load_task
 from tests.fuzz.damage import KINDS, damaged
 from tests.fuzz.graders import fuzz, target
 

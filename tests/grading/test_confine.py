@@ -20,7 +20,7 @@ CORE = max(os.sched_getaffinity(0)) if sys.platform == "linux" else 0
 PREFACE = f"""
 import ctypes, json, mmap, os, subprocess, sys, tempfile, threading
 import numpy as np
-from mlagentbench.grading.confine import confine, load_native_code
+from mlagentbench.grading.code.restrict import confine, load_native_code
 load_native_code("numpy")
 libc = ctypes.CDLL(None, use_errno=True)
 page = ctypes.addressof(ctypes.create_string_buffer(8192)) & ~4095

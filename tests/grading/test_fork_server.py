@@ -16,7 +16,7 @@ import pytest
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.fork_server import fork_server
 from mlagentbench.grading.grade import Graded, Grader
-from mlagentbench.tasks.catalogue import Task, load_task
+from mlagentbench.task.catalogue import Task, load_task
 from tests.grading.test_grade import GRADE, SPEC, has_ended, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="graders are forked on Linux only")
@@ -144,7 +144,7 @@ def test_when_the_asker_is_killed_everything_ends(task: Task, tmp_path: Path) ->
         from pathlib import Path
         from mlagentbench.grading.fork_server import fork_server
         from mlagentbench.grading.grade import Grader
-        from mlagentbench.tasks.catalogue import load_task
+        from mlagentbench.task.catalogue import load_task
 
         async def main():
             task, private = load_task(Path({str(task.folder)!r})), Path({str(tmp_path)!r})

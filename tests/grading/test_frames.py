@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mlagentbench.grading.frames import MAX_TEXT, Frame, FrameError, receive, send
+from mlagentbench.grading.code.protocol import MAX_TEXT, Frame, FrameError, receive, send
 
 
 class Pipe:

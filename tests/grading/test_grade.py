@@ -16,7 +16,7 @@ import pytest
 from mlagentbench.errors import GradingError, InfrastructureError, SandboxUnavailable
 from mlagentbench.grading.grade import Graded, Grader, grade, grade_all, missing
 from mlagentbench.grading.lock import timing
-from mlagentbench.tasks.catalogue import Task, load_task
+from mlagentbench.task.catalogue import Task, load_task
 
 SPEC = """
 id = "guess"
@@ -176,7 +176,7 @@ def test_a_grading_whose_asker_is_killed_ends_too(make_task: MakeTask, submissio
         import asyncio
         from pathlib import Path
         from mlagentbench.grading.grade import grade
-        from mlagentbench.tasks.catalogue import load_task
+        from mlagentbench.task.catalogue import load_task
         asyncio.run(grade(load_task(Path({str(task.folder)!r})), Path({str(submission)!r})))
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(asker)])

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench.grading.code.client import Talk
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.grading.talk import Talk
 from mlagentbench.sandbox.base import Sandbox
 
 DOUBLE = """
 import os, sys
 import numpy as np
-from mlagentbench.grading.frames import Frame, receive, send
+from mlagentbench.grading.code.protocol import Frame, receive, send
 sys.path.append("code")
 import theirs
 while True:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from mlagentbench.grading.timed import FEWEST_ROUNDS, MOST_ROUNDS, TimedProcess, in_turns
+from mlagentbench.grading.code.timing import FEWEST_ROUNDS, MOST_ROUNDS, TimedProcess, in_turns
 
 
 class Fake:

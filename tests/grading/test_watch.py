@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from mlagentbench.grading.watch import Meter, look, processor_seconds, served_by
+from mlagentbench.grading.code.monitor import Meter, look, processor_seconds, served_by
 from mlagentbench.sandbox.standalone.supervise import end_descendants
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")

@@ -12,8 +12,8 @@ from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.engine.export import log_path
 from mlagentbench.original.write import import_logs
 from mlagentbench.results.load import Run, load
-from mlagentbench.run.regrade import regrade
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.runner.regrade import regrade
+from mlagentbench.task.catalogue import find_task
 from tests.original.logs import example
 
 pytest.importorskip("sklearn.datasets")

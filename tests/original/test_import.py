@@ -14,7 +14,7 @@ from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.original.write import import_logs
 from mlagentbench.records import Usage
 from mlagentbench.results.load import Run, load
-from mlagentbench.run.resume import resume
+from mlagentbench.runner.resume import resume
 from tests.original.logs import BEGAN, TOLD, OriginalLog, example
 
 

@@ -12,7 +12,7 @@ from mlagentbench.records import Action, Baseline, Inner, ModelCall, Outcome, Re
 from mlagentbench.results.counts import THRESHOLDS, Best, counts, debugging_streak
 from mlagentbench.results.load import Run, load
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import ExampleStep, run_info, vectorization_steps, write_run
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.results.follow import follow
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import vectorization_steps, write_run
 
 

@@ -13,9 +13,9 @@ from mlagentbench.results.cells import Cell, Trial, cells
 from mlagentbench.results.conditions import Conditions
 from mlagentbench.results.load import Run
 from mlagentbench.results.tables import Table, columns, divisors, improvement_table, printed, success_table
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import find_tasks
-from mlagentbench.tasks.success import exceeds
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.task.catalogue import find_tasks
+from mlagentbench.task.success import exceeds
 from tests.example_runs import run_info
 
 PAPERS = (

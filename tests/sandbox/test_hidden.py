@@ -153,9 +153,9 @@ except Exception:
 def test_a_task_that_hides_files_says_so_relative_to_the_packages(tmp_path: Path) -> None:
     from mlagentbench.data.prepare import Prepared
     from mlagentbench.errors import TaskError
-    from mlagentbench.run.baseline import Place, data_box
-    from mlagentbench.tasks.catalogue import find_task
-    from mlagentbench.tasks.spec import read_spec
+    from mlagentbench.grading.baseline import Place, data_box
+    from mlagentbench.task.catalogue import find_task
+    from mlagentbench.task.spec import read_spec
 
     task = find_task("digits-lowlabel")
     box = data_box(task, Prepared(None, None), tmp_path, network=False, place=Place())

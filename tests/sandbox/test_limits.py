@@ -11,7 +11,7 @@ import pytest
 
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.access import DEEPEST, Measured
-from mlagentbench.sandbox.limits import DiskWatch, Group, Watch, make_group, prelude
+from mlagentbench.sandbox.linux.limits import DiskWatch, Group, Watch, make_group, prelude
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from mlagentbench.errors import ActionError
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Box, Sandbox
-from mlagentbench.sandbox.limits import make_group
+from mlagentbench.sandbox.linux.limits import make_group
 from mlagentbench.sandbox.process import run, start
 from tests.sandbox.processes import Run, Trace
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.grading.baseline import write_files
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.records import Score
-from mlagentbench.run.baseline import write_files
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.proofs import Files, table_text
+from mlagentbench.task.catalogue import Task
+from mlagentbench.task.proofs import Files, table_text
 
 
 def folders(root: Path) -> Prepared:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import Task, find_task
+from mlagentbench.task.catalogue import Task, find_task
 from mlagentbench.tasks.fathomnet.prepare import listed
 from mlagentbench.tasks.identify_contrails.runs import encode
 from tests.tasks.by_hand import mini, score

@@ -12,8 +12,8 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.bibtex_generation.bibliography import read_bibliography
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.literature_review_tool.papers import FAMILY, KINDS
 from tests.tasks.by_hand import mini, score
 

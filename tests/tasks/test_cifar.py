@@ -15,7 +15,7 @@ import pytest
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.task.catalogue import find_task
 from mlagentbench.tasks.cifar10 import pictures, prepare, proof
 from mlagentbench.tasks.cifar100 import prepare as prepare100
 from tests.mirror import Mirror

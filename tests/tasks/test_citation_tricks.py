@@ -15,9 +15,9 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import Task, find_task
-from mlagentbench.tasks.proofs import Files
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.catalogue import Task, find_task
+from mlagentbench.task.proofs import Files
+from mlagentbench.task.seeds import SEED
 from tests.tasks.by_hand import mini, score
 
 Papers = Sequence[Mapping[str, Any]]

@@ -17,10 +17,10 @@ from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.tasks.catalogue import Task, find_task
+from mlagentbench.task.catalogue import Task, find_task
+from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.clrs import prepare, proof
 from mlagentbench.tasks.clrs.sampler import run, sample
-from mlagentbench.tasks.proofs import Files
 from tests.tasks.by_hand import score
 
 SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) else "none"

@@ -10,9 +10,9 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.seeds import SEED
 from mlagentbench.tasks.diabetes import prepare
-from mlagentbench.tasks.seeds import SEED
 from tests.tasks.by_hand import folders, mini, score
 
 datasets = pytest.importorskip("sklearn.datasets")

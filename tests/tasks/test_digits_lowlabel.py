@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from mlagentbench.grading.grade import grade
-from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.catalogue import find_task
+from mlagentbench.task.seeds import SEED
 
 datasets = pytest.importorskip("sklearn.datasets")
 linear_model = pytest.importorskip("sklearn.linear_model")

@@ -14,7 +14,7 @@ import pytest
 
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import grade
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.task.catalogue import find_task
 from mlagentbench.tasks.fathomnet import prepare
 from mlagentbench.tasks.fathomnet.grade import Array, mean_average_precision, read_lists, roc_auc
 from mlagentbench.tasks.fathomnet.pictures import DEEP, SHALLOW, colours, draw

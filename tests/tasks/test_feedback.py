@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.feedback import prepare
 from mlagentbench.tasks.feedback.essays import SCORES, essays
 from tests.tasks.by_hand import folders, mini, score

@@ -9,7 +9,7 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.house_price import prepare
 from mlagentbench.tasks.house_price.houses import COLUMNS, houses
 from tests.tasks.by_hand import folders, mini, score

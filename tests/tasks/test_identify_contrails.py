@@ -15,7 +15,7 @@ import pytest
 
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.task.catalogue import find_task
 from mlagentbench.tasks.identify_contrails import prepare
 from mlagentbench.tasks.identify_contrails.runs import Array, Runs, decode, encode
 from mlagentbench.tasks.identify_contrails.scenes import draw

@@ -12,7 +12,7 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.imdb import prepare
 from mlagentbench.tasks.imdb.reviews import BLAME, PRAISE
 from tests.mirror import Mirror

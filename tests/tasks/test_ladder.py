@@ -16,12 +16,12 @@ import polars as pl
 import pytest
 
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.tasks.catalogue import Task, find_task
+from mlagentbench.task.catalogue import Task, find_task
+from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.ladder import prepare
 from mlagentbench.tasks.ladder.prepare import FULL, MINI, write
 from mlagentbench.tasks.ladder.proof import steps
 from mlagentbench.tasks.ladder.world import KINDS, MODULUS, Ints, World, make, take
-from mlagentbench.tasks.proofs import Files
 
 RUNGS = tuple(KINDS)
 

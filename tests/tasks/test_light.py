@@ -12,8 +12,8 @@ import pytest
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import TaskError
-from mlagentbench.run.baseline import write_files
-from mlagentbench.tasks.catalogue import Task, find_tasks
+from mlagentbench.grading.baseline import write_files
+from mlagentbench.task.catalogue import Task, find_tasks
 
 HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sklearn", "scipy", "pandas", "PIL", "kagglehub", "inspect_ai")
 WITHOUT = f"import sys\nfor name in {HEAVY}:\n    sys.modules[name] = None\n"

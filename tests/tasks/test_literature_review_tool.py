@@ -13,10 +13,10 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.seeds import SEED
 from mlagentbench.tasks.literature_review_tool.papers import KINDS
 from mlagentbench.tasks.literature_review_tool.reading import match
-from mlagentbench.tasks.seeds import SEED
 from tests.tasks.by_hand import folders, mini, score
 
 

@@ -18,11 +18,11 @@ from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.llama_inference import prepare, proof
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, TOLERANCE, Generator
 from mlagentbench.tasks.llama_inference.grade import joined
-from mlagentbench.tasks.proofs import Files
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini
 

@@ -12,7 +12,7 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.ogbn_arxiv import prepare
 from tests.mirror import Mirror
 from tests.tasks.by_hand import folders, mini, score

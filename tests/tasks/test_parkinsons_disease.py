@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.parkinsons_disease import prepare
 from mlagentbench.tasks.parkinsons_disease.grade import smape_terms
 from mlagentbench.tasks.parkinsons_disease.visits import PATIENTS, tables

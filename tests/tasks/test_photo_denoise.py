@@ -109,7 +109,7 @@ def test_the_noise_is_of_the_promised_strength_and_the_error_that_of_a_loop(tmp_
     import asyncio
 
     from mlagentbench.grading.grade import grade
-    from mlagentbench.tasks.catalogue import find_task
+    from mlagentbench.task.catalogue import find_task
     from mlagentbench.tasks.photo_denoise import prepare
 
     public, private, run = (tmp_path / name for name in ("public", "private", "run"))

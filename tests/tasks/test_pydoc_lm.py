@@ -17,7 +17,7 @@ from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import grade
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.pydoc_lm import prepare
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, SYMBOLS, streams, symbols
 from mlagentbench.tasks.pydoc_lm.docstrings import write_docstrings

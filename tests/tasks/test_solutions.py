@@ -15,8 +15,8 @@ from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.proofs import Files
+from mlagentbench.task.catalogue import find_task
+from mlagentbench.task.proofs import Files
 from tests.plans import make_plan
 from tests.support import reply
 

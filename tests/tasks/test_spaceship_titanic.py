@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
 from mlagentbench.tasks.spaceship_titanic import prepare
 from mlagentbench.tasks.spaceship_titanic.passengers import passengers
 from tests.tasks.by_hand import folders, mini, score

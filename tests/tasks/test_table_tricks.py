@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.tasks.catalogue import Task, find_task
+from mlagentbench.task.catalogue import Task, find_task
+from mlagentbench.task.proofs import table_text
+from mlagentbench.task.seeds import SEED
+from mlagentbench.task.success import is_success
 from mlagentbench.tasks.parkinsons_disease.grade import smape_terms
 from mlagentbench.tasks.parkinsons_disease.prepare import ratings
-from mlagentbench.tasks.proofs import table_text
-from mlagentbench.tasks.seeds import SEED
-from mlagentbench.tasks.success import is_success
 from tests.tasks.by_hand import mini, score
 
 Array = NDArray[Any]

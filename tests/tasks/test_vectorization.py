@@ -16,8 +16,8 @@ from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.tasks.catalogue import Task, find_task, load_task
-from mlagentbench.tasks.success import is_success
+from mlagentbench.task.catalogue import Task, find_task, load_task
+from mlagentbench.task.success import is_success
 from mlagentbench.tasks.vectorization import proof
 from mlagentbench.tasks.vectorization.grade import odd_cases
 from mlagentbench.tasks.vectorization.layer import Case, draw, reference

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlagentbench.tasks.catalogue import Task, load_task
-from tests.tasks.test_catalogue import GRADE, SPEC
+from mlagentbench.task.catalogue import Task, load_task
+from tests.task.test_catalogue import GRADE, SPEC
 
 URL = "https://example.org/data/train.csv"
 PREPARE = """

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 
 def disk_bytes(*folders: Path) -> int:

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.workspace.manifest import Entry, Manifest
+from mlagentbench.workspace.snapshots.manifest import Entry, Manifest
 from tests.workspace.support import Place
 
 NAMES = [

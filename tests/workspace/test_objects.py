@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import StorageFailed, UsageError
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.workspace.support import Place
 
 
@@ -65,7 +65,7 @@ WRITER = """
 import os, random, sys
 from pathlib import Path
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import SnapshotStore
 store, home, turns = SnapshotStore(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3])
 home.mkdir()
 (home / "ws").mkdir()

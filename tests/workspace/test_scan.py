@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlagentbench.workspace.snapshots import Manifest
+from mlagentbench.workspace.snapshots.snapshots import Manifest
 from tests.workspace.support import Place, tree
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mlagentbench.errors import StorageFailed
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.workspace.support import Place, tree
 
 

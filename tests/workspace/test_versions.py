@@ -11,7 +11,7 @@ import pytest
 
 from mlagentbench.errors import StorageFailed
 from mlagentbench.run_spec import SnapshotRetention
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.workspace.support import Place, disk_bytes
 
 ROOT = Path(__file__).parents[2]

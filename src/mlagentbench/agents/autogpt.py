@@ -15,12 +15,12 @@ from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.actions.fences import fenced
-from mlagentbench.agents._replies.arguments import ArgumentError, action_names, fit_arguments, squeezed
-from mlagentbench.agents._replies.labels import end_of_thinking
-from mlagentbench.agents._replies.loose_json import read_object
-from mlagentbench.agents._replies.values import ParsedObject, Unreadable, Value
 from mlagentbench.agents.base import render
-from mlagentbench.agents.response import Response
+from mlagentbench.agents.reply.arguments import ArgumentError, action_names, fit_arguments, squeezed
+from mlagentbench.agents.reply.labels import end_of_thinking
+from mlagentbench.agents.reply.loose_json import read_object
+from mlagentbench.agents.reply.response import Response
+from mlagentbench.agents.reply.values import ParsedObject, Unreadable, Value
 from mlagentbench.agents.summaries import shortened
 from mlagentbench.environment import Environment
 from mlagentbench.errors import ActionError, ResponseFormatError

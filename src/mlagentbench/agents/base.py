@@ -7,7 +7,7 @@ An agent is an object that is called with an environment and acts in it until `e
             await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
 
 Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent
-by its file; an `@agent` of Inspect's is one too (see `engine/inspect_agent.py`). Packages add agents through the entry point
+by its file; an `@agent` of Inspect's is one too (see `engine/agents/inspect_agent.py`). Packages add agents through the entry point
 group `mlagentbench.agents`; this package's own are found the same way.
 """
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from pydantic.dataclasses import dataclass
 
 from mlagentbench.actions.base import ActionDefinition, Parameter
-from mlagentbench.agents._replies.arguments import squeezed
+from mlagentbench.agents.reply.arguments import squeezed
 from mlagentbench.agents.terminal import MARKER, Terminal, own_terminal
 from mlagentbench.environment import Environment, Listener
 from mlagentbench.errors import ActionError, LimitReached, RunStopped

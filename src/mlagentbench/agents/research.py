@@ -14,8 +14,8 @@ from functools import partial
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.base import render
+from mlagentbench.agents.reply.response import Response, parse_response
 from mlagentbench.agents.research_options import ENTRIES, ResearchOptions, Steps
-from mlagentbench.agents.response import Response, parse_response
 from mlagentbench.agents.summaries import Summaries, said, shortened, thought
 from mlagentbench.environment import Environment
 from mlagentbench.errors import ActionError, ResponseFormatError

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from mlagentbench.actions import ACTIONS
-from mlagentbench.agents._replies.arguments import squeezed
+from mlagentbench.agents.reply.arguments import squeezed
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Role
 

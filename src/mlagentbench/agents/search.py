@@ -15,8 +15,8 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 from pydantic.dataclasses import dataclass
 
-from mlagentbench.agents._replies.whole_script import WrittenScript, read_script
 from mlagentbench.agents.base import render
+from mlagentbench.agents.reply.whole_script import WrittenScript, read_script
 from mlagentbench.agents.search_tree import EXECUTE, WRITE, Growth, Node, Policy, Tree
 from mlagentbench.agents.summaries import shortened
 from mlagentbench.environment import Environment

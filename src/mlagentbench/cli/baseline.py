@@ -12,17 +12,17 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from mlagentbench import interrupts
 from mlagentbench.cli.options import Indices, task_path_option
 from mlagentbench.errors import GradingError, TaskError
+from mlagentbench.grading.baseline import RUNS, Measured, Place, StarterRun, kept, measure
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, plural, quantity, visible
 from mlagentbench.report.words import SOURCES
-from mlagentbench.run.baseline import RUNS, Measured, Place, StarterRun, kept, measure
 from mlagentbench.sandbox import isolation
-from mlagentbench.tasks.catalogue import Task, find_task
+from mlagentbench.task.catalogue import Task, find_task
+from mlagentbench.util import interrupts
 
 
 @click.command()

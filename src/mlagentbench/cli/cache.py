@@ -20,7 +20,7 @@ from mlagentbench.errors import UsageError
 from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import plural, size
-from mlagentbench.tasks.catalogue import Task, find_tasks
+from mlagentbench.task.catalogue import Task, find_tasks
 
 
 @click.group("cache")

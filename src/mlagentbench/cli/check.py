@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from mlagentbench import interrupts
+from mlagentbench.checks.check import Work, check
+from mlagentbench.checks.findings import LEAKS, Check
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
@@ -21,11 +22,10 @@ from mlagentbench.records import Variant
 from mlagentbench.report.catalogue import Entry, catalogue_page
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, number, percent, plural, visible
-from mlagentbench.run.capacity import cores
-from mlagentbench.run.check.findings import LEAKS, Check
-from mlagentbench.run.check.proving import Work, check
 from mlagentbench.sandbox import isolation
-from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
+from mlagentbench.task.catalogue import Task, find_task, find_tasks
+from mlagentbench.util import interrupts
+from mlagentbench.util.machine import cores
 
 FAULTY = 1
 """The exit status if a task fails."""

@@ -10,9 +10,9 @@ from mlagentbench.cli.options import log_directory_option
 from mlagentbench.cli.run import carry_out, check_runs, print_results, status
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.report.layout import command_console, unbroken
-from mlagentbench.run.preflight import make_spec
+from mlagentbench.runner.preflight import make_spec
 from mlagentbench.sandbox import isolation
-from mlagentbench.tasks.catalogue import find_task
+from mlagentbench.task.catalogue import find_task
 
 TASK, AGENT, MODEL = "vectorization", "research", "scripted/demo"
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.report.layout import command_console, unbroken
 from mlagentbench.report.text import size
-from mlagentbench.run.facts import hardware, versions
 from mlagentbench.sandbox import isolation
+from mlagentbench.util.machine import hardware, versions
 
 KEYS = (
     "OPENAI_API_KEY",

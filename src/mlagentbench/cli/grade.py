@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from mlagentbench import interrupts
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.summary import as_json
 from mlagentbench.errors import RunNotFound
@@ -20,8 +19,9 @@ from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import VERDICTS
 from mlagentbench.results.load import scan
-from mlagentbench.run.regrade import Regraded, regrade_all
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
+from mlagentbench.runner.regrade import Regraded, regrade_all
+from mlagentbench.util import interrupts
 
 
 @click.command()

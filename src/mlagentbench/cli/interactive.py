@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
-from mlagentbench import interrupts
 from mlagentbench.agents.terminal import own_terminal
 from mlagentbench.errors import RunStopped, UsageError
 from mlagentbench.report.text import plural
-from mlagentbench.run.session import Session, allowed_names, changes, make_session, session_of, top_level, write_back
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.catalogue import Task, find_tasks
-from mlagentbench.tasks.spec import UNGRADED
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.interactive import Session, allowed_names, changes, make_session, session_of, top_level, write_back
+from mlagentbench.task.catalogue import Task, find_tasks
+from mlagentbench.task.spec import UNGRADED
+from mlagentbench.util import interrupts
 
 SEVERAL_LINES = "<<"
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from mlagentbench import interrupts
 from mlagentbench.cli.lazy import Lazy, LazyGroup
 from mlagentbench.errors import MLAgentBenchError, UsageError
+from mlagentbench.util import interrupts
 
 USAGE, FAILED = 2, 3
 INTERRUPTED = interrupts.INTERRUPTED

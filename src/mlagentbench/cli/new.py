@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from mlagentbench.tasks import new
+from mlagentbench.task import new
 
 
 @click.command("new")

@@ -14,7 +14,7 @@ import click
 from pydantic import JsonValue
 
 from mlagentbench.errors import UsageError
-from mlagentbench.store.locate import locate
+from mlagentbench.rundir.locate import locate
 
 DEFAULT_LOGS = Path("runs")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -14,7 +14,7 @@ from mlagentbench.report.layout import unbroken
 from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.text import visible
 from mlagentbench.results.load import Loaded, scan
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 
 OVERVIEW = "report.html"
 """The page of all runs of a log directory, written there by `mlab report`."""

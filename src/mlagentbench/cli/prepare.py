@@ -18,7 +18,7 @@ from mlagentbench.data.prepare import Preparation, prepare
 from mlagentbench.errors import TaskError, UsageError
 from mlagentbench.records import Variant
 from mlagentbench.report.text import duration, size
-from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
+from mlagentbench.task.catalogue import Task, find_task, find_tasks
 
 
 @click.command("prepare")

@@ -18,8 +18,8 @@ from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
 from mlagentbench.report.text import duration, tokens, visible
 from mlagentbench.report.words import headline
-from mlagentbench.run.preflight import ReadyRun
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.preflight import ReadyRun
 
 STATUS_STYLES: Mapping[str, str] = {"ok": "green", "error": "red"}
 LAST_OUTPUT = 80

@@ -24,7 +24,7 @@ from mlagentbench.report.tables.terminal import shown
 from mlagentbench.report.text import plural, visible
 from mlagentbench.report.words import headline
 from mlagentbench.results.load import Loaded, Run, scan
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 
 T = TypeVar("T")
 
@@ -167,7 +167,7 @@ def _cutoffs(experiment: Experiment, given: Mapping[str, datetime.date]) -> dict
     found: dict[str, datetime.date | None] = {**given}
     if asked and any(cell.published for cell in cells):
         # Imported here, since Inspect takes seconds to import.
-        from mlagentbench.engine.model import knowledge_cutoff
+        from mlagentbench.engine.models.model import knowledge_cutoff
 
         found |= {model: knowledge_cutoff(model) for model in asked}
     return found

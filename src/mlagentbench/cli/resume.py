@@ -11,13 +11,13 @@ from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration, Size, run_argument
 from mlagentbench.cli.run import carry_out, check_runs, print_results, status
 from mlagentbench.cli.summary import as_json
-from mlagentbench.engine.prices import price_of
-from mlagentbench.engine.providers import check_model
+from mlagentbench.engine.models.prices import price_of
+from mlagentbench.engine.models.providers import check_model
 from mlagentbench.report.layout import command_console
 from mlagentbench.report.text import visible
 from mlagentbench.results.load import load_run
-from mlagentbench.run.resume import resume as resumed
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.resume import resume as resumed
 
 
 @click.command()

@@ -11,7 +11,6 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from mlagentbench import interrupts
 from mlagentbench.cli.interactive import ask_person, begin, end
 from mlagentbench.cli.main import FAILED, INTERRUPTED
 from mlagentbench.cli.options import (
@@ -29,20 +28,21 @@ from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.spec import spec_fields
 from mlagentbench.cli.summary import JsonLines, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, evaluate
-from mlagentbench.engine.providers import check_models
+from mlagentbench.engine.models.providers import check_models
 from mlagentbench.environment import Listener, Silent
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Result
 from mlagentbench.report.layout import command_console
 from mlagentbench.report.text import plural
-from mlagentbench.run.conduct import AskPerson, RunHooks
-from mlagentbench.run.preflight import ReadyRun, make_spec, measures_first, preflight, with_baseline
-from mlagentbench.run.session import session_of
 from mlagentbench.run_spec import RunSpec, check_spec, read_spec
+from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
+from mlagentbench.runner.interactive import session_of
+from mlagentbench.runner.preflight import ReadyRun, make_spec, measures_first, preflight, with_baseline
+from mlagentbench.runner.run_once import AskPerson, RunHooks
 from mlagentbench.sandbox import isolation
-from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
-from mlagentbench.tasks.catalogue import find_task
-from mlagentbench.tasks.spec import UNGRADED
+from mlagentbench.task.catalogue import find_task
+from mlagentbench.task.spec import UNGRADED
+from mlagentbench.util import interrupts
 
 UNSANDBOXED = "No sandbox: the agent's scripts can read and change anything on this machine. Results are flagged."
 

@@ -22,7 +22,7 @@ from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.text import duration, plural, visible
 from mlagentbench.results.follow import follow
 from mlagentbench.results.load import Run, load_run
-from mlagentbench.store.run_directory import find_runs
+from mlagentbench.rundir.directory import find_runs
 
 
 class More(NamedTuple):

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from pydantic import JsonValue
 
 from mlagentbench.cli.options import AGENT_SHORTCUT_NAMES, agent_options, given_once
-from mlagentbench.engine.prices import read_prices
+from mlagentbench.engine.models.prices import read_prices
 from mlagentbench.errors import UsageError
 from mlagentbench.run_spec import ModelSpec
 

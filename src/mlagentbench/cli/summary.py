@@ -19,8 +19,8 @@ from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens, visible
 from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.store.run_directory import RunDirectory
-from mlagentbench.tasks.spec import UNGRADED
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.task.spec import UNGRADED
 
 
 def as_json(directory: RunDirectory) -> str:

@@ -16,7 +16,7 @@ from rich.style import Style
 from mlagentbench.records import Result, Step, Verdict
 from mlagentbench.report.text import duration, percent, quantity, tokens, visible
 from mlagentbench.report.words import VERDICTS
-from mlagentbench.run.preflight import ReadyRun
+from mlagentbench.runner.preflight import ReadyRun
 
 MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}
 STYLES: Mapping[str, Style] = {name: Style.parse(name) for name in ("bold", "dim", "cyan", "green", "red", "yellow")}

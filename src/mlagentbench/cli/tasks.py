@@ -14,7 +14,7 @@ from rich.text import Text
 from mlagentbench.cli.lazy import Lazy, LazyGroup
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.report.layout import command_console, unbroken
-from mlagentbench.tasks.catalogue import Task, find_task, find_tasks
+from mlagentbench.task.catalogue import Task, find_task, find_tasks
 
 PAPERS = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
 """The categories of the paper's Table 1, in its order."""

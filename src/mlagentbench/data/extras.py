@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.catalogue import Task
+from mlagentbench.task.catalogue import Task
 
 PACKAGE = "mlagentbench"
 ONLY_FULL = frozenset({"kaggle"})

@@ -39,7 +39,7 @@ from mlagentbench.data.kaggle import Competition
 from mlagentbench.data.transfer import Part, Refused, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
-from mlagentbench.tasks.spec import TaskSpec
+from mlagentbench.task.spec import TaskSpec
 
 __all__ = ["download", "fetching", "hugging_face", "kaggle_competition", "unpack"]
 

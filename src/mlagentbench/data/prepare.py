@@ -34,8 +34,8 @@ from mlagentbench.data.inventory import downloaded
 from mlagentbench.data.metadata import level
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record, Variant
-from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.catalogue import Task
+from mlagentbench.task.seeds import SEED
 
 RECORD = "prepared.json"
 PACKAGES = ("mlagentbench", "numpy", "polars")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Variant
-from mlagentbench.tasks.catalogue import BUILT_IN, Task
+from mlagentbench.task.catalogue import BUILT_IN, Task
 
 FORMAT = 1
 """The format of prepared data. Increase it when `prepare` itself processes a task's output differently."""

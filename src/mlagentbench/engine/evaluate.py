@@ -15,17 +15,17 @@ from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
 from inspect_ai.util._display import init_display_type
 
-from mlagentbench import interrupts
-from mlagentbench.engine.patience import Patience, use_patience
-from mlagentbench.engine.providers import make_models
+from mlagentbench.engine.models.providers import make_models
+from mlagentbench.engine.models.retries import Patience, use_patience
 from mlagentbench.engine.task import inspect_task
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result
-from mlagentbench.run.capacity import runs_at_once
-from mlagentbench.run.conduct import RunHooks
-from mlagentbench.run.preflight import ReadyRun
-from mlagentbench.run.slots import Slots
 from mlagentbench.run_spec import ROLES
+from mlagentbench.runner.capacity import runs_at_once
+from mlagentbench.runner.preflight import ReadyRun
+from mlagentbench.runner.run_once import RunHooks
+from mlagentbench.runner.slots import Slots
+from mlagentbench.util import interrupts
 
 LEAVING = 5.0
 """Seconds that remaining asyncio tasks have to end when all runs are over."""

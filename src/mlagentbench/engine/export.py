@@ -20,9 +20,9 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, Model
 from inspect_ai.scorer import Score
 from inspect_ai.tool import ToolCallError
 
+from mlagentbench.engine.agents.tools import tool_name
 from mlagentbench.engine.scorer import as_score
 from mlagentbench.engine.task import conversation
-from mlagentbench.engine.tools import tool_name
 from mlagentbench.records import ModelCall, Result, Step, Usage
 from mlagentbench.results.load import Run
 from mlagentbench.run_spec import RunInfo

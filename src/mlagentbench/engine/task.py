@@ -21,19 +21,19 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall
 
-from mlagentbench.engine.model import current_models, current_prices
-from mlagentbench.engine.samples import note_samples, sample_name
+from mlagentbench.engine.agents.tools import as_tool_call, tool_name
+from mlagentbench.engine.models.model import current_models, current_prices
+from mlagentbench.engine.sample_names import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
-from mlagentbench.engine.tools import as_tool_call, tool_name
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Result, Step, Variant
-from mlagentbench.run.conduct import RunHooks, run_once
-from mlagentbench.run.preflight import ReadyRun, make_spec, ready_run, task_of
-from mlagentbench.run.resume import is_over
 from mlagentbench.run_spec import RunSpec, check_spec
-from mlagentbench.store.run_directory import RunDirectory, find_sample
-from mlagentbench.tasks.catalogue import Task, find_tasks
+from mlagentbench.rundir.directory import RunDirectory, find_sample
+from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run, task_of
+from mlagentbench.runner.resume import is_over
+from mlagentbench.runner.run_once import RunHooks, run_once
+from mlagentbench.task.catalogue import Task, find_tasks
 
 
 def inspect_task(ready: ReadyRun, hooks: RunHooks, *, runs: int = 1) -> InspectTask:

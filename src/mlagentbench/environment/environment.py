@@ -26,10 +26,10 @@ from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError,
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits, SnapshotRetention
+from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Box, Execution, Sandbox
 from mlagentbench.sandbox.session import PythonSession
-from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.paths import Workspace
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ import os
 from mlagentbench.errors import InfrastructureError, LimitReached
 from mlagentbench.records import Step
 from mlagentbench.run_spec import RunLimits, SnapshotRetention
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.rundir.files import storage
 from mlagentbench.sandbox.access import Measured, measure, open_folder
-from mlagentbench.store.files import storage
-from mlagentbench.store.run_directory import RunDirectory
 from mlagentbench.workspace.files import clear
-from mlagentbench.workspace.objects import IN_MEMORY
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.objects import IN_MEMORY
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 
 class Publisher:

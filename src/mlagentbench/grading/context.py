@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading import confine, frames, serving
+from mlagentbench.grading.code import protocol, restrict, server
 from mlagentbench.grading.reader import MAX_CODE_BYTES, SubmissionFiles
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Variant
@@ -30,7 +30,7 @@ CODE = "code"
 """Folders of a sandbox's workspace: the files that serve the code, and the code."""
 
 _BOOT = f"import runpy, sys; sys.path.insert(0, {HARNESS!r}); runpy.run_path({HARNESS + '/serve.py'!r}, run_name='__main__')"
-_SHARED = (frames.__file__, confine.__file__, serving.__file__)
+_SHARED = (protocol.__file__, restrict.__file__, server.__file__)
 """Modules that are copied into the sandbox, where the rest of this package is hidden."""
 
 
@@ -73,8 +73,8 @@ class GradingContext:
 
         Args:
             code: the agent's or the starter's code; in the sandbox it is the folder `code` of the working directory.
-            serve: the task's own file to run there, with `arguments`. Of this package it can import `mlagentbench.grading.frames`,
-                `mlagentbench.grading.confine` and `mlagentbench.grading.serving` alone.
+            serve: the task's own file to run there, with `arguments`. Of this package it can import `mlagentbench.grading.code.protocol`,
+                `mlagentbench.grading.code.restrict` and `mlagentbench.grading.code.server` alone.
             arguments: its `sys.argv[1:]`.
             packages: top-level packages it can import beside the standard library; None for all that scripts can import in a run.
             data: files and folders of the host that it can read, under their own names beside the code.
@@ -117,10 +117,10 @@ class GradingContext:
 
 
 def _lay_harness(folder: Path, serve: Path) -> None:
-    package = folder / "mlagentbench" / "grading"
+    package = folder / "mlagentbench" / "grading" / "code"
     package.mkdir(parents=True)
-    (package.parent / "__init__.py").touch()
-    (package / "__init__.py").touch()
+    for each in (package, *package.parents[:2]):
+        (each / "__init__.py").touch()
     for module in _SHARED:
         shutil.copy(module, package)
     shutil.copy(serve, folder / "serve.py")

@@ -1,7 +1,7 @@
 """Grade submissions: run a task's `grade.py`, which is trusted, in a process of its own with limits of time and memory.
 
-Where the grader refuses a submission, the result has a `reason`. A grader that fails raises, and `run/control.py` finds out whose fault it
-is. A grading that times something first waits for the machine's lock, and holds it meanwhile.
+Where the grader refuses a submission, the result has a `reason`. A grader that fails raises, and `grading/control.py` finds out whose fault
+it is. A grading that times something first waits for the machine's lock, and holds it meanwhile.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mlagentbench.grading.worker import Answer, Request, one_line
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
-from mlagentbench.store.temporary import temporary_folder
-from mlagentbench.tasks.catalogue import Task
-from mlagentbench.tasks.spec import Limits, TaskSpec
+from mlagentbench.task.catalogue import Task
+from mlagentbench.task.spec import Limits, TaskSpec
+from mlagentbench.util.temporary import temporary_folder
 from mlagentbench.workspace.files import write_all
 
 MAX_ANSWER = 64 * 2**20

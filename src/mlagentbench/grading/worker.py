@@ -20,7 +20,7 @@ from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
 from mlagentbench.sandbox import isolation
-from mlagentbench.tasks.catalogue import load_task
+from mlagentbench.task.catalogue import load_task
 
 _choose = functools.cache(isolation.choose)  # finding out what the machine supports takes a while, so once is enough
 MAX_REASON = 500

@@ -14,19 +14,19 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.errors import UsageError
-from mlagentbench.original import facts as facts_of
-from mlagentbench.original import guests
-from mlagentbench.original.drafts import Drafts, fill, moved, numbers_in_words, of_guest
-from mlagentbench.original.facts import LONGEST_NAME, Facts, is_known, keeps_log, read_facts
+from mlagentbench.grading.score import Ending
+from mlagentbench.original import run_facts as facts_of
+from mlagentbench.original import third_party
+from mlagentbench.original.agent_logs import Turn, of_this_run, read_agent, remembered
 from mlagentbench.original.files import Logs, Reader, digest, path_text
+from mlagentbench.original.run_facts import LONGEST_NAME, Facts, is_known, keeps_log, read_facts
+from mlagentbench.original.steps import Drafts, fill, moved, numbers_in_words, of_guest
 from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
-from mlagentbench.original.turns import Turn, of_this_run, read_agent, remembered
 from mlagentbench.records import Action, Imported, ModelCall, Role, Step, Usage
-from mlagentbench.run.score import Ending
 from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunInfo, RunLimits, RunSpec
-from mlagentbench.tasks.catalogue import BUILT_IN, load_task
-from mlagentbench.tasks.original import our_name
-from mlagentbench.tasks.spec import UNGRADED
+from mlagentbench.task.catalogue import BUILT_IN, load_task
+from mlagentbench.task.original import our_name
+from mlagentbench.task.spec import UNGRADED
 
 OTHER_INTERFACES: Mapping[str, str] = {
     "vectorization": "the original's vectorization is another task: its starter's Conv2DLayer keeps its weights in kernel_matrices, where "
@@ -68,7 +68,7 @@ def convert(logs: Logs) -> Converted:
     trace = read_trace(logs, reader)
     agent = read_agent(logs, reader)
     found = read_facts(logs, trace, agent.state, reader)
-    guest = guests.autogpt(logs, reader) if not trace.steps and found.agent in ("AutoGPTAgent", "") else None
+    guest = third_party.autogpt(logs, reader) if not trace.steps and found.agent in ("AutoGPTAgent", "") else None
     if guest and guest.steps:
         indices: list[int] = []
         drafts = of_guest(guest, found)
@@ -84,7 +84,7 @@ def convert(logs: Logs) -> Converted:
     models = _named(found, drafts, logs)
     answer = _answer(drafts.steps)
     ending = facts_of.ending(found, trace._replace(steps=drafts.steps), len([turn for turn in turns if turn.acted]), drafts.refused)
-    if ending.ended == "cancelled" and found.agent == "LangChainAgent" and (said := guests.finished(logs, reader)) is not None:
+    if ending.ended == "cancelled" and found.agent == "LangChainAgent" and (said := third_party.finished(logs, reader)) is not None:
         ending, answer = Ending("final_answer"), said
     if ending.ended == "cancelled" and guest and guest.steps and found.seconds is not None:
         ending = Ending("final_answer" if guest.steps[-1].action == "task_complete" else "limit_steps")
@@ -220,7 +220,7 @@ def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times
     )
 
 
-def _beginning(trace: Trace, found: Facts, guest: guests.GuestRun | None) -> str:
+def _beginning(trace: Trace, found: Facts, guest: third_party.GuestRun | None) -> str:
     """Return a hash of the run's first own step or call; empty if there is none. A resumed run begins with another's steps."""
     resumed = found.arguments.get("resume")
     before = found.arguments.get("resume_step") if resumed else -1

@@ -9,23 +9,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from mlagentbench import interrupts
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import RECORD, place_of
 from mlagentbench.engine.export import log_path, write_eval_log
 from mlagentbench.errors import MLAgentBenchError, RunNotFound, UsageError
 from mlagentbench.original.convert import Converted, convert
-from mlagentbench.original.facts import is_known
 from mlagentbench.original.files import Logs, files_below, find_logs, path_text
-from mlagentbench.original.known import KnownImports
+from mlagentbench.original.known_imports import KnownImports
+from mlagentbench.original.run_facts import is_known
 from mlagentbench.records import Outcome, Result, Variant
 from mlagentbench.results.load import Run, load
-from mlagentbench.run.preflight import task_of
-from mlagentbench.run.regrade import regrade
-from mlagentbench.store import lock
-from mlagentbench.store.run_directory import RunDirectory, prepare_log_directory
+from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
+from mlagentbench.runner.preflight import task_of
+from mlagentbench.runner.regrade import regrade
+from mlagentbench.util import interrupts, lock
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots import Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 VARIANT: Variant = "full"
 """The data variant of the original's runs."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from mlagentbench.checks.findings import Check
 from mlagentbench.report.text import number, quantity
-from mlagentbench.run.check.findings import Check
-from mlagentbench.tasks.catalogue import Task
+from mlagentbench.task.catalogue import Task
 
 CATEGORIES = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
 """The paper's categories, in its order; others follow by name."""

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from mlagentbench.report import text, words
 from mlagentbench.report.step_view import Room, shown_path, usage_words
 from mlagentbench.results.load import Run
-from mlagentbench.tasks.success import THRESHOLD
+from mlagentbench.task.success import THRESHOLD
 
 
 class Figure(NamedTuple):

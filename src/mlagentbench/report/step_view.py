@@ -14,8 +14,8 @@ from mlagentbench.errors import RunNotFound
 from mlagentbench.records import Step, StepScore, Usage
 from mlagentbench.report import text, words
 from mlagentbench.results.load import Run
-from mlagentbench.tasks.success import THRESHOLD
-from mlagentbench.workspace.snapshots import FileChange
+from mlagentbench.task.success import THRESHOLD
+from mlagentbench.workspace.snapshots.snapshots import FileChange
 
 SHORT = 72
 """The longest argument, in characters, that is shown within a line."""

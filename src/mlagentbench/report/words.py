@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Price, Result, StepStatus, Verdict
 from mlagentbench.report.text import number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.tasks.success import THRESHOLD
+from mlagentbench.task.success import THRESHOLD
 
 MANY_TIMES = 1.995
 """From this ratio on, a change of time is shown as "2 times", below it in percent."""

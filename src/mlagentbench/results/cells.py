@@ -20,7 +20,7 @@ from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions
 from mlagentbench.results.counts import DAMAGED, UNFINISHED, Counts, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
-from mlagentbench.tasks.success import THRESHOLD
+from mlagentbench.task.success import THRESHOLD
 
 NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
 """How runs end that say nothing of the agent."""

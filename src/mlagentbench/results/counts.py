@@ -13,8 +13,8 @@ from typing import NamedTuple
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import BaselineSource, Flag, Role, Step
 from mlagentbench.results.load import Run
-from mlagentbench.tasks.spec import Metric
-from mlagentbench.tasks.success import THRESHOLD, clears_noise, exceeds, is_success
+from mlagentbench.task.spec import Metric
+from mlagentbench.task.success import THRESHOLD, clears_noise, exceeds, is_success
 
 THRESHOLDS = (0.05, THRESHOLD, 0.15, 0.20, 0.30)
 """The relative improvements that success is counted at; the paper's is 10%."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import Step
-from mlagentbench.store.run_directory import RunDirectory
+from mlagentbench.rundir.directory import RunDirectory
 
 EVERY = 0.3
 """Seconds between two checks for a new step."""

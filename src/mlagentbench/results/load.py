@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeVar
 from mlagentbench.errors import RunNotFound, StorageFailed
 from mlagentbench.records import ModelCall, Result, Role, Step, StepScore, Usage
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.store.files import PUT_BACK
-from mlagentbench.store.run_directory import OUTPUT, RunDirectory, find_runs
+from mlagentbench.rundir.directory import OUTPUT, RunDirectory, find_runs
+from mlagentbench.rundir.files import PUT_BACK
 from mlagentbench.workspace.files import bytes_of
-from mlagentbench.workspace.snapshots import Entry, FileChange, Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import Entry, FileChange, Manifest, SnapshotStore
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
-from mlagentbench.sandbox.limits import set_tasks
+from mlagentbench.sandbox.linux import seccomp
+from mlagentbench.sandbox.linux.limits import set_tasks
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import check_workspace, describe
 from mlagentbench.sandbox.view.layout import Bind, Hollow, Link, Piece, installation, programs, workspace

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox import seccomp
 from mlagentbench.sandbox.base import Box, Isolation, Launch
+from mlagentbench.sandbox.linux import seccomp
 from mlagentbench.sandbox.standalone import confine
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import SYSTEM, Interpreter, check_workspace, describe, library_files, package_files

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import IO, BinaryIO, Self, cast
 
 from mlagentbench.sandbox.base import Box, EndReason, Execution, Sandbox
+from mlagentbench.sandbox.linux.process_tree import Tree
 from mlagentbench.sandbox.output import Transcript
-from mlagentbench.sandbox.tree import Tree
 
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL for a command at its time limit."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import Literal, NamedTuple
 
-from mlagentbench.workspace.manifest import Entry, Manifest
-from mlagentbench.workspace.objects import Objects
 from mlagentbench.workspace.places import printable
-from mlagentbench.workspace.restore import read_content
+from mlagentbench.workspace.snapshots.manifest import Entry, Manifest
+from mlagentbench.workspace.snapshots.objects import Objects
+from mlagentbench.workspace.snapshots.restore import read_content
 
 TEXT_LIMIT = 256 << 10
 """Bytes of a file whose change is shown as a text diff; a larger one is only listed. `LINES_LIMIT` does the same by lines."""

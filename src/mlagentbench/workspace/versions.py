@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.run_spec import SnapshotRetention
-from mlagentbench.workspace.manifest import Entry
-from mlagentbench.workspace.objects import IN_MEMORY, Objects
+from mlagentbench.workspace.snapshots.manifest import Entry
+from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Objects
 
 
 @contextlib.contextmanager

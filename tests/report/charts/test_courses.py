@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mlagentbench.report.charts.courses import describe_courses, scores_of_task
+from mlagentbench.report.charts.score_curves import describe_courses, scores_of_task
 from mlagentbench.report.charts.style import LIGHT, THEMED, to_svg
 from mlagentbench.report.experiment import Course
 from tests.example_runs import run_info

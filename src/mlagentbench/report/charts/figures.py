@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import UsageError
-from mlagentbench.report.charts.courses import scores_of_task
 from mlagentbench.report.charts.outcomes import outcomes, parts
 from mlagentbench.report.charts.rates import heat, heat_map, heat_of_groups
+from mlagentbench.report.charts.score_curves import scores_of_task
 from mlagentbench.report.charts.scores import score_over_steps
 from mlagentbench.report.charts.style import Chart, to_png, to_svg, unchecked
 from mlagentbench.report.charts.thresholds import success_by_threshold

@@ -14,7 +14,7 @@ from mlagentbench.report.charts.values import Range, step_axis, value_axis, valu
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import change, threshold_value
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.tasks.success import THRESHOLD
+from mlagentbench.task.success import THRESHOLD
 
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 WIDTH, HEIGHT = 400, 215

@@ -10,7 +10,7 @@ import altair as alt
 from mlagentbench.report.charts.style import LIGHT, Palette, above, config, data, looks, short
 from mlagentbench.report.charts.values import top_of
 from mlagentbench.report.experiment import AtThreshold
-from mlagentbench.tasks.success import THRESHOLD
+from mlagentbench.task.success import THRESHOLD
 
 WIDTH, HEIGHT = 310, 230
 """The size of the plot without its axes, in pixels."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from mlagentbench.report import text
-from mlagentbench.report.charts import courses, outcomes, rates, style, thresholds, tradeoff
+from mlagentbench.report.charts import outcomes, rates, score_curves, style, thresholds, tradeoff
 from mlagentbench.report.charts.rates import Heat, Square, between, hundredth
 from mlagentbench.report.charts.style import THEMED, looks
 from mlagentbench.report.experiment import FEW, Experiment, Standing, Told
@@ -342,9 +342,9 @@ def _courses(experiment: Experiment, links: Mapping[Path, str]) -> tuple[Picture
         if sum(bool(course.values) for course in found) < 2:
             continue
         info = runs[0].info
-        chart = courses.scores_of_task(info, found, THEMED, columns=experiment.columns, legend=False)
+        chart = score_curves.scores_of_task(info, found, THEMED, columns=experiment.columns, legend=False)
         if chart is not None:
-            pictures.append(Picture(task, _svg(chart), courses.describe_courses(info, found)))
+            pictures.append(Picture(task, _svg(chart), score_curves.describe_courses(info, found)))
     return tuple(pictures)
 
 

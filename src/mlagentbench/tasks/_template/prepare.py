@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.seeds import SEED
 
 TARGET = "strength"
 TEST_SHARE = 1 / 3

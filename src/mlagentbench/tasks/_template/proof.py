@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 LINEAR = """    return np.column_stack([np.ones(len(x)), x])

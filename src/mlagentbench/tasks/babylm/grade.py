@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.context import GradingContext
-from mlagentbench.grading.frames import Array
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.grading.talk import Talk
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score
 from mlagentbench.tasks.babylm.serve import ENCODE, LOAD, LOGITS, SCORE

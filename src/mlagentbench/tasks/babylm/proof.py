@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk
 from mlagentbench.tasks.babylm.prepare import GPT2
-from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")
 END = "<|endoftext|>"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.grading.frames import Array, Frame
-from mlagentbench.grading.serving import Answer, private_pipes, serve
+from mlagentbench.grading.code.protocol import Array, Frame
+from mlagentbench.grading.code.server import Answer, private_pipes, serve
 
 LOAD, ENCODE, SCORE, LOGITS = range(1, 5)
 MAX_VALUES = 2**24

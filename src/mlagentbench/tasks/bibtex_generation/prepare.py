@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from mlagentbench.task.seeds import SEED
 from mlagentbench.tasks.bibtex_generation.passages import make_passage
 from mlagentbench.tasks.literature_review_tool.papers import make_papers
 from mlagentbench.tasks.literature_review_tool.prepare import write_json
-from mlagentbench.tasks.seeds import SEED
 
 STREAM = 1
 """Added to the seed, so that the library differs from that of the task literature-review-tool."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Junk
 
 TEXTS, REFERENCES = "cited.json", "references.bib"
 STARTER = Path(__file__).parent / "starter" / "train.py"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, align
+from mlagentbench.task.tables import Number, align
 
 TABLE = "submission.csv"
 CLASSES = 10

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 from mlagentbench.tasks.cifar10.grade import CLASSES, TABLE
 from mlagentbench.tasks.cifar10.pictures import Array
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk, table_text
 from mlagentbench.tasks.cifar10.grade import TABLE
 from mlagentbench.tasks.cifar10.proof import NETWORK, junk_tables, naive_tables, table, truth
 from mlagentbench.tasks.cifar100.grade import CLASSES
-from mlagentbench.tasks.proofs import Files, Junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.protocol import Array
+from mlagentbench.grading.code.timing import ONE_THREAD
 from mlagentbench.grading.context import GradingContext
-from mlagentbench.grading.frames import Array
 from mlagentbench.grading.packages import importable
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.grading.talk import Talk
-from mlagentbench.grading.timed import ONE_THREAD
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score
 from mlagentbench.tasks.clrs import serve_model, serve_processor

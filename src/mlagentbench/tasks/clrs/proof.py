@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Junk
 
 STARTER = Path(__file__).parent / "starter"
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.grading.frames import Array, Frame
-from mlagentbench.grading.serving import Answer, private_pipes, serve
+from mlagentbench.grading.code.protocol import Array, Frame
+from mlagentbench.grading.code.server import Answer, private_pipes, serve
 
 LOAD, PREDICT, GO_ON = range(1, 4)
 """Load the weights; begin to predict a graph; continue with what the processor returned. The answer to the last two is the processor's next

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.grading.frames import Array, Frame
-from mlagentbench.grading.serving import Answer, plain, private_pipes, serve
+from mlagentbench.grading.code.protocol import Array, Frame
+from mlagentbench.grading.code.server import Answer, plain, private_pipes, serve
 
 LOAD, CALL = 1, 2
 """Build the processor with a set of weights, or call it."""

@@ -7,7 +7,7 @@ import polars as pl
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, align
+from mlagentbench.task.tables import Number, align
 
 PROGRESSION = Number(-1e12, 1e12)
 """Bounds far beyond any progression, yet small enough that the squares of many can be summed."""

@@ -6,7 +6,7 @@ import polars as pl
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import OneOf, align
+from mlagentbench.task.tables import OneOf, align
 
 TABLE = "submission.csv"
 DIGITS = OneOf(tuple("0123456789"))

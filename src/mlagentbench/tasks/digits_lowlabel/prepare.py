@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.seeds import SEED
 
 LABELLED_EACH, TEST = 10, 900
 SIDE = 8

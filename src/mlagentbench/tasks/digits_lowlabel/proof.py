@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 from mlagentbench.tasks.digits_lowlabel.grade import TABLE
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Kind, Number, Text, align
+from mlagentbench.task.tables import Kind, Number, Text, align
 
 Array = NDArray[Any]
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 from mlagentbench.tasks.fathomnet.grade import CUTOFF, TABLE
 from mlagentbench.tasks.fathomnet.prepare import listed
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 NETWORK = """\
 import ast

@@ -7,7 +7,7 @@ import polars as pl
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, align
+from mlagentbench.task.tables import Number, align
 
 PRICE = Number(-1e12, 1e12)
 """The prices accepted: far beyond any real one, yet small enough that their sum stays finite."""

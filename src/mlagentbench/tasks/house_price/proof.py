@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'

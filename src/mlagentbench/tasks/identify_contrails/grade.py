@@ -10,8 +10,8 @@ import polars as pl
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
+from mlagentbench.task.tables import Text, align
 from mlagentbench.tasks.identify_contrails.runs import decode
-from mlagentbench.tasks.tables import Text, align
 
 TABLE = "submission.csv"
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 from mlagentbench.tasks.identify_contrails.grade import TABLE
 from mlagentbench.tasks.identify_contrails.runs import NOTHING
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 

@@ -8,7 +8,7 @@ import polars as pl
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, align
+from mlagentbench.task.tables import Number, align
 
 NAME = "submission.csv"
 ROUNDING = 0.01

@@ -7,8 +7,8 @@ import polars as pl
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
+from mlagentbench.task.tables import Kind, Number, align
 from mlagentbench.tasks.ladder.world import MODULUS
-from mlagentbench.tasks.tables import Kind, Number, align
 
 ENOUGH = 0.95
 """Share of readings that must be right for a step to count as solved; one wrong number of a step makes about 5% of them wrong."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 from mlagentbench.tasks.ladder.world import KINDS
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
 
 SOLVER = '''"""The steps, each worked out from its references: every column, and for each of its values every number, until most are met."""
 

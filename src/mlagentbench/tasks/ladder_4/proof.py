@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.ladder.proof import gold, junk, naive, steps
 from mlagentbench.tasks.ladder_4.prepare import RUNGS
-from mlagentbench.tasks.proofs import Files
 
 __all__ = ["gold", "good", "junk", "lazy", "naive"]
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlagentbench.task.seeds import SEED
 from mlagentbench.tasks.literature_review_tool.papers import KINDS, Paper, make_papers, pick
-from mlagentbench.tasks.seeds import SEED
 
 PAPERS = 600
 QUESTIONS, EXAMPLES = 20, 12

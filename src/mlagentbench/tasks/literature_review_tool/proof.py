@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk
 from mlagentbench.tasks.bibtex_generation.proof import INDEX
-from mlagentbench.tasks.proofs import Files, Junk
 
 NAME = "reviews.json"
 STARTER = Path(__file__).parent / "starter" / "train.py"

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mlagentbench.errors import MLAgentBenchError
-from mlagentbench.grading.frames import Array
-from mlagentbench.grading.timed import Rules, TimedProcess
+from mlagentbench.grading.code.protocol import Array
+from mlagentbench.grading.code.timing import Rules, TimedProcess
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.llama_inference.serve import GENERATE, JUDGE, LOAD
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench.grading.code.protocol import Array
+from mlagentbench.grading.code.timing import ONE_THREAD, compare, in_turns, timing_core
 from mlagentbench.grading.context import GradingContext
-from mlagentbench.grading.frames import Array
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score, Variant
 from mlagentbench.sandbox.process import SandboxProcess

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Junk
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")
 LOOP = STARTER[STARTER.index("    for _ in range(new_tokens):") : STARTER.index("    return tokens[0")]

@@ -7,7 +7,7 @@ import polars as pl
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, align, align_rows
+from mlagentbench.task.tables import Number, align, align_rows
 
 NAME = "submission.csv"
 CLASSES = 40

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
 
 NAME = "submission.csv"
 STARTER = Path(__file__).parent / "starter" / "train.py"

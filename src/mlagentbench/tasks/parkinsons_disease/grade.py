@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.tasks.tables import Number, align
+from mlagentbench.task.tables import Number, align
 
 RATING = Number(-1e12, 1e12)
 """The ratings accepted: far beyond any real one, yet small enough for the arithmetic."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench.tasks.seeds import SEED
+from mlagentbench.task.seeds import SEED
 
 SIGMA = 0.12
 """Standard deviation of the noise, where white is 1."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared
+from mlagentbench.task.proofs import Files, Junk
 from mlagentbench.tasks.photo_denoise.grade import ARRAY, LARGEST
-from mlagentbench.tasks.proofs import Files, Junk
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 

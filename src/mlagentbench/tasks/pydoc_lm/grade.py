@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.context import GradingContext
-from mlagentbench.grading.frames import Array
-from mlagentbench.grading.talk import Talk
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, END, SYMBOLS, streams

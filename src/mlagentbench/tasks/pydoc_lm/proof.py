@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Junk
 from mlagentbench.tasks.pydoc_lm.alphabet import symbols
 
 STARTER = Path(__file__).parent / "starter"

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.grading.frames import Frame
-from mlagentbench.grading.serving import Answer, plain, private_pipes, serve
+from mlagentbench.grading.code.protocol import Frame
+from mlagentbench.grading.code.server import Answer, plain, private_pipes, serve
 
 LOAD, START, STEP = range(1, 4)
 MAX_VALUES = 2**16

@@ -1,12 +1,12 @@
 """Time the agent's layer and the starter's in turns, and check every number that either returns.
 
 Each layer runs in a sandbox process of its own (`serve.py`), confined to one core, one process and the native code of numpy
-(`grading/confine.py`). Every trial sends new weights, biases and inputs. The clock starts before their first byte is sent and stops when
-the output's last byte has been received, and the output must equal a reference computed here. So a layer cannot compute anything before
-the trial, after it, or in another process. Between trials a layer is frozen, so that it cannot slow down the other; twice it is left
-running, and must then use almost no processor time. Time in which other programs had the core is subtracted (`grading/watch.py`), so the
-starter compared with itself stays within 3% even where every core is busy. Time that other virtual machines take from the cores cannot be
-seen; it was up to 11% in sixteen runs beside such machines.
+(`grading/code/restrict.py`). Every trial sends new weights, biases and inputs. The clock starts before their first byte is sent and stops
+when the output's last byte has been received, and the output must equal a reference computed here. So a layer cannot compute anything
+before the trial, after it, or in another process. Between trials a layer is frozen, so that it cannot slow down the other; twice it is left
+running, and must then use almost no processor time. Time in which other programs had the core is subtracted (`grading/code/monitor.py`), so
+the starter compared with itself stays within 3% even where every core is busy. Time that other virtual machines take from the cores cannot
+be seen; it was up to 11% in sixteen runs beside such machines.
 
 A score includes the transfer through the pipes: 0.1 ms at the mini size and 0.3 ms at the full one, measured with a layer that returns
 zeros, where the best numpy code takes 0.45 and 1.2 ms and the starter 0.19 and 1.2 s.
@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench.grading.code.timing import ONE_THREAD, compare, in_turns, timing_core
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.grading.timed import ONE_THREAD, compare, in_turns, timing_core
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Score, Variant
 from mlagentbench.sandbox.process import SandboxProcess

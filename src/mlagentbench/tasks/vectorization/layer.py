@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mlagentbench.errors import MLAgentBenchError
-from mlagentbench.grading.frames import Array
-from mlagentbench.grading.timed import Rules, TimedProcess
+from mlagentbench.grading.code.protocol import Array
+from mlagentbench.grading.code.timing import Rules, TimedProcess
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.vectorization.serve import BUILD, FORWARD, SHOW
 

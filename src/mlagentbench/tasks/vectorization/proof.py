@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.tasks.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Junk
 
 WINDOWS = """
 edge = (self.padding, self.padding)

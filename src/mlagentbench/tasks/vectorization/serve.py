@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.grading.confine import confine, load_native_code
-from mlagentbench.grading.frames import Array, Frame
-from mlagentbench.grading.serving import HELLO, IMPORT, Answer, plain, private_pipes, serve
+from mlagentbench.grading.code.protocol import Array, Frame
+from mlagentbench.grading.code.restrict import confine, load_native_code
+from mlagentbench.grading.code.server import HELLO, IMPORT, Answer, plain, private_pipes, serve
 
 BUILD, FORWARD, SHOW = range(3, 6)
 MAX_VALUES = 2**27

@@ -1,0 +1,294 @@
+"""Check a task with its own `proof.py`, in the sandbox, the processes and the limits of real runs.
+
+The mini variant is prepared anew in temporary folders, so that no cache can hide a fault. Preparing, running and grading are done in
+processes of their own; a caller who checks several tasks at once limits how many of them go on together (`Work.slot`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from mlagentbench.checks.findings import Check, Finding, Numbers, failed, ok, skipped
+from mlagentbench.checks.rules import Evidence, judge
+from mlagentbench.checks.worker import PROOFS, Proofs
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.prepare import Prepared, prepared
+from mlagentbench.errors import GradingError, TaskError
+from mlagentbench.grading.baseline import Place, StarterRun, run_starter
+from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer, fork_server
+from mlagentbench.grading.grade import Graded, Grader, grade_all
+from mlagentbench.limits import SandboxChoice
+from mlagentbench.records import Variant
+from mlagentbench.task.catalogue import Task
+from mlagentbench.task.proofs import Files
+from mlagentbench.task.seeds import SEED
+from mlagentbench.util.temporary import temporary_folder
+
+RUNS = 2
+"""How often a starter that runs is run, with the seeds 0, 1, ...; once for a task graded as code."""
+WORKER_SECONDS = 900.0
+"""Seconds after which a process with a task's own code is killed."""
+SEEDS = (SEED, SEED + 1)
+"""The seeds that the mini variant is prepared with: the seed of runs, and another."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where and how a check is done."""
+
+    variant: Variant = "mini"
+    sandbox: SandboxChoice = "auto"
+    slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
+    """Held by each process of the check; use a semaphore to limit how many go on at once."""
+    timed: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
+    """Held before `slot` by each process that may time something. Only one can time at once on a machine; use a lock, so that those
+    that wait do not occupy slots."""
+    threads: int | None = None
+    """How many threads each script's libraries may use; None for their default, one a core, which is slow if scripts share the cores."""
+    tell: Callable[[str], None] = lambda doing: None
+    """Called with a few words on what is being done."""
+
+    forks: ForkServer | None = None
+    """The server that forks graders; `check` starts one for its task."""
+
+    @property
+    def place(self) -> Place:
+        """Where and how scripts run."""
+        threads = {} if self.threads is None else dict.fromkeys(ONE_THREAD, str(self.threads))
+        return Place(sandbox=self.sandbox, environment=threads, forks=self.forks)
+
+
+async def check(task: Task, work: Work = Work()) -> Check:
+    """Check a task, and return the findings.
+
+    Raises:
+        SandboxUnavailable: this machine cannot provide the sandbox that scripts and graders need.
+    """
+    started = time.monotonic()
+    async with temporary_folder("mlab-check-") as folder, fork_server() as forks:
+        folder.chmod(0o755)  # a sandbox may run as another user
+        findings, numbers = await _check(task, replace(work, forks=forks), folder)
+    return Check(task=task.id, variant=work.variant, findings=findings, numbers=numbers, seconds=time.monotonic() - started)
+
+
+async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, ...], Numbers]:
+    findings = [_spec(task), _problem(task)]
+    try:
+        await asyncio.to_thread(require_extras, task)
+    except TaskError as error:
+        return (*findings, skipped("extras", str(error))), Numbers()
+    findings.append(ok("extras"))
+    work.tell("preparing")
+    data, of_data = await _prepare(task, work, folder)
+    findings += of_data
+    if data is None:
+        return tuple(findings), Numbers()
+    if not (task.folder / "proof.py").is_file():
+        findings.append(failed("proof", f"{task.folder} has no proof.py; write one as in docs/adding-a-task.md"))
+        return tuple(findings), Numbers()
+    work.tell("its proofs")
+    # The starter runs while the proofs are read, since neither needs the other. A timed starter is run once, because the grader measures it
+    # many times beside each submission.
+    runs = RUNS if task.spec.starter.state == "runs" and task.spec.submission.mode != "code" else 1
+    starting = asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in range(runs)))
+    try:
+        proofs = await _proofs(task, work, data, folder)
+        evidence = await _evidence(task, work, data, proofs, starting)
+    except _WorkerError as error:
+        findings.append(failed("proof", f"proof.py failed: {error}"))
+        return tuple(findings), Numbers()
+    finally:
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+    judged, numbers = judge(task, evidence)
+    return (*findings, *judged, *proofs.leaks), numbers
+
+
+async def _evidence(
+    task: Task, work: Work, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
+) -> Evidence:
+    """Run the starters, and grade all submissions."""
+    work.tell("runs and gradings")
+    submissions = [each.folder for each in (*proofs.gold, *proofs.naive, *proofs.junk)]
+    submissions += [each for each in (proofs.reordered, proofs.moved) if each is not None]
+    starters, good, lazy, graded = await asyncio.gather(
+        starting,
+        _run_written(task, work, data, proofs.good),
+        _run_written(task, work, data, proofs.lazy),
+        _grade(task, work, data, submissions),
+    )
+    by_folder = dict(zip(submissions, graded, strict=True))
+    return Evidence(
+        starters=tuple(starters),
+        good=good,
+        lazy=lazy,
+        gold={each.name: by_folder[each.folder] for each in proofs.gold},
+        naive={each.name: by_folder[each.folder] for each in proofs.naive},
+        junk={each.name: (by_folder[each.folder], each.reason) for each in proofs.junk},
+        reordered=by_folder[proofs.reordered] if proofs.reordered else None,
+        moved=by_folder[proofs.moved] if proofs.moved else None,
+    )
+
+
+def _spec(task: Task) -> Finding:
+    spec = task.spec
+    if not (task.starter / spec.starter.script).is_file():
+        return failed("spec", f"starter/ has no {spec.starter.script}, which starter.script names")
+    if spec.starter.state != "runs" and spec.starter.predictor is None:
+        return failed("spec", f"the starter is {spec.starter.state}: name in starter.predictor which naive submission stands for it")
+    if not spec.submission.required:
+        return failed("spec", "submission.required names nothing: name the file without which nothing was submitted")
+    brought = [name for name in spec.read_only if (task.starter / name).exists()]
+    if brought:
+        return failed("spec", f"read_only names {brought[0]}, which lies in starter/; data is put where it belongs by prepare.py")
+    return ok("spec")
+
+
+def _problem(task: Task) -> Finding:
+    unnamed = [name for name in task.spec.submission.required if name not in task.problem]
+    if unnamed:
+        return failed("problem", f"problem.md does not name {', '.join(unnamed)}, without which nothing is submitted; say what to leave")
+    return ok("problem")
+
+
+async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | None, list[Finding]]:
+    """Prepare the data; return it, or None if that failed, and the findings on it."""
+    if not (task.folder / "prepare.py").is_file():
+        return Prepared(None, None), [skipped(name, "the task has no data") for name in ("data", "deterministic", "seeded")]
+    if work.variant == "full":
+        why = "only the mini variant is made from a seed"
+        try:
+            async with work.slot:
+                data = await asyncio.to_thread(prepared, task, "full")
+        except TaskError as error:
+            return None, [failed("data", str(error))]
+        return data, [_data(task, data), skipped("deterministic", why), skipped("seeded", why)]
+    places = [Prepared(folder / name / "public", folder / name / "private") for name in ("data", "other", "again")]
+    seed, other_seed = SEEDS
+    try:
+        # The second process prepares the other seed's data first, with another hash seed and time zone, none of which may matter.
+        await asyncio.gather(
+            _worker(task, work, ["prepare", task.folder, seed, *places[0]], PYTHONHASHSEED="1"),
+            _worker(task, work, ["prepare", task.folder, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
+        )
+    except _WorkerError as error:
+        return None, [failed("data", f"prepare.py failed: {error}")]
+    first, other, again = await asyncio.gather(*(asyncio.to_thread(_digests, place) for place in places))
+    return places[0], [_data(task, places[0]), *_reproducible(first, other, again)]
+
+
+def _reproducible(first: Mapping[str, str], other: Mapping[str, str], again: Mapping[str, str]) -> list[Finding]:
+    differ = sorted(path for path in first.keys() | again.keys() if first.get(path) != again.get(path))
+    if differ:
+        return [
+            failed("deterministic", f"{differ[0]} differs between two preparations with one seed; draw everything from the seed"),
+            skipped("seeded", "its data is not deterministic"),
+        ]
+    if first == other:
+        return [ok("deterministic"), failed("seeded", "another seed gives the same data; mini must draw from the seed it is given")]
+    return [ok("deterministic"), ok("seeded")]
+
+
+def _data(task: Task, data: Prepared) -> Finding:
+    assert data.public is not None and data.private is not None
+    absent = [name for name in task.spec.read_only if not any(data.public.glob(name))]
+    if absent:
+        return failed("data", f"read_only names {', '.join(absent)}, which prepare.py does not put into public")
+    brought = [path.name for path in data.public.iterdir() if (task.starter / path.name).exists()]
+    if brought:
+        return failed("data", f"{brought[0]} is in the starter and in the public data; only one of them can be there")
+    return ok("data")
+
+
+def _digests(data: Prepared) -> dict[str, str]:
+    """Return the SHA-256 digest of each file of prepared data by path, and `a folder` for each folder."""
+    found = {}
+    for root in data:
+        assert root is not None
+        for path in sorted(root.rglob("*")):
+            name = f"{root.name}/{path.relative_to(root).as_posix()}"
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
+    return found
+
+
+async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proofs:
+    out = folder / "proofs"
+    out.mkdir()
+    await _worker(task, work, ["prove", task.folder, data.public or "", data.private or "", out])
+    return Proofs.model_validate_json((out / PROOFS).read_bytes())
+
+
+@asynccontextmanager
+async def _place(task: Task, work: Work) -> AsyncIterator[None]:
+    """Hold a slot for work that ends with grading, and first the lock for timing if the task is timed."""
+    async with work.timed if task.spec.submission.mode == "code" else nullcontext(), work.slot:
+        yield
+
+
+async def _run_starter(
+    task: Task, work: Work, data: Prepared, *, seed: int = 0, files: Files = MappingProxyType({})
+) -> StarterRun | GradingError:
+    async with _place(task, work):
+        try:
+            return await run_starter(task, work.variant, data, place=work.place, files=files, seed=seed)
+        except GradingError as error:
+            return error
+
+
+async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:
+    """Run the starter with the files of a folder written over it; return None if no folder is given."""
+    if folder is None:
+        return None
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return await _run_starter(task, work, data, files=files)
+
+
+async def _grade(task: Task, work: Work, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
+    async with (
+        _place(task, work),
+        Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0, forks=work.forks) as grader,
+    ):
+        return await grade_all(grader, submissions)
+
+
+class _WorkerError(Exception):
+    """A task's own code failed; the message is the last line of its traceback, and where in the task it is."""
+
+
+async def _worker(task: Task, work: Work, arguments: Sequence[object], **environment: str) -> None:
+    """Run a command of `worker.py`, and kill it at the time limit or when we are cancelled.
+
+    Raises:
+        _WorkerError: the task's own code failed, or took too long.
+    """
+    command = (sys.executable, "-P", "-m", "mlagentbench.checks.worker", *map(str, arguments))
+    async with work.slot:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **environment},
+        )
+        try:
+            _, errors = await asyncio.wait_for(process.communicate(), WORKER_SECONDS)
+        except TimeoutError:
+            raise _WorkerError(f"it took longer than {WORKER_SECONDS:g} seconds") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    if process.returncode:
+        text = errors.decode(errors="replace").strip()
+        place = task.place_in(text)
+        what = text.splitlines()[-1] if text else f"exit status {process.returncode}"
+        raise _WorkerError(f"{what} ({place})" if place else what)

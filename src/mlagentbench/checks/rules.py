@@ -1,0 +1,361 @@
+"""Turn the runs and gradings of a task's check into findings and numbers. Pure functions."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from mlagentbench.checks.findings import Finding, Name, Numbers, failed, ok, skipped, some
+from mlagentbench.errors import GradingError
+from mlagentbench.grading.baseline import StarterRun
+from mlagentbench.grading.grade import Graded
+from mlagentbench.records import Score
+from mlagentbench.task.catalogue import Task
+from mlagentbench.task.spec import Metric
+from mlagentbench.task.success import THRESHOLD, clears_noise, is_success
+
+LEAST_JUNK = 6
+"""The least number of junk submissions: an agent can go wrong in at least as many ways."""
+EXACT = 1e-9
+"""How far two scores may differ and still be equal: relative, and absolute near 0."""
+
+BY_SCORES: tuple[Name, ...] = (
+    "starter",
+    "spread",
+    "gold",
+    "direction",
+    "naive",
+    "constant",
+    "shuffled",
+    "row order",
+    "ids",
+    "junk",
+    "good",
+    "lazy",
+)
+"""The findings that depend on scores."""
+
+Ran = StarterRun | GradingError
+
+
+class Evidence(NamedTuple):
+    """The results of everything that was run and graded."""
+
+    starters: tuple[Ran, ...]
+    good: Ran | None
+    """The run with `good()` of `proof.py`; None if there is no such function."""
+    lazy: Ran | None
+    gold: Mapping[str, Graded]
+    naive: Mapping[str, Graded]
+    junk: Mapping[str, tuple[Graded, str]]
+    """The gradings of junk by name, each with the words that the reason must contain."""
+    reordered: Graded | None
+    """The grading of the first gold table with its rows reversed; None if rows have no ids."""
+    moved: Graded | None
+    """The grading of the first gold table with each answer under another's id; None if rows have no ids."""
+
+
+def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
+    """Return the grader's finding, all findings that depend on scores, and the numbers."""
+    numbers = _numbers(task, evidence)
+    mistakes = _mistakes(evidence)
+    if mistakes:
+        # All other findings depend on the grader's scores, so its failure is reported once instead of with each of them.
+        found = [f"{mistake} (it came with {some(submissions)})" for mistake, submissions in mistakes.items()]
+        return [failed("grader", "; ".join(found)), *(skipped(name, "the grader fails") for name in BY_SCORES)], numbers
+    findings = [
+        ok("grader"),
+        *_starter(task, evidence, numbers),
+        *_gold(task, evidence, numbers),
+        *_naive(task, evidence, numbers),
+        *_ids(task.spec.metric, evidence, numbers),
+        _junk(evidence),
+        _good(evidence, numbers),
+        _lazy(evidence, numbers),
+    ]
+    return findings, numbers
+
+
+def _mistakes(evidence: Evidence) -> Mapping[str, list[str]]:
+    """Return each error of the grader itself, with the submissions that it failed on. Junk is judged apart (`_junk`)."""
+    runs = {
+        **{f"the starter ({seed})": run for seed, run in enumerate(evidence.starters)},
+        "good()": evidence.good,
+        "lazy()": evidence.lazy,
+    }
+    found = [(str(run), name) for name, run in runs.items() if isinstance(run, GradingError)]
+    gradings = {f"gold {name!r}": graded for name, graded in evidence.gold.items()}
+    gradings |= {f"naive {name!r}": graded for name, graded in evidence.naive.items()}
+    derived = {"gold with its rows reversed": evidence.reordered, "gold with other ids": evidence.moved}
+    gradings |= {name: graded for name, graded in derived.items() if graded is not None}
+    found += [(graded.reason or "it failed", name) for name, graded in gradings.items() if graded.failed]
+    mistakes: dict[str, list[str]] = {}
+    for mistake, name in found:
+        mistakes.setdefault(mistake, []).append(name)
+    return mistakes
+
+
+def _numbers(task: Task, evidence: Evidence) -> Numbers:
+    spec = task.spec
+    ran = [run for run in evidence.starters if isinstance(run, StarterRun)]
+    scores = [run.score for run in ran if run.score]
+    beside = bool(scores) and scores[0].baseline is not None
+    baseline = None
+    if spec.starter.state != "runs":
+        baseline = _value(evidence.naive.get(spec.starter.predictor or ""))
+    elif scores and not beside:
+        baseline = statistics.fmean(score.value for score in scores)
+    gold = [graded.score.value for graded in evidence.gold.values() if graded.score]
+    good, lazy = _score(evidence.good), _score(evidence.lazy)
+    return Numbers(
+        starter=tuple(score.value for score in scores),
+        starter_seconds=tuple(run.execution.seconds for run in ran),
+        baseline=baseline,
+        gold=_best(spec.metric, gold) if gold else None,
+        constant=_value(evidence.naive.get("constant")),
+        shuffled=_value(evidence.naive.get("shuffled")),
+        good=good.value if good else None,
+        good_seconds=evidence.good.execution.seconds if isinstance(evidence.good, StarterRun) else None,
+        good_improvement=_improvement(spec.metric, good, baseline),
+        good_success=_success(spec.metric, good, baseline),
+        lazy=lazy.value if lazy else None,
+        lazy_improvement=_improvement(spec.metric, lazy, baseline),
+        lazy_success=_success(spec.metric, lazy, baseline),
+        junk=len(evidence.junk),
+        refused=sum(_refusal(graded, words) is None for graded, words in evidence.junk.values()),
+    )
+
+
+def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    state = task.spec.starter.state
+    reasons = [why for run in evidence.starters if (why := _why_not(run)) is not None]
+    if state != "runs":
+        worked = len(reasons) < len(evidence.starters)
+        why = f'it is said to be {state}, but leaves a submission that is graded; say state = "runs"'
+        yield failed("starter", why) if worked else ok("starter")
+        yield skipped("spread", "the starter does not run")
+        return
+    if reasons:
+        yield failed("starter", f"it is said to run, but {reasons[0]}; mend it, or say that it is a stub or broken")
+        yield skipped("spread", "there are no scores to compare")
+        return
+    yield ok("starter")
+    if len(numbers.starter) < 2:
+        yield skipped("spread", "it is timed beside each submission")
+        return
+    best, mean = _best(task.spec.metric, numbers.starter), statistics.fmean(numbers.starter)
+    if is_success(task.spec.metric, best, mean):
+        yield failed(
+            "spread", f"untouched it scores {best:.4g} with one seed and {mean:.4g} on average: luck alone is a success; make it steadier"
+        )
+    else:
+        yield ok("spread")
+
+
+def _gold(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    metric = task.spec.metric
+    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.gold.items() if graded.score is None]
+    if refused or numbers.gold is None:
+        yield failed(
+            "gold", f"not graded: {some(refused)}; the right answers must be taken" if refused else "proof.py has no gold submission"
+        )
+        yield skipped("direction", "there is no gold score")
+        return
+    rivals = {f"naive {name!r}": graded.score.value for name, graded in evidence.naive.items() if graded.score}
+    rivals |= {f"the starter ({seed})": value for seed, value in enumerate(numbers.starter)}
+    rivals |= {"lazy()": numbers.lazy} if numbers.lazy is not None else {}
+    if task.spec.submission.mode == "file" and numbers.good is not None:
+        rivals["good()"] = numbers.good
+    values = {name: graded.score.value for name, graded in evidence.gold.items() if graded.score}
+    better = [rival for rival, value in rivals.items() if _beats(metric, value, numbers.gold)]
+    naive = [graded.score.value for graded in evidence.naive.values() if graded.score]
+    if naive and all(_beats(metric, value, numbers.gold) for value in naive):
+        yield failed("gold", "it scores worst of all")
+        yield failed("direction", f"every naive submission beats gold in the direction {metric.direction}; is metric.direction reversed?")
+        return
+    beaten = [f"{name!r} by {rival}" for name, one in values.items() for rival, value in rivals.items() if _beats(metric, value, one)]
+    if task.spec.submission.mode == "file" and (better or beaten):
+        yield failed("gold", f"beaten: {some(beaten)}; no submission may score better than the right answers")
+    elif better:
+        yield failed("gold", f"beaten by {some(better)}; gold must hold the best that is known")
+    elif lost := [name for name, graded in evidence.gold.items() if _success(metric, graded.score, numbers.baseline) is False]:
+        yield failed("gold", f"no success over the baseline: {some([repr(name) for name in lost])}; so nobody can have one")
+    else:
+        yield ok("gold")
+    yield ok("direction")
+
+
+def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    metric = task.spec.metric
+    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.naive.items() if graded.score is None]
+    predictor = task.spec.starter.predictor
+    as_good = [
+        repr(name)
+        for name, graded in evidence.naive.items()
+        if graded.score and numbers.gold is not None and not _beats(metric, numbers.gold, graded.score.value)
+    ]
+    # If the starter is measured beside a naive submission, the latter must not be a success, unless the gain is within the noise.
+    won = [
+        repr(name)
+        for name, graded in evidence.naive.items()
+        if graded.score and graded.score.baseline and _success(metric, graded.score, None)
+        if clears_noise(metric, graded.score.value, graded.score.baseline) is not False
+    ]
+    if refused:
+        yield failed("naive", f"not graded: {some(refused)}; a poor submission is one all the same")
+    elif predictor is not None and predictor not in evidence.naive:
+        yield failed("naive", f"proof.py has no naive submission {predictor!r}, which starter.predictor names")
+    elif won:
+        yield failed("naive", f"a success over the starter beside it: {some(won)}; what is no better must not be one")
+    elif as_good:
+        yield failed("naive", f"as good as gold: {some(as_good)}; the grader does not tell them apart")
+    else:
+        yield ok("naive")
+    by_name: tuple[tuple[Literal["constant", "shuffled"], float | None], ...] = (
+        ("constant", numbers.constant),
+        ("shuffled", numbers.shuffled),
+    )
+    for name, value in by_name:
+        if name not in evidence.naive:
+            wanted = task.spec.submission.mode == "file"
+            why = f"proof.py has no naive submission {name!r}"
+            yield failed(name, f"{why}; add it") if wanted else skipped(name, why)
+        elif value is None or numbers.gold is None:
+            yield skipped(name, "it has no score, or gold has none")
+        elif not is_success(metric, numbers.gold, value):
+            yield failed(
+                name,
+                f"gold ({numbers.gold:.4g}) is not {THRESHOLD:.0%} better than {name} ({value:.4g}); the metric rewards what knows nothing",
+            )
+        else:
+            yield ok(name)
+
+
+def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+    """Check that a grader of tables finds rows by their ids."""
+    gold = next((graded.score for graded in evidence.gold.values() if graded.score), None)
+    if evidence.reordered is None or evidence.moved is None or gold is None:
+        why = "the rows have no ids, or the submission is no table"
+        yield skipped("row order", why)
+        yield skipped("ids", why)
+        return
+    reordered, moved = _value(evidence.reordered), _value(evidence.moved)
+    if reordered is None:
+        yield failed("row order", f"gold with its rows reversed is not graded: {evidence.reordered.reason}; rows are found by their ids")
+    elif not math.isclose(reordered, gold.value, rel_tol=EXACT, abs_tol=EXACT):
+        yield failed(
+            "row order",
+            f"gold with its rows reversed scores {reordered:.4g} instead of {gold.value:.4g}: the grader does not go by the ids; use align",
+        )
+    else:
+        yield ok("row order")
+    if moved is not None and not _beats(metric, gold.value, moved):
+        yield failed("ids", f"gold with each answer under another's id scores as well ({moved:.4g}): the grader does not mind the ids")
+    else:
+        yield ok("ids")
+
+
+def _junk(evidence: Evidence) -> Finding:
+    wrong: dict[str, list[str]] = {}
+    for name, (graded, words) in evidence.junk.items():
+        if (why := _refusal(graded, words)) is not None:
+            wrong.setdefault(why, []).append(repr(name))
+    if wrong:
+        each = [f"{'each of ' if len(names) > 1 else ''}{some(names)} {why}" for why, names in wrong.items()]
+        return failed("junk", f"{some(each)}; grade.py must raise InvalidSubmission with a reason a person can act on")
+    if len(evidence.junk) < LEAST_JUNK:
+        return failed(
+            "junk", f"there are only {len(evidence.junk)} kinds of junk in proof.py; try at least {LEAST_JUNK} that may really come"
+        )
+    return ok("junk")
+
+
+def _refusal(graded: Graded, words: str) -> str | None:
+    """Return what is wrong with the grading of junk, which must be refused; None if nothing is."""
+    if graded.score is not None:
+        return f"is taken, with a score of {graded.score.value:.4g}"
+    if graded.failed:
+        return f"crashes the grader ({graded.reason})"
+    if words not in (graded.reason or ""):
+        return f"is refused with {graded.reason!r}, which does not hold {words!r}"
+    return None
+
+
+def _good(evidence: Evidence, numbers: Numbers) -> Finding:
+    if evidence.good is None:
+        return skipped("good", "proof.py has no good()")
+    why = _why_not(evidence.good)
+    if why is not None:
+        return failed("good", f"with good() {why}")
+    if numbers.good_success is None:
+        return skipped("good", "there is no baseline to compare with")
+    if not numbers.good_success:
+        return failed("good", f"good() is {_gain(numbers.good_improvement)}, no success; the task cannot be won by a good agent")
+    return ok("good")
+
+
+def _lazy(evidence: Evidence, numbers: Numbers) -> Finding:
+    if evidence.lazy is None:
+        return skipped("lazy", "proof.py has no lazy()")
+    why = _why_not(evidence.lazy)
+    if why is not None:
+        return failed("lazy", f"with lazy() {why}")
+    if numbers.lazy_success is None:
+        return skipped("lazy", "there is no baseline to compare with")
+    if numbers.lazy_success:
+        return failed("lazy", f"lazy() is {_gain(numbers.lazy_improvement)}, a success for next to nothing")
+    return ok("lazy")
+
+
+def _gain(improvement: float | None) -> str:
+    return "better than a baseline of 0" if improvement is None else f"{improvement:+.1%} over the baseline"
+
+
+def _why_not(run: Ran) -> str | None:
+    """Return why a run has no score, as a clause that can follow "but"; None if it has one."""
+    if isinstance(run, GradingError):
+        return str(run)
+    if run.execution.reason != "exit":
+        return f"its script was stopped at its limit of {run.execution.reason}"
+    if run.execution.exit_code:
+        lines = run.execution.output.strip().splitlines()
+        return f"its script failed: {lines[-1].strip() if lines else f'exit status {run.execution.exit_code}'}"
+    if run.score is None:
+        return f"what it leaves is not graded: {run.reason}"
+    return None
+
+
+def _improvement(metric: Metric, score: Score | None, baseline: float | None) -> float | None:
+    beside = _beside(score, baseline)
+    return None if score is None or beside is None else metric.improvement(score.value, beside)
+
+
+def _success(metric: Metric, score: Score | None, baseline: float | None) -> bool | None:
+    beside = _beside(score, baseline)
+    return None if score is None or beside is None else is_success(metric, score.value, beside)
+
+
+def _beside(score: Score | None, baseline: float | None) -> float | None:
+    """Return what to compare a score with: the starter's score measured beside it, else the baseline."""
+    return score.baseline.value if score is not None and score.baseline is not None else baseline
+
+
+def _score(run: Ran | None) -> Score | None:
+    return run.score if isinstance(run, StarterRun) else None
+
+
+def _value(graded: Graded | None) -> float | None:
+    return graded.score.value if graded and graded.score else None
+
+
+def _beats(metric: Metric, one: float, other: float) -> bool:
+    """Return whether one score is better than another, by more than `EXACT`."""
+    if math.isclose(one, other, rel_tol=EXACT, abs_tol=EXACT):
+        return False
+    return one > other if metric.direction == "maximize" else one < other
+
+
+def _best(metric: Metric, values: tuple[float, ...] | list[float]) -> float:
+    return max(values) if metric.direction == "maximize" else min(values)

@@ -1,0 +1,149 @@
+"""Run a task's own code for a check, in a process of its own: `python -m mlagentbench.checks.worker`.
+
+- `prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant once for each seed.
+- `prove FOLDER PUBLIC PRIVATE OUT` writes every submission of `proof.py` to a folder below OUT, runs the leak lint, and writes a list of
+  both to OUT/proofs.json.
+- `gold FOLDER PUBLIC PRIVATE OUT` writes the first gold submission to OUT.
+
+Errors of the task's code are not caught: their traceback goes to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from mlagentbench.checks.findings import Finding
+from mlagentbench.checks.leaks import lint
+from mlagentbench.checks.tables import SEPARATORS, Answers, read_answers, read_tables
+from mlagentbench.data.metadata import level
+from mlagentbench.data.prepare import Prepared
+from mlagentbench.grading.baseline import write_files
+from mlagentbench.records import Record
+from mlagentbench.task.catalogue import Task, load_task
+from mlagentbench.task.proofs import Files
+
+PROOFS = "proofs.json"
+GIVEN = ("gold", "naive", "junk")
+WRITTEN = ("good", "lazy")
+
+
+class Submission(Record):
+    """A submission of `proof.py` that was written to a folder."""
+
+    name: str
+    folder: Path
+    reason: str = ""
+    """Words that the reason for refusing it must contain; empty for a submission that must not be refused."""
+
+
+class Proofs(Record):
+    """The submissions of `proof.py`, and the findings of the leak lint."""
+
+    gold: tuple[Submission, ...]
+    naive: tuple[Submission, ...]
+    junk: tuple[Submission, ...]
+    good: Path | None
+    """A folder with the files that a good agent writes over the starter; None if `proof.py` has no `good()`."""
+    lazy: Path | None
+    reordered: Path | None
+    """A folder with the first gold table, its rows reversed; None if rows have no ids."""
+    moved: Path | None
+    """A folder with the first gold table, each answer under another's id; None if rows have no ids."""
+    leaks: tuple[Finding, ...]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run one of the module's commands."""
+    command, folder, *rest = arguments
+    task = load_task(Path(folder))
+    if command == "prepare":
+        _prepare(task, rest)
+        return
+    public, private, out = rest
+    data = Prepared(Path(public), Path(private)) if public else Prepared(None, None)
+    if command == "prove":
+        _prove(task, data, Path(out))
+    else:
+        proof = task.module("proof")
+        assert proof is not None
+        _write(Path(out), next(iter(proof.gold(data).values())))
+
+
+def _prepare(task: Task, rest: Sequence[str]) -> None:
+    module = task.module("prepare")
+    assert module is not None
+    for place, (seed, public, private) in enumerate(zip(rest[::3], rest[1::3], rest[2::3], strict=True)):
+        for folder in (public, private):
+            Path(folder).mkdir(parents=True)
+        module.mini(Path(public), Path(private), int(seed))
+        if place:
+            # A run's data is levelled too, which fails if there are links. The first is left as made: its metadata are checked.
+            level(Path(public))
+            level(Path(private))
+
+
+def _prove(task: Task, data: Prepared, out: Path) -> None:
+    proof = task.module("proof")
+    assert proof is not None
+    gold: Mapping[str, Files] = proof.gold(data)
+    naive: Mapping[str, Files] = proof.naive(data)
+    junk = proof.junk(data)
+    tables, grids = read_tables(data.public) if data.public else ([], [])
+    names = [path.relative_to(data.public).as_posix() for path in data.public.rglob("*")] if data.public else []
+    name, first = task.spec.submission.required[0], next(iter(gold.values()))
+    answers = None
+    if task.spec.submission.mode == "file" and name in first:
+        answers = read_answers(name, _bytes(first[name]), tables, names)
+    derived = _derived(name, answers)
+    proofs = Proofs(
+        gold=tuple(_lay(out / "gold", gold)),
+        naive=tuple(_lay(out / "naive", naive)),
+        junk=tuple(
+            each.model_copy(update={"reason": case.reason})
+            for each, case in zip(_lay(out / "junk", {case: found.files for case, found in junk.items()}), junk.values(), strict=True)
+        ),
+        good=_write(out / "good", proof.good()) if hasattr(proof, "good") else None,
+        lazy=_write(out / "lazy", proof.lazy()) if hasattr(proof, "lazy") else None,
+        reordered=_write(out / "reordered", {**first, **derived["reordered"]}) if derived else None,
+        moved=_write(out / "moved", {**first, **derived["moved"]}) if derived else None,
+        leaks=tuple(lint(task, data, answers, tables, grids)),
+    )
+    (out / PROOFS).write_text(proofs.model_dump_json(), encoding="utf-8")
+
+
+def _derived(name: str, answers: Answers | None) -> dict[str, Files]:
+    """Return two variants of the gold table, which show whether the grader goes by the ids."""
+    if answers is None or answers.id_column is None:
+        return {}
+    separator = SEPARATORS[Path(name).suffix]
+    frame = answers.frame
+    values = answers.values.sample(fraction=1, shuffle=True, seed=1)
+    moved = pl.concat((frame.select(answers.id_column), values), how="horizontal").select(frame.columns)
+    return {
+        "reordered": {name: frame.reverse().write_csv(separator=separator)},
+        "moved": {name: moved.write_csv(separator=separator)},
+    }
+
+
+def _lay(folder: Path, submissions: Mapping[str, Files]) -> list[Submission]:
+    return [
+        Submission(name=name, folder=_write(folder / f"{number:03}", files)) for number, (name, files) in enumerate(submissions.items())
+    ]
+
+
+def _write(folder: Path, files: Files) -> Path:
+    folder.mkdir(parents=True)
+    write_files(folder, files)
+    return folder
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

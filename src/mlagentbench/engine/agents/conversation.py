@@ -1,0 +1,177 @@
+"""Ask the agent's model with messages and tools, through the environment, which records and limits every question.
+
+The prompt is recorded as a JSON object: `messages` are the question's messages without the first `after` ones, which it shares with the
+question before; `tools` are the names of the tools offered, if they have changed since then. The reply is recorded as its message in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ContentReasoning, GenerateConfig, ModelAPI, ModelOutput, get_model, modelapi
+from inspect_ai.model import Model as InspectModel
+from inspect_ai.tool import ToolChoice, ToolDef, ToolInfo
+from pydantic import JsonValue, TypeAdapter
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.actions.base import ActionDefinition
+from mlagentbench.engine.agents.tools import tool_parameters
+from mlagentbench.engine.models.model import Answer, Question, RoleModel
+from mlagentbench.environment import Environment
+from mlagentbench.errors import AgentError
+from mlagentbench.model import Model, Reply
+
+T = TypeVar("T")
+FINAL_ANSWER = "Final Answer"
+
+_MESSAGES: TypeAdapter[list[ChatMessage]] = TypeAdapter(list[ChatMessage])
+
+
+class Conversation:
+    """The sequence of an agent's questions to its model.
+
+    Args:
+        environment: the environment of the agent's run.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._before: list[JsonValue] = []
+        self._offered: list[str] = []
+
+    async def ask(self, question: Question, parse: Callable[[ModelOutput], T], *, purpose: str = "agent") -> T:
+        """Ask a question, and parse the reply.
+
+        Args:
+            question: the question.
+            parse: parses the reply, and raises ResponseFormatError if it contains no action.
+            purpose: who asks; recorded with the call.
+
+        Raises:
+            AgentError: the model is not one of Inspect's.
+            ResponseFormatError: raised by `parse`.
+            FormatFailure: it was the fifth such reply in a row.
+            LimitReached: a limit of the run, or the model's context window, was reached.
+            ModelFailed: the provider failed, and is not asked again.
+        """
+        answers: list[Answer] = []
+
+        async def by_messages(model: Model) -> Reply:
+            if not isinstance(model, RoleModel):
+                raise AgentError(f"this agent calls tools, and the model {model.name} cannot; name one of Inspect's")
+            answer = await model.answer(question)
+            answers.append(answer)
+            return model.reply(answer, json.dumps(dumped([answer.output.message])[0], ensure_ascii=False))
+
+        return await self._environment.consult(by_messages, self._written(question), lambda _: parse(answers[0].output), purpose=purpose)
+
+    def _written(self, question: Question) -> str:
+        messages = dumped(question.messages)
+        same = (one == other for one, other in zip(messages, self._before, strict=False))
+        after = next((number for number, alike in enumerate(same) if not alike), min(len(messages), len(self._before)))
+        offered = [tool.name if isinstance(tool, ToolInfo) else ToolDef(tool).name for tool in question.tools]
+        written: dict[str, JsonValue] = {"after": after, "messages": messages[after:]}
+        if offered != self._offered:
+            written["tools"] = list[JsonValue](offered)
+        self._before, self._offered = messages, offered
+        return json.dumps(written, ensure_ascii=False, indent=1)
+
+
+Ask = Callable[[Question], Awaitable[ModelOutput]]
+
+
+class EnvironmentAPI(ModelAPI):
+    """The agent's model as an Inspect provider, for code that uses Inspect's models: each question goes through the environment."""
+
+    def __init__(self, model_name: str, base_url: str | None, api_key: str | None, config: GenerateConfig, ask: Ask) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        self._ask = ask
+
+    async def generate(
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+    ) -> ModelOutput:
+        """Ask the agent's model."""
+        output = await self._ask(Question(input, tools, tool_choice if tools else None, config))
+        # Inspect counts the usage of the underlying model; here it would count it twice.
+        return output.model_copy(update={"usage": None})
+
+    def max_connections(self) -> int:
+        """Return a limit that is never reached, since the underlying model has its own."""
+        return 1000
+
+
+@modelapi(name="environment")
+def _environment_api() -> type[ModelAPI]:
+    return EnvironmentAPI
+
+
+def model_asking(ask: Ask) -> InspectModel:
+    """Return an Inspect model that passes its questions to a function."""
+    return get_model("environment/agent", memoize=False, ask=ask)
+
+
+def environment_model(conversation: Conversation, purpose: str) -> InspectModel:
+    """Return the agent's model as an Inspect model, recorded and limited by the environment."""
+    return model_asking(lambda question: conversation.ask(question, lambda output: output, purpose=purpose))
+
+
+def dumped(messages: Sequence[ChatMessage]) -> list[JsonValue]:
+    """Return messages as JSON, with everything that is needed to send them again."""
+    whole: list[Any] = _MESSAGES.dump_python(list(messages), mode="json", exclude_none=True)
+    for message in whole:
+        for call in message.get("tool_calls", ()):
+            call.pop("view", None)
+    return whole
+
+
+def loaded(messages: JsonValue) -> list[ChatMessage]:
+    """Return messages from the JSON that `dumped` made."""
+    return _MESSAGES.validate_python(messages)
+
+
+class Thoughts(NamedTuple):
+    """The contents of a reply beside its tool calls."""
+
+    reasoning: str
+    text: str
+
+    @property
+    def entries(self) -> Mapping[str, str]:
+        """The thoughts as the entries of a step, without empty ones."""
+        found = {"Reasoning": self.reasoning, "Thought": self.text}
+        return {name: text for name, text in found.items() if text}
+
+
+def thoughts_of(message: ChatMessageAssistant) -> Thoughts:
+    """Return a reply's reasoning, if its provider shows it, and its text."""
+    parts = [] if isinstance(message.content, str) else message.content
+    reasoning = [(part.summary or "") if part.redacted else part.reasoning for part in parts if isinstance(part, ContentReasoning)]
+    return Thoughts("\n\n".join(text.strip() for text in reasoning if text.strip()), message.text.strip())
+
+
+def as_tool(definition: ActionDefinition) -> ToolInfo:
+    """Return an action as a tool to offer to a model."""
+    description = f"{definition.description}\n\n{definition.returns}"
+    return ToolInfo(name=definition.tool_name, description=description, parameters=tool_parameters(definition))
+
+
+def offered(names: Sequence[str] | None, actions: Mapping[str, ActionDefinition] = ACTIONS) -> list[ActionDefinition]:
+    """Return the actions to offer to an agent: those named, or else those that prompts mention.
+
+    Args:
+        names: the actions' names, as in the paper or as tools; the final answer is always added. None for the default ones.
+        actions: the actions to choose from; an environment's own depend on whether a person can be asked for help.
+
+    Raises:
+        ValueError: there is no action of a name.
+    """
+    if names is None:
+        return [definition for definition in actions.values() if not definition.hidden]
+    known = {alias: definition for definition in actions.values() for alias in (definition.name, definition.tool_name)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"there is no action {unknown[0]!r}; the actions are: {', '.join(actions)}")
+    wanted = {known[name].name for name in (*names, FINAL_ANSWER)}
+    return [definition for definition in actions.values() if definition.name in wanted]

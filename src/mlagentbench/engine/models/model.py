@@ -1,0 +1,269 @@
+"""Use Inspect's models as this package's `Model`s: any provider, with Inspect's connections, caching and usage counts.
+
+`engine/models/retries.py` says how often and how long a failing provider is retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, get_args
+
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
+from inspect_ai.model import Model as InspectModel
+from inspect_ai.tool import Tool, ToolChoice, ToolInfo
+from inspect_ai.util import LimitExceededError, suspend_working_limit
+
+from mlagentbench.engine.models.prices import tell_prices
+from mlagentbench.engine.models.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
+from mlagentbench.engine.models.retries import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
+from mlagentbench.engine.models.scripted import ScriptedAPI, turn
+from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
+from mlagentbench.model import GenerateOptions, Models, Reply
+from mlagentbench.records import Price, Role, Usage, whole
+
+LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
+"""Our names of Inspect's limits."""
+MISCOUNTED = 0.9
+"""The least fraction of the token limit that a truncated reply has when its text is tokenised again."""
+STARTED = (*IN_PROCESS, "vllm", "sglang")
+"""Providers that load or start a model as soon as Inspect makes it, even to look it up."""
+
+
+class Question(NamedTuple):
+    """A question to an Inspect model: a conversation, and the tools that the reply may call."""
+
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolInfo | Tool] = ()
+    tool_choice: ToolChoice | None = None
+    config: GenerateConfig = GenerateConfig()
+
+
+class Answer(NamedTuple):
+    """A reply as Inspect returns it, its usage over all requests, and the seconds spent waiting for the provider."""
+
+    output: ModelOutput
+    usage: Usage
+    waited: float
+
+
+class RoleModel:
+    """An Inspect model in one role of one run.
+
+    Args:
+        model: the model.
+        role: the role.
+        position: how many replies the role has received before, in a resumed run.
+        patience: how long a failing provider is retried.
+        waits: the time spent waiting for providers, shared by all roles of a run.
+    """
+
+    def __init__(
+        self, model: InspectModel, role: Role, position: int = 0, patience: Patience = Patience(), waits: Waits | None = None
+    ) -> None:
+        self._model = model
+        self._role = role
+        self._position = position
+        self._patience = patience
+        self._waits = waits or Waits()
+
+    @property
+    def name(self) -> str:
+        """The model's name as a user writes it, for example `openai/gpt-4o`."""
+        return str(self._model)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The context window in tokens, from the model's own configuration if it runs in this process, or else from Inspect's tables."""
+        if (window := window_of(self._model.api)) is not None:
+            return window
+        known = get_model_info(self._model)
+        return known.context_length if known else None
+
+    @property
+    def check_seconds(self) -> float | None:
+        """`Patience.check`; None for a model in this process, and for a scripted one."""
+        api = self._model.api
+        return None if provider_of(self.name) in IN_PROCESS or isinstance(api, ScriptedAPI) else self._patience.check
+
+    async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
+        """Answer a prompt.
+
+        Raises:
+            ModelFailed: the provider refused the request, failed until the last retry, or was failing when the question was cancelled.
+            LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
+        """
+        config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
+        answer = await self.answer(Question([ChatMessageUser(content=whole(prompt))], config=config))
+        return self.reply(answer, answer.output.completion)
+
+    def reply(self, answer: Answer, text: str) -> Reply:
+        """Return an answer as this package's `Reply`."""
+        return Reply(text, answer.usage, self.name, truncated=answer.output.stop_reason == "max_tokens", waited=answer.waited)
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer a conversation.
+
+        Raises:
+            ModelFailed: as by `generate`.
+            LimitReached: as by `generate`.
+        """
+        # The position is taken before anything is awaited, since several questions may be asked at once.
+        position, self._position = self._position, self._position + 1
+        started = time.monotonic()
+        usages: list[Usage] = []
+        requests = spoiled = 0
+        trouble: Trouble | None = None
+        try:
+            while True:
+                requests += 1
+                try:
+                    output = await self._request(question, position, usages)
+                    break
+                except Trouble as new:
+                    trouble = new
+                spoiled += trouble.spoiled
+                pause = max(self._patience.before(requests + 1), trouble.retry_after or 0.0)
+                seconds = time.monotonic() - started
+                if trouble.lasting or spoiled >= self._patience.spoiled or seconds + pause > self._patience.seconds:
+                    raise self._given_up(trouble, requests, seconds)
+                with suspend_working_limit():
+                    await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            # If a run's time is up while its provider is failing, the provider has ended the run.
+            if trouble is None:
+                raise
+            raise self._given_up(trouble, requests, time.monotonic() - started) from None
+        ended = time.monotonic()
+        waited = self._waits.add(started, ended - (output.time or 0.0))
+        return Answer(output, Usage.total(usages), waited)
+
+    async def _request(self, question: Question, position: int, usages: list[Usage]) -> ModelOutput:
+        """Ask once, and record the usage, whether or not the reply is of use.
+
+        Raises:
+            Trouble: there was no reply, or none of use.
+            LimitReached: the prompt is too long, or a limit set through Inspect was reached.
+        """
+        here = provider_of(self.name) in IN_PROCESS
+        config = question.config.merge(GenerateConfig(max_retries=0, attempt_timeout=None if here else self._patience.request))
+        config = self._within_window(question, config)
+        try:
+            with turn(self._role, position):
+                output = await self._model.generate(list(question.messages), question.tools, question.tool_choice, config)
+        except MLAgentBenchError:
+            raise
+        except LimitExceededError as limit:
+            raise LimitReached(LIMITS.get(limit.type, "limit_steps"), str(limit)) from None
+        except Exception as error:
+            # A provider may raise any exception of its client library.
+            raise trouble_with(error, self._model.api, here=here) from error
+        usages.append(_usage(output))
+        _make_whole(output)
+        self._note_cut(output, config)
+        if output.choices and output.stop_reason == "model_length":
+            raise LimitReached("limit_context", f"the prompt is longer than {self.name} can read")
+        check_reply(output, self._model.api, here=here)
+        return output
+
+    def _within_window(self, question: Question, config: GenerateConfig) -> GenerateConfig:
+        """Return the configuration with the reply limited to the context window, for a model in this process, which does not limit it.
+
+        Raises:
+            LimitReached: the prompt is too long for the model (`limit_context`).
+        """
+        api = self._model.api
+        window = window_of(api)
+        tokens = tokens_of(api, question.messages, question.tools) if window is not None else None
+        if window is None or tokens is None:
+            return config
+        if tokens >= window:
+            raise LimitReached(
+                "limit_context", f"the prompt is longer than {self.name} can read: {tokens:,} tokens, and it reads {window:,}"
+            )
+        wanted = config.max_tokens or api.max_tokens() or window
+        return config.merge(GenerateConfig(max_tokens=min(wanted, window - tokens)))
+
+    def _note_cut(self, output: ModelOutput, config: GenerateConfig) -> None:
+        """Mark a reply as truncated by the token limit, for a model in this process that does not say so.
+
+        Its token count is not enough to tell: it is that of the longest reply of the batch.
+        """
+        api, most = self._model.api, config.max_tokens
+        if window_of(api) is None or most is None or output.usage is None or output.usage.output_tokens < most or not output.choices:
+            return
+        tokens = count(api, output.completion)
+        if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason in ("stop", "unknown"):
+            output.choices[0].stop_reason = "max_tokens"
+
+    def _given_up(self, trouble: Trouble, requests: int, seconds: float) -> MLAgentBenchError:
+        if trouble.too_long:
+            return LimitReached("limit_context", f"the prompt is longer than {self.name} can read: {trouble}")
+        if trouble.withheld:
+            return LimitReached("limit_context", f"{self.name} refused the prompt: {trouble}")
+        if trouble.lasting:
+            return ModelFailed(f"{self.name} refused the request: {trouble}")
+        asked = f"asked {requests} times in {seconds:.0f} s" if requests > 1 else "asked once"
+        wait = f", to be asked again in {trouble.retry_after:.0f} s" if trouble.retry_after else ""
+        return ModelFailed(f"{self.name} gave no reply ({asked}); the last: {trouble}{wait}")
+
+
+def _make_whole(output: ModelOutput) -> None:
+    """Replace lone surrogates in a reply by their escapes, since they can be neither written to a file nor sent."""
+    for choice in output.choices:
+        message = choice.message.model_dump()
+        if (mended := whole(message)) != message:
+            choice.message = ChatMessageAssistant.model_validate(mended)
+
+
+def _usage(output: ModelOutput) -> Usage:
+    """Return the tokens as the provider counted them, and their cost if Inspect knows the price."""
+    counted = output.usage
+    if counted is None:
+        return Usage(calls=1)
+    return Usage(
+        input_tokens=counted.input_tokens,
+        output_tokens=counted.output_tokens,
+        cache_read_tokens=counted.input_tokens_cache_read or 0,
+        cache_write_tokens=counted.input_tokens_cache_write or 0,
+        calls=1,
+        cost=counted.total_cost,
+    )
+
+
+def current_models(replies: Mapping[Role, int] = {}) -> Models:
+    """Return the models of the running sample: the evaluation's, and those of the roles `fast` and `editor`, which fall back to it.
+
+    Args:
+        replies: how many replies each role has given before, in a resumed run.
+    """
+    main = get_model()
+    waits, patience = Waits(), patience_in_use()
+    roles: tuple[Role, ...] = get_args(Role)
+    models = {role: main if role == "agent" else get_model(role=role, default=main) for role in roles}
+    return Models(**{role: RoleModel(model, role, replies.get(role, 0), patience, waits) for role, model in models.items()})
+
+
+def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:
+    """Make Inspect count the cost of the running sample, and return the prices of its models by name.
+
+    Args:
+        given: the user's prices, which take precedence over those of prices.toml.
+    """
+    main = get_model()
+    models = {str(model): model for model in (main, *(get_model(role=role, default=main) for role in get_args(Role) if role != "agent"))}
+    return tell_prices(models.values(), given)
+
+
+def knowledge_cutoff(name: str) -> datetime.date | None:
+    """Return a model's knowledge cutoff as its maker states it; None if it is not known. No model is loaded for this.
+
+    Args:
+        name: Inspect's name of the model.
+    """
+    provider, _, rest = name.partition("/")
+    asked = rest if provider in STARTED else name
+    known = get_model_info(asked) if asked else None
+    return known.knowledge_cutoff_date if known else None

@@ -1,0 +1,197 @@
+"""Define how long a failing provider is retried, and classify its failures.
+
+All retries are made by one loop, `RoleModel.answer` in `engine/models/model.py`. Inspect's own are turned off (`max_retries=0`): it retries
+for ever, waits up to half an hour between two requests, ignores Retry-After, and gives up at once on a malformed reply. Inspect only
+decides which failures are temporary: 408, 429 and all of 5xx, lost connections, and timeouts. Below it, the clients of OpenAI and Anthropic
+each retry up to twice, after half a second to eight; here that is part of one request.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from inspect_ai.model import ModelAPI, ModelOutput
+
+from mlagentbench.engine.models.scripted import ScriptedAPI
+
+EXCERPT = 300
+"""The most characters of a provider's message that ours quote."""
+LONGEST_REPLY = 2_000_000
+"""The most characters of a reply. The most that today's models write at once, 128,000 tokens, is a quarter of it."""
+LEAST_WAIT = 0.1
+"""Seconds below which a wait is not counted, since it is this process's own work."""
+REMEDIES = {401: "check its key", 403: "check what its key may do", 404: "check its name", 429: "check its quota"}
+"""What to do about a permanent error, by its HTTP status."""
+TOO_LONG = re.compile(
+    "|".join(
+        (
+            "maximum context length",
+            r"context[_ ](?:length|window|size|limit)[_ ](?:(?:is|was) )?exceeded",
+            r"exceeds? (?:the )?(?:available |maximum |model'?s? )*context",
+            r"(?:prompt|input|request) (?:is|was) too (?:long|large)",
+            r"token count\b.{0,40}\bexceeds",
+            r"tokens`?\s*\+.{1,40}must be <=",
+            "string_above_max_length",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""Matches the messages by which servers say that a prompt is longer than the context window."""
+
+
+class Patience(NamedTuple):
+    """How long a failing provider is retried."""
+
+    seconds: float = 900.0
+    """Seconds from a question's first request until the run is ended as `infrastructure`. Such a run can be resumed."""
+    request: int = 600
+    """Seconds for one request, including the retries of the provider's client."""
+    pause: float = 2.0
+    """Seconds before the second request; they double with each further one, and vary randomly by up to a quarter."""
+    longest_pause: float = 120.0
+    """The most seconds between two requests, unless a provider asks for more with Retry-After."""
+    check: float = 60.0
+    """Seconds for a short test question when a run's time is up and its last question has no reply. If that is not answered either, the
+    provider has ended the run."""
+    spoiled: int = 4
+    """How many useless replies end a question, since each costs tokens: empty, malformed, far too long, or withheld."""
+
+    def before(self, request: int) -> float:
+        """Return the seconds to pause before a request, numbered from 1 (pauses begin with the second)."""
+        # The exponent is bounded, since a larger one would overflow the float.
+        doubled = self.pause * 2.0 ** min(request - 2, 60)
+        return min(doubled, self.longest_pause) * random.uniform(0.75, 1.25)
+
+
+_in_use: ContextVar[Patience] = ContextVar("patience")
+
+
+def patience_in_use() -> Patience:
+    """Return the patience of the running evaluation."""
+    return _in_use.get(Patience())
+
+
+@contextmanager
+def use_patience(patience: Patience) -> Iterator[None]:
+    """Use a patience for the evaluations inside this context."""
+    token = _in_use.set(patience)
+    try:
+        yield
+    finally:
+        _in_use.reset(token)
+
+
+class Trouble(Exception):
+    """A request returned no reply, or none of use.
+
+    Args:
+        reason: what happened instead.
+        lasting: whether the failure is permanent, so that retrying is useless.
+        spoiled: whether the provider did reply, but with something useless.
+        withheld: whether its content filter withheld the reply or rejected the prompt.
+        too_long: whether the prompt is longer than the context window.
+        retry_after: the seconds that the provider asks to wait.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        lasting: bool = False,
+        spoiled: bool = False,
+        withheld: bool = False,
+        too_long: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
+        self.spoiled = spoiled
+        self.withheld = withheld
+        self.too_long = too_long
+        self.retry_after = retry_after
+
+
+class Waits:
+    """The time spent waiting for providers. Time in which several questions wait at once counts once."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def add(self, start: float, end: float) -> float:
+        """Add a wait by its start and end, and return the seconds of it that were not counted before."""
+        start, self._until = max(start, self._until), max(end, self._until)
+        return end - start if end - start >= LEAST_WAIT else 0.0
+
+
+def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trouble:
+    """Return the `Trouble` that an error of Inspect or of a provider's client means.
+
+    Args:
+        error: the error.
+        api: the provider, which decides whether an error is temporary.
+        here: whether the model runs in this process.
+    """
+    # Inspect may ask only once; it wraps an error after which it would have retried.
+    attempt = getattr(error, "last_attempt", None)
+    cause = attempt.exception() if attempt is not None else error
+    status = _status(cause)
+    words = _words(cause)
+    if attempt is not None:
+        decision = api.should_retry(cause)
+        return Trouble(words, retry_after=getattr(decision, "retry_after", None))
+    if status is None and here:
+        return Trouble(words, spoiled=True)
+    if status is None:
+        # Without a status it is no refusal: the client could not read what the provider sent.
+        return Trouble(f"a malformed reply ({words})", spoiled=True)
+    if status == 413 or (status in (400, 422) and TOO_LONG.search(str(cause))):
+        return Trouble(words, lasting=True, too_long=True)
+    remedy = REMEDIES.get(status)
+    return Trouble(words + (f" ({remedy})" if remedy else ""), lasting=True)
+
+
+def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> None:
+    """Raise Trouble if a reply is of no use.
+
+    Args:
+        output: the reply.
+        api: the provider.
+        here: whether the model runs in this process; its empty replies are accepted.
+
+    Raises:
+        Trouble: the reply has no choices, is withheld, far too long, or empty.
+    """
+    if not output.choices:
+        raise Trouble("a reply without choices", spoiled=True)
+    if output.stop_reason == "content_filter":
+        reason = " ".join((output.error or output.completion)[:EXCERPT].split())
+        raise Trouble(f"the content was withheld ({reason})", spoiled=True, withheld=True)
+    if len(output.completion) > LONGEST_REPLY:
+        raise Trouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
+    # An empty reply is accepted if reasoning took all the tokens, which is the model's own doing, and from a script, whose author meant it.
+    nothing = not output.completion.strip() and not output.message.tool_calls
+    if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
+        raise Trouble("an empty reply", spoiled=True)
+
+
+def _status(error: BaseException) -> int | None:
+    status = getattr(error, "status_code", None)
+    return status if isinstance(status, int) else None
+
+
+def _words(error: BaseException) -> str:
+    """Return a provider's message for an error, in one line."""
+    # The message of some of Inspect's errors contains the whole request; the provider's own message is in their cause.
+    message = getattr(error.__cause__ if hasattr(error, "provider_message") else error, "message", None)
+    body = getattr(error.__cause__ if hasattr(error, "provider_message") else error, "body", None)
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    if isinstance(inner, Mapping) and "message" in inner:
+        message = inner["message"]
+    text = " ".join(str(message or error)[:EXCERPT].split())
+    status = _status(error)
+    return f"{status}: {text}" if status is not None else f"{type(error).__name__}: {text}"

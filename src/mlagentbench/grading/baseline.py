@@ -1,0 +1,329 @@
+"""Measure the baseline: the starter's own score, which an agent's score is compared with.
+
+The starter's script is run as an agent's would be, in the same sandbox under the same limits, and its submission is graded like a run's. It
+is run a few times with different seeds (the environment variable `SEED`), since a gain that is smaller than the starter's own spread is no
+gain. For a starter that does not run, the baseline is the naive predictor that its task names, computed from the data.
+
+Measurements are cached beside the prepared data, one file for each task, variant, machine and isolation, and made anew when the task
+changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import JsonValue, ValidationError
+
+from mlagentbench.data.cache import cache_directory
+from mlagentbench.data.prepare import Prepared, place_of, prepared
+from mlagentbench.errors import TaskError
+from mlagentbench.grading.cache import task_digest
+from mlagentbench.grading.fork_server import ForkServer
+from mlagentbench.grading.grade import Graded, grade, missing
+from mlagentbench.grading.lock import holding
+from mlagentbench.limits import SandboxChoice, ScriptLimits
+from mlagentbench.records import Baseline, Record, Score, Variant
+from mlagentbench.sandbox import isolation, process
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Execution, Mount
+from mlagentbench.task.catalogue import Task
+from mlagentbench.task.spec import TaskSpec
+from mlagentbench.util.machine import hardware, versions
+from mlagentbench.util.temporary import finish, temporary_folder
+from mlagentbench.workspace.paths import Workspace, lay
+from mlagentbench.workspace.snapshots.snapshots import SnapshotStore
+
+if TYPE_CHECKING:  # it imports polars, which slows down runs that measure nothing
+    from mlagentbench.task.proofs import Files
+
+RUNS = 3
+"""How often a starter is run by default."""
+SEED = "SEED"
+"""The environment variable with a starter's seed; without it, starters take 0."""
+
+
+class Place(NamedTuple):
+    """Where and how scripts run."""
+
+    sandbox: SandboxChoice = "auto"
+    python: Path = Path(sys.executable)
+    gpus: tuple[str, ...] = ()
+    limits: ScriptLimits | None = None
+    """The scripts' limits; None for the task's own."""
+    environment: Mapping[str, str] = MappingProxyType({})
+    """Environment variables for the starter besides its seed."""
+    forks: ForkServer | None = None
+    """The server that forks graders; None to start a Python for each."""
+
+
+class StarterRun(NamedTuple):
+    """One run of a starter: how its script ended, and its submission's grading."""
+
+    execution: Execution
+    graded: Graded | None
+    """None if it left no submission."""
+
+    @property
+    def score(self) -> Score | None:
+        """The submission's score; None if it has none."""
+        return self.graded.score if self.graded else None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no score, in one line; empty if there is one."""
+        if self.score is not None:
+            return ""
+        if self.graded is not None:
+            return self.graded.reason or "it cannot be graded"
+        lines = self.execution.output.strip().splitlines()
+        return f"it left no submission, and said at last: {lines[-1].strip() if lines else 'nothing'}"
+
+
+class Measured(Record):
+    """A measurement of a starter, as it is cached."""
+
+    task: str
+    variant: Variant
+    baseline: Baseline
+    seconds: tuple[float, ...]
+    """The script's time in each run that left a score; empty for a predictor."""
+    failures: tuple[str, ...] = ()
+    """Why the other runs left no score."""
+    isolation: str
+    hardware: Mapping[str, JsonValue]
+    versions: Mapping[str, str]
+
+
+def data_box(task: Task, data: Prepared, workspace: Path, *, network: bool, place: Place) -> Box:
+    """Return the sandbox spec of a task's scripts: the workspace, with the public data mounted read-only in it."""
+    return Box(
+        workspace=workspace,
+        read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public_data(data).items()),
+        python=place.python,
+        hidden=task.spec.hidden,
+        network=network,
+        gpus=place.gpus,
+        limits=place.limits or script_limits(task.spec),
+    )
+
+
+def public_data(data: Prepared) -> Mapping[str, Path]:
+    """Return the paths of the public data, which scripts see, by top-level name."""
+    return {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
+
+
+def script_limits(spec: TaskSpec) -> ScriptLimits:
+    """Return the task's own limits for a script."""
+    own = spec.limits
+    return ScriptLimits(
+        seconds=own.script_time,
+        memory_mb=own.memory_mb,
+        processes=own.processes,
+        file_mb=own.file_mb,
+        workspace_mb=own.workspace_mb,
+        workspace_files=own.workspace_files,
+    )
+
+
+async def run_starter(
+    task: Task, variant: Variant, data: Prepared, *, place: Place = Place(), files: Files = MappingProxyType({}), seed: int | None = None
+) -> StarterRun:
+    """Run a task's starter once in a new workspace, and grade its submission.
+
+    Args:
+        task: the task.
+        variant: the task's variant.
+        data: the data, as `prepared` returns it.
+        place: where and how the script runs.
+        files: files to write over the starter first.
+        seed: the value of the variable `SEED`; None to leave it unset.
+
+    Raises:
+        GradingError: the grader itself failed.
+        SandboxUnavailable: this machine cannot provide the sandbox.
+    """
+    sandbox = await asyncio.to_thread(isolation.choose, place.sandbox)
+    async with temporary_folder("mlab-starter-") as folder:
+        folder.chmod(0o755)  # a sandbox may run as another user
+        public = public_data(data)
+        workspace = await finish(lay, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
+        await finish(write_files, workspace.root, files)
+        box = data_box(task, data, workspace.root, network=task.spec.network, place=place)
+        told = {} if seed is None else {SEED: str(seed)}
+        box = replace(box, environment={**place.environment, **told})
+        execution = await process.run(sandbox, ("python", task.spec.starter.script), box)
+        submission = await finish(_submission, task, workspace, folder)
+        return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox, place.forks))
+
+
+async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
+    """Grade a submission given as files; return None if it lacks a file that the task requires.
+
+    Raises:
+        GradingError: the grader itself failed.
+    """
+    async with temporary_folder("mlab-submission-") as folder:
+        await finish(write_files, folder, files)
+        return await grade_folder(task, variant, data, folder, sandbox)
+
+
+async def grade_folder(
+    task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice, forks: ForkServer | None = None
+) -> Graded | None:
+    """Grade a folder that holds a submission and nothing else; return None if it lacks a file that the task requires.
+
+    Raises:
+        GradingError: the grader itself failed.
+    """
+    if missing(task.spec, folder):
+        return None
+    return await grade(task, folder, variant=variant, private=data.private, sandbox=sandbox, forks=forks)
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Write files, given by their paths relative to a folder, into it."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _submission(task: Task, workspace: Workspace, folder: Path) -> Path:
+    """Copy the submission's files out of the workspace by a snapshot, as for a run, so that no link is followed."""
+    store = SnapshotStore(folder / "objects")
+    chosen = store.take(workspace).select(task.spec.submission.files)
+    submission = folder / "submission"
+    submission.mkdir()
+    store.restore(chosen, submission)
+    return submission
+
+
+async def measure(
+    task: Task,
+    variant: Variant,
+    *,
+    place: Place = Place(),
+    runs: int = RUNS,
+    again: bool = False,
+    tell: Callable[[int, StarterRun], None] = lambda number, run: None,
+) -> Measured:
+    """Return a starter's score over some runs. Runs that are in the cache are not repeated.
+
+    Of several processes that measure the same starter at once, one does and the others wait.
+
+    Args:
+        task: the task.
+        variant: the task's variant.
+        place: where and how the script runs.
+        runs: the least number of runs.
+        again: ignore the cache, and measure all runs anew.
+        tell: called with each new run and its number, from 1.
+
+    Raises:
+        TaskError: the starter left no score; or it does not run, and its task's predictor is missing or cannot be graded; or the data
+            cannot be prepared.
+        GradingError: the grader itself failed.
+        SandboxUnavailable: this machine cannot provide the sandbox.
+    """
+    data = await asyncio.to_thread(prepared, task, variant)
+    path = await asyncio.to_thread(_kept_at, task, variant, place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    async with holding(path.with_suffix(".lock")):
+        kept = None if again else _read(path)
+        if kept is not None and (kept.baseline.source == "predictor" or len(kept.baseline.values) + len(kept.failures) >= runs):
+            return kept
+        name = (await asyncio.to_thread(isolation.choose, place.sandbox)).isolation
+        if task.spec.starter.state == "runs":
+            found = await _measured(task, variant, data, place, runs, kept, tell)
+        else:
+            found = (await _predicted(task, variant, data, place.sandbox), (), ())
+        measured = Measured(
+            task=task.id,
+            variant=variant,
+            baseline=found[0],
+            seconds=found[1],
+            failures=found[2],
+            isolation=name,
+            hardware=hardware(),
+            versions=versions(),
+        )
+        await asyncio.to_thread(_write, path, measured)
+        return measured
+
+
+def kept(task: Task, variant: Variant, place: Place = Place()) -> Measured | None:
+    """Return the cached measurement from a machine like this one; None if there is none."""
+    return _read(_kept_at(task, variant, place))
+
+
+async def _measured(
+    task: Task, variant: Variant, data: Prepared, place: Place, runs: int, kept: Measured | None, tell: Callable[[int, StarterRun], None]
+) -> tuple[Baseline, tuple[float, ...], tuple[str, ...]]:
+    values = list(kept.baseline.values) if kept else []
+    seconds = list(kept.seconds) if kept else []
+    failures = list(kept.failures) if kept else []
+    for number in range(len(values) + len(failures), runs):
+        run = await run_starter(task, variant, data, place=place, seed=number)
+        tell(number + 1, run)
+        if run.score is None:
+            failures.append(run.reason)
+        else:
+            values.append(run.score.value)
+            seconds.append(run.execution.seconds)
+    if not values:
+        raise TaskError(f"the starter of {task.id} has no score to compare with: {failures[-1]}; go on with --baseline paper or none")
+    return Baseline(value=statistics.fmean(values), values=tuple(values), source="measured"), tuple(seconds), tuple(failures)
+
+
+async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: SandboxChoice) -> Baseline:
+    name, proof = task.spec.starter.predictor, await asyncio.to_thread(task.module, "proof")
+    if name is None or proof is None:
+        raise TaskError(f"the starter of {task.id} does not run, and its task.toml names no starter.predictor to compare with")
+    naive = await asyncio.to_thread(proof.naive, data)
+    if name not in naive:
+        raise TaskError(f"{task.folder / 'proof.py'} has no naive submission {name!r}, which task.toml names as starter.predictor")
+    graded = await grade_files(task, variant, data, naive[name], sandbox)
+    if graded is None or graded.score is None:
+        raise TaskError(f"the predictor {name!r} of {task.id} cannot be graded: {graded.reason if graded else 'it is no submission'}")
+    return Baseline(value=graded.score.value, values=(graded.score.value,), source="predictor")
+
+
+def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
+    """Return the file of a measurement; its name is a digest of everything that a score may depend on."""
+    facts = json.dumps(
+        [
+            task_digest(task),
+            place_of(task, variant, Path()).name
+            if (task.folder / "prepare.py").exists()
+            else None,  # its key covers modules of other tasks, too
+            hardware(),
+            versions(),
+            isolation.choose(place.sandbox).isolation,
+            str(place.python),
+            len(place.gpus),
+        ],
+        sort_keys=True,
+    )
+    return cache_directory() / "baselines" / task.id / f"{variant}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
+
+
+def _read(path: Path) -> Measured | None:
+    try:
+        return Measured.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+def _write(path: Path, measured: Measured) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(measured.model_dump_json(indent=1) + "\n")
+    temporary.rename(path)

@@ -1,0 +1,99 @@
+"""Find out whether a failed grading is the submission's fault or the grader's.
+
+A grader that crashes, or runs out of memory or time, on a submission is given one of the task's own. If it grades that, the grader works,
+and the agent's submission is invalid. If it fails again, the task or the machine is at fault, and the agent's submission stays ungraded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from mlagentbench.data.prepare import Prepared
+from mlagentbench.errors import GradingError, MLAgentBenchError, SandboxUnavailable
+from mlagentbench.grading.baseline import Place, run_starter, script_limits, write_files
+from mlagentbench.grading.grade import Grader
+from mlagentbench.limits import SandboxChoice
+from mlagentbench.records import Variant
+from mlagentbench.task.catalogue import Task
+from mlagentbench.util.temporary import finish, temporary_folder
+
+FAILURES = (GradingError, SandboxUnavailable, OSError)
+"""The errors of a failed grading; OSError includes a full disk."""
+FRESH = 60.0
+"""Seconds for which `Control.works` repeats its last answer."""
+GOLD_SECONDS = 300.0
+"""Seconds after which `proof.py` is killed."""
+
+
+class Control:
+    """Tells whether a task's grader works, by giving it a submission of the task's own.
+
+    That is the first gold submission of `proof.py`. For a task without one, it is the starter's submission, after a run no longer than a
+    grading may take; if that has no score, it is empty files, which a grader must score or refuse.
+
+    Args:
+        task: the task.
+        variant: the task's variant.
+        private: the folder of its answers; None for a task without data.
+        sandbox: how the starter is isolated.
+        grader: the grader that failed; it starts a new process.
+    """
+
+    def __init__(self, task: Task, variant: Variant, private: Path | None, sandbox: SandboxChoice, grader: Grader) -> None:
+        self._task = task
+        self._variant: Variant = variant
+        self._data = Prepared(private.parent / "public", private) if private else Prepared(None, None)
+        self._sandbox: SandboxChoice = sandbox
+        self._grader = grader
+        self._works = False
+        self._asked = -FRESH
+
+    async def works(self) -> bool:
+        """Return whether the grader grades the task's own submission, tried now or in the last `FRESH` seconds."""
+        if time.monotonic() - self._asked >= FRESH:
+            try:
+                self._works = await self._grades_its_own()
+            except (MLAgentBenchError, OSError):
+                self._works = False
+            self._asked = time.monotonic()
+        return self._works
+
+    async def _grades_its_own(self) -> bool:
+        async with temporary_folder("mlab-control-") as folder:
+            if await self._lay_gold(folder / "gold"):
+                return (await self._grader.grade(folder / "gold")).score is not None
+            if await self._starter_has_a_score():
+                return True
+            await finish(write_files, folder / "empty", dict.fromkeys(self._task.spec.submission.required, ""))
+            await self._grader.grade(folder / "empty")
+            return True
+
+    async def _lay_gold(self, folder: Path) -> bool:
+        """Write the first gold submission, in a process of its own since `proof.py` may fail; return whether it was written."""
+        if not (self._task.folder / "proof.py").is_file():
+            return False
+        places = [self._data.public or "", self._data.private or "", folder]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "mlagentbench.checks.worker", "gold", str(self._task.folder), *map(str, places)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            return await asyncio.wait_for(process.wait(), GOLD_SECONDS) == 0
+        except TimeoutError:
+            return False
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def _starter_has_a_score(self) -> bool:
+        limits = script_limits(self._task.spec)
+        limits = replace(limits, seconds=min(limits.seconds, self._task.spec.limits.grading_time))
+        run = await run_starter(self._task, self._variant, self._data, place=Place(self._sandbox, limits=limits))
+        return run.score is not None

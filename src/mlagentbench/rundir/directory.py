@@ -1,0 +1,400 @@
+"""Read and write a run's directory, which is the authoritative record of a run. Only this module knows its file names.
+
+    <log directory>/
+      objects/                 the contents of snapshots, shared by all runs
+      gradings/                the cached gradings of submissions, shared too
+      <run>/
+        run.json               the spec, and what is known before the first step (`RunInfo`)
+        workspace/             the folder that the agent works in
+        steps/0007.json        a step (`Step`), numbered from 1, published after its snapshot
+        steps/0007.calls.jsonl every model call since the step before (`ModelCall`), appended as it happens
+        steps/0007.output.txt  what the step's scripts print, appended as it comes; a flood of it is thinned
+        snapshots/0007         the manifest of the workspace after that step; 0000 is the start
+        experience/            the earlier work that the run was given, if any; read-only in the workspace
+        steps/0007.lost1.*     calls and output of a step whose process was killed, before the run was resumed: its usage still counts
+        result.json            the outcome and score (`Result`), written last; publishing a further step removes it
+        lock                   held by the process that works on the run
+
+A step is published with link(2): whole or not at all, and the first writer wins. If the machine dies, what is being written is lost, and
+what was published is not: each file is flushed to disk before it gets its name, and its folder before anything relies on the name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mlagentbench.errors import RunNotFound, UsageError
+from mlagentbench.records import Ended, ModelCall, Result, Role, Step, Usage
+from mlagentbench.run_spec import RunInfo
+from mlagentbench.rundir.files import PUT_BACK, read, read_calls, storage, text_of
+from mlagentbench.util import lock
+from mlagentbench.util.atomic import flush, publish, replace, sweep
+from mlagentbench.workspace.files import bytes_of
+
+OBJECTS = "objects"
+CALLS = "calls.jsonl"
+OUTPUT = "output.txt"
+
+
+def new_name(task: str, agent: str, sample: str | None = None) -> str:
+    """Return a name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
+
+    Of an agent given as `path/to/file.py:Name`, only `Name` is used. A name made for a sample ends with its hash, for `find_sample`.
+    """
+    short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{_mark(sample) if sample else secrets.token_hex(4)}"
+
+
+def _mark(sample: str) -> str:
+    return hashlib.sha256(sample.encode()).hexdigest()[:8]
+
+
+def prepare_log_directory(path: Path) -> Path:
+    """Create a log directory, and check that it can be written.
+
+    Raises:
+        UsageError: it cannot be created or written.
+    """
+    try:
+        (path / OBJECTS).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path) as probe:
+            probe.write(b"x")
+        for folder in (path, path.resolve().parent):
+            flush(folder)
+    except OSError as error:
+        raise UsageError(f"cannot write to the log directory {path}: {error.strerror}; choose another with --log-dir") from None
+    return path.resolve()
+
+
+def find_runs(path: Path) -> list[RunDirectory]:
+    """Return the runs at a path: the run itself, or those of a log directory, oldest first.
+
+    Raises:
+        RunNotFound: there are no runs.
+    """
+    if _is_run(path):
+        return [RunDirectory(path)]
+    runs = [RunDirectory(folder) for folder in sorted(path.iterdir()) if _is_run(folder)] if path.is_dir() else []
+    if not runs:
+        raise RunNotFound(f"there are no runs in {path}; name a log directory or a run's directory")
+    return runs
+
+
+def _is_run(folder: Path) -> bool:
+    """Return whether a folder holds a run, even one that has lost its `run.json`; a run that is being created does not count."""
+    return os.path.lexists(folder / "run.json") or any(folder.glob("steps/[0-9]*.json"))
+
+
+def find_sample(path: Path, sample: str) -> RunDirectory | None:
+    """Return the run that a sample of an evaluation has begun (`RunInfo.sample`), or None.
+
+    Raises:
+        RunNotFound: the `run.json` of a candidate is damaged.
+    """
+    runs = (RunDirectory(file.parent) for file in sorted(path.glob(f"*-{_mark(sample)}/run.json")))
+    return next((run for run in runs if run.info.sample == sample), None)
+
+
+class RunDirectory:
+    """The directory of one run.
+
+    Args:
+        path: the directory. It need not exist until `create`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._held = False
+
+    @classmethod
+    def create(cls, log_directory: Path, info: RunInfo) -> RunDirectory:
+        """Create the directory of a new run.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        directory = cls(log_directory / info.run)
+        with storage(directory.path):
+            directory._make_folders()
+            directory._appear(info)
+        return directory
+
+    def fork(self, info: RunInfo, step: int) -> RunDirectory:
+        """Create the directory of a new run that begins with a copy of this one's steps.
+
+        Args:
+            info: the new run's.
+            step: the last step to copy; 0 for none.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+            RunNotFound: a file of these steps is missing.
+        """
+        files = [self.manifest(number) for number in range(step + 1)]
+        files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
+        for file in files:
+            if not file.is_file():
+                raise RunNotFound(f"{self.path} is damaged: it has no {file.relative_to(self.path)}; fork it from an earlier step")
+        new = RunDirectory(self.path.parent / info.run)
+        with storage(new.path):
+            new._make_folders()
+            try:
+                for file in files:
+                    copy = new.path / file.relative_to(self.path)
+                    shutil.copyfile(file, copy)
+                    flush(copy)
+                if self.experience.exists():
+                    shutil.copytree(self.experience, new.experience)
+                for folder in (new.steps_folder, new.path / "snapshots"):
+                    flush(folder)
+                new._appear(info)
+            except OSError:
+                shutil.rmtree(new.path, ignore_errors=True)
+                raise
+        return new
+
+    def _make_folders(self) -> None:
+        self.path.mkdir()
+        for folder in (self.workspace, self.steps_folder, self.path / "snapshots"):
+            folder.mkdir()
+
+    def _appear(self, info: RunInfo) -> None:
+        """Publish `run.json`, which makes the directory a run that others find."""
+        publish(self.path / "run.json", text_of(info))
+        flush(self.path.parent)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def workspace(self) -> Path:
+        """The folder that the agent works in."""
+        return self.path / "workspace"
+
+    @property
+    def experience(self) -> Path:
+        """The folder of the earlier work that the run was given; absent if it was given none."""
+        return self.path / "experience"
+
+    @property
+    def objects(self) -> Path:
+        """The folder of the snapshots' contents, shared with the other runs of the log directory."""
+        return self.path.parent / OBJECTS
+
+    @property
+    def gradings(self) -> Path:
+        """The folder of cached gradings, shared with the other runs of the log directory."""
+        return self.path.parent / "gradings"
+
+    @property
+    def steps_folder(self) -> Path:
+        """The folder of the steps."""
+        return self.path / "steps"
+
+    def manifest(self, step: int) -> Path:
+        """Return the path of the snapshot's manifest after a step; 0 is the start."""
+        return self.path / "snapshots" / f"{step:04d}"
+
+    @property
+    def info(self) -> RunInfo:
+        """The spec, and what is known before the first step."""
+        return read(self.path / "run.json", RunInfo)
+
+    def write_info(self, info: RunInfo) -> None:
+        """Replace `run.json`, for a run that is resumed.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        with storage(self.path):
+            replace(self.path / "run.json", text_of(info))
+
+    @property
+    def result(self) -> Result | None:
+        """The result; None until there is one."""
+        path = self.path / "result.json"
+        remedy = f"remove it, and have the run graded again: mlab resume {self.path}"
+        return read(path, Result, remedy=remedy) if os.path.lexists(path) else None
+
+    @property
+    def has_result(self) -> bool:
+        """Whether there is a result, even a damaged one."""
+        return os.path.lexists(self.path / "result.json")
+
+    def write_result(self, result: Result) -> None:
+        """Write the result, replacing an earlier one atomically.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        with storage(self.path):
+            replace(self.path / "result.json", text_of(result))
+
+    def discard_result(self, ended: Ended) -> None:
+        """Remove the result if the run ended in the given way, so that the run can be continued."""
+        if self.result is not None and self.result.outcome.ended == ended:
+            (self.path / "result.json").unlink()
+
+    def steps(self) -> list[Step]:
+        """Return the published steps, in order.
+
+        Raises:
+            RunNotFound: one of them is missing or damaged.
+        """
+        steps = []
+        for number in self.step_numbers():
+            if (step := self.step(number)) is None:
+                raise RunNotFound(f"{self.path} is damaged: it has no step {number}, and has later ones; {PUT_BACK}")
+            steps.append(step)
+        return steps
+
+    def step_numbers(self) -> list[int]:
+        """Return the numbers of the published steps, and of those missing between them."""
+        found = [int(path.stem) for path in self.steps_folder.glob("[0-9]*.json") if path.stem.isdecimal()]
+        return sorted({*found, *range(1, len(found) + 1)})
+
+    def step(self, number: int) -> Step | None:
+        """Return a step, or None if it is not published yet.
+
+        Raises:
+            RunNotFound: it is damaged.
+        """
+        path = self.steps_folder / f"{number:04d}.json"
+        if not os.path.lexists(path):
+            return None
+        step = read(path, Step)
+        if step.number != number:
+            raise RunNotFound(f"{path} is damaged: it holds step {step.number}; {PUT_BACK}")
+        return step
+
+    def publish_step(self, step: Step) -> None:
+        """Publish a step, after flushing its calls and output to disk. This removes an earlier result.
+
+        Raises:
+            StorageFailed: the disk is full or read-only, or the step has been published before.
+        """
+        with storage(self.path):
+            for path in self._beside(step.number):
+                flush(path)
+            (self.path / "result.json").unlink(missing_ok=True)
+            publish(self.steps_folder / f"{step.number:04d}.json", text_of(step))
+
+    def reopen(self) -> None:
+        """Clean up after a killed process, before the run is continued. Call it while the lock is held.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+            RunNotFound: a step is missing or damaged.
+        """
+        last = len(self.steps())
+        with storage(self.path):
+            for folder in (self.path, self.steps_folder, self.path / "snapshots"):
+                sweep(folder)
+            self.manifest(last + 1).unlink(missing_ok=True)
+            # While a step is being published, the model is already asked for the next one.
+            for step in (last + 1, last + 2):
+                count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{step:04d}.lost*")})
+                for path in self._beside(step):
+                    path.rename(path.with_name(path.name.replace(".", f".lost{count}.", 1)))
+
+    def _beside(self, step: int) -> list[Path]:
+        """Return the files that exist of those that grow while a step is in flight: its calls and its output."""
+        paths = (self.steps_folder / f"{step:04d}.{what}" for what in (CALLS, OUTPUT))
+        return [path for path in paths if path.exists()]
+
+    def append_call(self, step: int, call: ModelCall) -> None:
+        """Append a model call to the file of the step that it was made for.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        with storage(self.path), (self.steps_folder / f"{step:04d}.{CALLS}").open("a", encoding="utf-8") as file:
+            file.write(text_of(call, indent=None))
+
+    def append_output(self, step: int, text: str) -> None:
+        """Append a piece of a script's output to the step's file.
+
+        Raises:
+            StorageFailed: the disk is full or read-only.
+        """
+        with storage(self.path), (self.steps_folder / f"{step:04d}.{OUTPUT}").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def output_end(self, step: int, size: int = 1000) -> str:
+        """Return the last `size` bytes of what a step's scripts have printed so far."""
+        with suppress(OSError):
+            return bytes_of(self.steps_folder / f"{step:04d}.{OUTPUT}")[-size:].decode(errors="replace")
+        return ""
+
+    def calls(self, step: int) -> list[ModelCall]:
+        """Return the model calls of a step. An incomplete last line, left by a killed process, is dropped.
+
+        Raises:
+            RunNotFound: the file of calls is damaged.
+        """
+        path = self.steps_folder / f"{step:04d}.{CALLS}"
+        return read_calls(path) if os.path.lexists(path) else []
+
+    def records_bytes(self) -> int:
+        """Return the bytes of the steps and the snapshots' manifests, without the contents of snapshots."""
+        folders = (self.steps_folder, self.path / "snapshots")
+        return sum(entry.stat().st_size for folder in folders for entry in os.scandir(folder) if entry.is_file())
+
+    def usage(self) -> dict[Role, Usage]:
+        """Return the usage so far by role, including that of steps that were never published.
+
+        Raises:
+            RunNotFound: a file of calls is damaged.
+        """
+        usage: dict[Role, Usage] = {}
+        for path in sorted(self.steps_folder.glob(f"*.{CALLS}")):
+            for call in read_calls(path):
+                usage[call.role] = Usage.total((usage.get(call.role, Usage()), call.usage))
+        return usage
+
+    def replies(self) -> dict[Role, int]:
+        """Return how many replies each role has given for the published steps."""
+        counts: Counter[Role] = Counter()
+        for step in self.steps():
+            counts.update(call.role for call in self.calls(step.number))
+        return dict(counts)
+
+    @property
+    def held(self) -> bool:
+        """Whether a process is working on the run now."""
+        return lock.held(self.path / "lock")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Lock the run, so that no other process works on it. Entering it again through the same object does nothing.
+
+        Raises:
+            UsageError: another process holds the lock.
+            StorageFailed: the disk is full or read-only.
+        """
+        if self._held:
+            yield
+            return
+        with storage(self.path):
+            # O_NONBLOCK, since opening a named pipe could wait for the other end.
+            descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        with open(descriptor, "rb") as file:
+            if not lock.take(file):
+                raise UsageError(f"another process is working on {self.path}; wait for it, or stop it")
+            self._held = True
+            try:
+                yield
+            finally:
+                self._held = False

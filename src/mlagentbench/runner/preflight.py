@@ -1,0 +1,206 @@
+"""Check a run once before it starts: its agent, models, isolation, packages, data and experience, and the baseline of its score.
+
+`make_spec` completes a spec with the task's own limits, `preflight` checks everything and prepares the data, and `with_baseline` finds or
+measures the starter's score. The `ReadyRun` that comes of it has all that a run needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from mlagentbench.agents.base import Agent, make_agent
+from mlagentbench.data.extras import require_extras
+from mlagentbench.data.prepare import Prepared, prepare
+from mlagentbench.errors import UsageError
+from mlagentbench.grading.baseline import Place, kept, measure, script_limits
+from mlagentbench.grading.score import paper_baseline
+from mlagentbench.records import Baseline
+from mlagentbench.run_spec import RunSpec, check_spec
+from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
+from mlagentbench.runner.experience import look
+from mlagentbench.sandbox import isolation
+from mlagentbench.sandbox.base import Sandbox
+from mlagentbench.sandbox.view.environment import gpu_nodes
+from mlagentbench.task.catalogue import BUILT_IN, Task, find_task, load_task
+from mlagentbench.task.spec import UNGRADED
+
+CheckModels = Callable[[RunSpec], None]
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """A spec whose parts have been found and checked."""
+
+    spec: RunSpec
+    log_directory: Path
+    task: Task
+    sandbox: Sandbox
+    data: Prepared
+    data_key: str | None
+    """The key of the prepared data; None for a task without data."""
+    continues: RunDirectory | None = None
+    """The run to go on with from its last step; None for a new run."""
+    parallel: int = 1
+    """How many runs share the disk."""
+    sample: str | None = None
+    """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
+
+    def make_agent(self) -> Agent:
+        """Return a new agent; each run needs its own."""
+        return make_agent(self.spec.agent, self.spec.agent_options)
+
+    @property
+    def place(self) -> Place:
+        """Where and how scripts run."""
+        return place_of(self.spec)
+
+
+@dataclass(frozen=True)
+class ReadyRun(CheckedRun):
+    """A run that can begin."""
+
+    baseline: Baseline | None = None
+    """What the score is compared with; None for nothing, and if the grader measures the starter beside the submission."""
+
+
+def place_of(spec: RunSpec) -> Place:
+    """Return where and how the scripts of a spec run."""
+    return Place(spec.sandbox, spec.python or Path(sys.executable), spec.gpus, spec.script_limits)
+
+
+def task_of(spec: RunSpec) -> Task:
+    """Return the task that a spec names.
+
+    Raises:
+        TaskError: the task is gone, or is no longer a valid one.
+    """
+    return load_task(spec.task_folder) if spec.task_folder else find_task(spec.task)
+
+
+def make_spec(task: Task, given: Mapping[str, Any] = {}, source: str = "the spec") -> RunSpec:
+    """Return a spec, completed with its task's own limits.
+
+    Args:
+        task: the task.
+        given: fields of a `RunSpec`; limits missing in `limits` and `script_limits` are the task's own.
+        source: where the fields come from, for error messages.
+
+    Raises:
+        UsageError: a field is unknown or wrong.
+    """
+    own = task.spec.limits
+    limits = {"steps": own.steps, "time": own.time, **(given.get("limits") or {})}
+    scripts = {**asdict(script_limits(task.spec)), **(given.get("script_limits") or {})}
+    found = {"task_folder": None if task.folder.parent == BUILT_IN else task.folder}
+    return check_spec({**given, **found, "task": task.id, "limits": limits, "script_limits": scripts}, source)
+
+
+def preflight(
+    specs: Sequence[RunSpec],
+    log_directory: Path,
+    *,
+    continues: RunDirectory | None = None,
+    check_models: CheckModels | None = None,
+    console: Console | None = None,
+) -> list[CheckedRun]:
+    """Check everything that some runs need, the quick checks of all runs first, then the data, which may have to be downloaded.
+
+    Args:
+        specs: the runs.
+        log_directory: where the runs are stored; it is made.
+        continues: a run to go on with, on the data that it began with; only with a single spec.
+        check_models: raises an error if a model of a spec cannot be used; None to leave models unchecked.
+        console: where downloads show their progress; None for nowhere.
+
+    Raises:
+        AgentError: there is no such agent, or it refuses an option.
+        UsageError: a spec lacks something, such as a model, or asks for what cannot be given, such as an empty experience.
+        ModelUnavailable: a model cannot be used.
+        SandboxUnavailable: the sandbox or a GPU is not available on this machine.
+        TaskError: packages that a task needs are missing, or its data cannot be prepared.
+    """
+    tasks = [task_of(spec) for spec in specs]
+    for spec in specs:
+        agent = make_agent(spec.agent, spec.agent_options)
+        if check_models is None:
+            continue
+        if getattr(agent, "needs_model", True) and not spec.models:
+            raise UsageError(f"the agent {spec.agent!r} needs a model; name one with --model, such as --model openai/gpt-4o")
+        check_models(spec)
+    sandboxes = [isolation.choose(spec.sandbox) for spec in specs]
+    for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
+        if sandbox.isolation != "none":
+            gpu_nodes(spec.gpus)
+        # A retry goes on with runs that have copies of their own; a run without one is refused when it begins.
+        if spec.experience is not None and check_models is not None and continues is None:
+            look(spec.experience, task, log_directory)
+        require_extras(task, place_of(spec).python)
+    log_directory = prepare_log_directory(log_directory)
+    checked = []
+    for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
+        data, _, record, _ = prepare(task, spec.variant, key=continues.info.data if continues else None, console=console)
+        checked.append(CheckedRun(spec, log_directory, task, sandbox, data, record.key if record else None, continues))
+    return checked
+
+
+async def ready_run(
+    spec: RunSpec, log_directory: Path, *, continues: RunDirectory | None = None, check_models: CheckModels | None = None
+) -> ReadyRun:
+    """Check one run, and find or measure its baseline.
+
+    Raises:
+        MLAgentBenchError: as in `preflight` and `with_baseline`.
+    """
+    (checked,) = await asyncio.to_thread(preflight, [spec], log_directory, continues=continues, check_models=check_models)
+    return await with_baseline(checked)
+
+
+async def with_baseline(checked: CheckedRun) -> ReadyRun:
+    """Find or measure the baseline of a checked run.
+
+    Raises:
+        TaskError: the starter left no score.
+    """
+    baseline = await compared_with(checked.spec, checked.task)
+    return ReadyRun(**{field.name: getattr(checked, field.name) for field in fields(CheckedRun)}, baseline=baseline)
+
+
+async def compared_with(spec: RunSpec, task: Task) -> Baseline | None:
+    """Return what a run's score is compared with; None for nothing, and if the grader measures the starter beside the submission.
+
+    With `auto`, that is the starter's score measured on a machine like this one. If there is none yet, it is measured now on the mini
+    variant and if the paper gives no number; on the real data the paper's number stands in, and the run is flagged. The starter of a task
+    graded as code is measured beside every submission instead.
+
+    Raises:
+        TaskError: the starter left no score.
+    """
+    if _is_measured(spec, task):
+        return (await measure(task, spec.variant, place=_starter_place(spec))).baseline
+    if spec.baseline == "none" or task.spec.metric.name == UNGRADED or (spec.baseline == "auto" and task.spec.submission.mode == "code"):
+        return None
+    found = await asyncio.to_thread(kept, task, spec.variant, _starter_place(spec)) if spec.baseline == "auto" else None
+    return found.baseline if found else paper_baseline(task.spec)
+
+
+def measures_first(checked: CheckedRun) -> bool:
+    """Return whether `with_baseline` will run the starter, which may take long, because no score of it is cached."""
+    return _is_measured(checked.spec, checked.task) and kept(checked.task, checked.spec.variant, _starter_place(checked.spec)) is None
+
+
+def _is_measured(spec: RunSpec, task: Task) -> bool:
+    if spec.baseline != "auto" or task.spec.metric.name == UNGRADED or task.spec.submission.mode == "code":
+        return False
+    return spec.variant == "mini" or paper_baseline(task.spec) is None
+
+
+def _starter_place(spec: RunSpec) -> Place:
+    """Return where and how the starter runs: with its task's own limits, whatever the user allows an agent."""
+    return place_of(spec)._replace(limits=None)

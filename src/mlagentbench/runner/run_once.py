@@ -1,0 +1,263 @@
+"""Do one run from start to result: let the agent act in its environment, grade its submission, write the result.
+
+This module does not know Inspect. Whatever ends a run (a final answer, a limit, an error of the agent's, a provider or a signal), its last
+snapshot is graded and its result is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mlagentbench.actions import ACTIONS
+from mlagentbench.agents.base import Agent, line_in
+from mlagentbench.environment import ActionMiddleware, Environment, Listener, Silent, directly
+from mlagentbench.environment.reading import Reads
+from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
+from mlagentbench.grading.baseline import data_box, public_data
+from mlagentbench.grading.score import Ending, Scoring, score_run
+from mlagentbench.model import Models
+from mlagentbench.records import Result, Role
+from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo
+from mlagentbench.rundir.directory import RunDirectory, new_name
+from mlagentbench.runner.experience import EXPERIENCE, bring, look, told
+from mlagentbench.runner.preflight import CheckedRun, ReadyRun
+from mlagentbench.runner.slots import Slots
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount
+from mlagentbench.util.machine import free_disk_mb, hardware, versions
+from mlagentbench.workspace.paths import Workspace, lay, lay_data
+from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
+
+GRACE = 10.0
+"""Seconds that an agent may go on after the run's time limit before it is cancelled."""
+MOST_SAID = 500
+"""The most characters of an agent's own error that are put into the result."""
+
+
+AskPerson = Callable[[str], Awaitable[str]]
+"""Asks the person who watches a run a question, and returns the answer."""
+WATCHED = {**ACTIONS, "Request Help": replace(ACTIONS["Request Help"], hidden=False)}
+"""The actions of a run that a person watches: prompts then list `Request Help`."""
+
+
+@dataclass(frozen=True)
+class RunHooks:
+    """Callbacks for runs in progress, and the means to steer them."""
+
+    listener: Callable[[ReadyRun, int], Listener] = lambda ready, number: Silent()
+    """Makes the listener of a run, given the run's number, from 1."""
+    finished: Callable[[ReadyRun, int, Result], None] = lambda ready, number, result: None
+    """Called with each run's result."""
+    failed: Callable[[Exception], None] = lambda error: None
+    """Called with the error of a run that could not be carried out, and so has no result."""
+    stopping: Callable[[], None] = lambda: None
+    """Called at the first interrupt: runs end, and are graded as they stand."""
+    ask_person: AskPerson | None = None
+    """Asks the person who watches an agent's question; None if nobody watches."""
+    middleware: ActionMiddleware = directly
+    """Wraps every action."""
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set this to end all runs early; each is graded as it stands, and its result says `cancelled`."""
+    slots: Slots = field(default_factory=Slots)
+    """The limits on how many runs and gradings go on at once."""
+
+
+async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = None, *, number: int = 1) -> Result:
+    """Do one run, or go on with one.
+
+    Work that waits for the disk or for other processes is done in threads, so that it does not hold up other runs.
+
+    Args:
+        ready: the checked run.
+        models: the models by role.
+        hooks: the caller's callbacks, and its means to steer the run.
+        number: the run's number, from 1, for its listener.
+
+    Raises:
+        UsageError: the run cannot be carried out as specified; nothing was run.
+        StorageFailed: not even the run's directory could be written.
+    """
+    hooks = hooks or RunHooks()
+    agent = ready.make_agent()
+    if ready.continues is None:
+        info = await asyncio.to_thread(run_info, ready, models.names())
+        directory = await asyncio.to_thread(RunDirectory.create, ready.log_directory, info)
+    else:
+        directory = ready.continues
+    listener = hooks.listener(ready, number)
+    with directory.lock():
+        directory.reopen()
+        environment = await asyncio.to_thread(_environment, ready, models, directory, listener, hooks)
+        try:
+            ending = await _settled(environment, await _act(agent, environment, hooks.stop))
+        finally:
+            environment.close()
+        listener.activity("grading")
+        scoring = Scoring(ready.task, ready.spec.variant, ready.data.private, ready.spec.sandbox, ready.baseline, hooks.slots.gradings)
+        return await score_run(directory, scoring, ending, environment.usage, steps_too=ready.spec.score_steps)
+
+
+async def _act(agent: Agent, environment: Environment, stop: asyncio.Event) -> Ending:
+    """Let the agent act until it ends, reaches a limit or is stopped; return how it ended."""
+    acting = asyncio.create_task(_start(agent, environment))
+    stopping = asyncio.create_task(stop.wait())
+    limited = asyncio.create_task(environment.budget.over.wait())
+    try:
+        time_left = max(0.0, environment.seconds_left) + GRACE
+        await asyncio.wait((acting, stopping, limited), timeout=time_left, return_when=asyncio.FIRST_COMPLETED)
+        asking = environment.provider.asking
+        if asking is not None:
+            await asyncio.wait((asking, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if limited.done() or asking is not None:
+            # The limit's exception ends the agent by itself, unless the agent's code catches every exception.
+            await asyncio.wait((acting, stopping), timeout=GRACE, return_when=asyncio.FIRST_COMPLETED)
+        if acting.done():
+            return Ending("agent_error", "the agent gave itself up, by asyncio's CancelledError") if acting.cancelled() else await acting
+        acting.cancel()
+        await asyncio.wait((acting,), timeout=GRACE)
+        if stopping.done():
+            return Ending("cancelled", "the run was stopped")
+        if limit := environment.budget.reached:
+            return Ending(limit.ended, str(limit))
+        return Ending("limit_time", "the agent did nothing until the time limit")
+    finally:
+        stopping.cancel()
+        limited.cancel()
+        if not acting.done():
+            acting.cancel()
+            await asyncio.wait((acting,), timeout=GRACE)
+
+
+async def _start(agent: Agent, environment: Environment) -> Ending:
+    try:
+        await environment.start()
+        if not environment.ended:
+            acting = agent(environment)
+            if not isinstance(acting, Awaitable):
+                return Ending("agent_error", f"the agent gave {acting!r:.80} where it should act: write its __call__ with async def")
+            await acting
+    except LimitReached as limit:
+        return Ending(limit.ended, str(limit))
+    except RunStopped as stopped:
+        return Ending("cancelled", str(stopped))
+    except FormatFailure as failure:
+        return Ending("format_failure", str(failure))
+    except InfrastructureError as failure:
+        return await _failed(environment, failure)
+    except UsageError:
+        raise
+    except (Exception, SystemExit, GeneratorExit) as error:
+        # An agent is the user's own code: whatever it raises is this run's outcome, and must not crash the runs beside it.
+        words = " ".join(str(error).split())[:MOST_SAID]
+        return _without_limit(environment) or Ending("agent_error", f"{type(error).__name__}: {words}{line_in(type(agent), error)}")
+    return _without_limit(environment) or Ending("agent_error", "the agent returned without a final answer")
+
+
+def _without_limit(environment: Environment) -> Ending | None:
+    """Return how the environment ended the run; None if it did not.
+
+    A final answer counts whatever the agent did after it; else a limit that was reached.
+    """
+    if environment.ended:
+        return Ending("final_answer")
+    limit = environment.budget.reached
+    return Ending(limit.ended, str(limit)) if limit else None
+
+
+async def _settled(environment: Environment, ending: Ending) -> Ending:
+    """Wait until the last step is on disk; return the given ending, or the failure to write it."""
+    try:
+        await environment.settle()
+    except LimitReached as limit:
+        return Ending(limit.ended, str(limit))
+    except InfrastructureError as failure:
+        return await _failed(environment, failure)
+    return ending
+
+
+async def _failed(environment: Environment, failure: InfrastructureError) -> Ending:
+    """Return how a run ended that failed: at a limit if the run itself filled the disk, else by an infrastructure failure."""
+    limit = await environment.at_fault(failure)
+    return Ending(limit.ended, str(limit)) if limit else Ending("infrastructure", str(failure))
+
+
+def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, listener: Listener, hooks: RunHooks) -> Environment:
+    info = directory.info
+    public = public_data(ready.data)
+    given: dict[str, Path] = {}
+    if info.experience is not None:
+        if EXPERIENCE in public:
+            raise UsageError(f"{ready.task.id} has data of the name {EXPERIENCE}, so that no experience can be given")
+        bring(directory, info.experience)
+        given = {EXPERIENCE: directory.experience}
+    workspace = _workspace(ready, directory, {**public, **given}, links=ready.sandbox.isolation not in OWN_FILES)
+    box = data_box(ready.task, ready.data, workspace.root, network=ready.task.spec.network, place=ready.place)
+    if info.disk_share_mb is not None:
+        workspace_mb = min(box.limits.workspace_mb, max(1, info.disk_share_mb // WORKSPACE_SHARE))
+        box = replace(box, limits=replace(box.limits, workspace_mb=workspace_mb))
+    mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in given.items())
+    return Environment(
+        description=info.description,
+        workspace=workspace,
+        directory=directory,
+        sandbox=ready.sandbox,
+        box=replace(box, read_only=(*box.read_only, *mounts)),
+        models=models,
+        actions=ACTIONS if hooks.ask_person is None else WATCHED,
+        limits=ready.spec.limits.within(info.disk_share_mb),
+        listener=listener,
+        through=hooks.middleware,
+        person=hooks.ask_person,
+        keep=ready.spec.retention,
+        reads=Reads(given.get(EXPERIENCE), EXPERIENCE),
+    )
+
+
+def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Path], links: bool) -> Workspace:
+    """Set up the workspace: the starter for a new run, the last snapshot for one that goes on."""
+    steps = directory.steps()
+    start = directory.manifest(len(steps))
+    if not steps and not start.exists():
+        shutil.rmtree(directory.workspace, ignore_errors=True)
+        return lay(directory.workspace, ready.task.starter, public, links=links)
+    directory.workspace.mkdir(exist_ok=True)
+    SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
+    lay_data(directory.workspace, public, links=links)
+    return Workspace(directory.workspace, public, links=links)
+
+
+def run_info(checked: CheckedRun, models: Mapping[Role, str]) -> RunInfo:
+    """Return what is known of a run before its first step.
+
+    Args:
+        checked: the checked run.
+        models: the models' names by role.
+
+    Raises:
+        UsageError: its experience cannot be given.
+    """
+    spec, facts = checked.spec, checked.task.spec
+    experience = look(spec.experience, checked.task, checked.log_directory) if spec.experience else None
+    asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
+    return RunInfo(
+        run=new_name(facts.id, spec.agent, checked.sample),
+        spec=spec.replace(models=asked, python=checked.place.python, experience=spec.experience and spec.experience.resolve()),
+        category=facts.category,
+        published=facts.published,
+        description=told(checked.task.problem, experience),
+        metric=facts.metric.name,
+        unit=facts.metric.unit,
+        direction=facts.metric.direction,
+        isolation=checked.sandbox.isolation,
+        disk_share_mb=free_disk_mb(checked.log_directory) // checked.parallel,
+        started=time.time(),
+        versions=versions(),
+        hardware=hardware(),
+        data=checked.data_key,
+        sample=checked.sample,
+        experience=experience,
+    )

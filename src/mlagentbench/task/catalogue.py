@@ -1,0 +1,213 @@
+"""Find tasks: the built-in ones, those of other packages, and folders named on the command line.
+
+A task is a folder with a `task.toml`, or one of the original's layout (original.py). Built-in ones lie beside this file; a package adds its
+own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds
+folders from anywhere. Nothing of a task is imported until it is prepared or graded.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from mlagentbench.errors import TaskError
+from mlagentbench.task import original
+from mlagentbench.task.spec import TaskSpec, read_spec, read_toml
+
+ENTRY_POINT_GROUP = "mlagentbench.tasks"
+BUILT_IN = Path(__file__).parents[1] / "tasks"
+FRAME = re.compile(r'^ *File "(.+?)", line (\d+)', re.MULTILINE)
+"""A place in a traceback, as Python writes it."""
+
+
+class Task(NamedTuple):
+    """A task: its spec, and the folder that holds the rest."""
+
+    spec: TaskSpec
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        """The name by which it is run."""
+        return self.spec.id
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Warnings of what the task cannot guarantee, a line each."""
+        return ()
+
+    @property
+    def preparer(self) -> Path | None:
+        """The file that prepares its data; None for a task without data."""
+        path = self.folder / "prepare.py"
+        return path if path.is_file() else None
+
+    @property
+    def starter(self) -> Path:
+        """The folder of the files with which the agent begins."""
+        return self.folder / "starter"
+
+    @property
+    def problem(self) -> str:
+        """The description that the agent is given."""
+        return (self.folder / "problem.md").read_text(encoding="utf-8")
+
+    def place_in(self, traceback: str) -> str:
+        """Return the last place of a traceback in this task's own files, as `my_task/grade.py, line 25`; empty for none."""
+        places = [(Path(file), line) for file, line in FRAME.findall(traceback) if Path(file).is_relative_to(self.folder)]
+        return f"{places[-1][0].relative_to(self.folder.parent)}, line {places[-1][1]}" if places else ""
+
+    def module(self, name: str) -> ModuleType | None:
+        """Import `<name>.py` of the task's folder; None where the folder has none."""
+        path = self.folder / f"{name}.py"
+        if not path.is_file():
+            return None
+        if self.folder.parent == BUILT_IN:
+            return importlib.import_module(f"mlagentbench.tasks.{self.folder.name}.{name}")
+        # A folder named on the command line is no package: its modules get names that cannot be those of another task's.
+        qualified = f"mlagentbench_task_{self.id.replace('-', '_')}_{name}"
+        spec = importlib.util.spec_from_file_location(qualified, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[qualified] = module
+        spec.loader.exec_module(module)
+        return module
+
+
+class OriginalTask(Task):
+    """A task of the original's layout; see original.py."""
+
+    __slots__ = ()
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Warnings of what the task cannot guarantee, a line each."""
+        return original.notices(self.folder)
+
+    @property
+    def preparer(self) -> Path | None:
+        """The file that prepares its data; None where there is none, or its data has been prepared in place."""
+        return original.preparer(self.folder)
+
+    @property
+    def starter(self) -> Path:
+        """The folder of the files with which the agent begins."""
+        return self.folder / "env"
+
+    @property
+    def problem(self) -> str:
+        """The description that the agent is given."""
+        return original.problem(self.folder)
+
+    def module(self, name: str) -> ModuleType | None:
+        """Return a module that stands in for `<name>.py` and calls the task's own scripts; None where the task has none for it."""
+        functions = {"grade": "grade", "prepare": "full" if self.preparer else None}
+        function = functions.get(name)
+        if function is None:
+            return None
+        module = ModuleType(f"mlagentbench_original_{name}")
+        plug_in = importlib.import_module(f"mlagentbench.tasks._original.{name}")
+        setattr(module, function, functools.partial(getattr(plug_in, function), self.folder))
+        return module
+
+
+def load_task(folder: Path) -> Task:
+    """Read one task's folder.
+
+    Raises:
+        TaskError: the folder lacks a part, or its `task.toml` breaks the rules.
+    """
+    folder = folder.resolve()
+    if original.is_original(folder):
+        return OriginalTask(original.read_original(folder), folder)
+    task = Task(read_spec(folder / "task.toml"), folder)
+    for part in ("problem.md", "starter", "grade.py"):
+        if not (folder / part).exists():
+            raise TaskError(f"{folder} is no complete task: it has no {part}")
+    return task
+
+
+def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
+    """Find all tasks, by id, sorted. A folder of `task_paths` may be one task, or hold several.
+
+    Raises:
+        TaskError: a folder holds no task, a task or a package of tasks cannot be read, or two tasks have one id.
+    """
+    folders, problems = _folders_by_id(task_paths)
+    if problems:
+        raise TaskError(problems[0])
+    return {task_id: load_task(folder) for task_id, folder in sorted(folders.items())}
+
+
+def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:
+    """Find one task by its id. Another task's broken folder does not matter.
+
+    Raises:
+        TaskError: there is none, it cannot be read, a folder of `task_paths` holds no task, or two tasks have one id. Where there is none,
+            the message lists the tasks that exist, and those that cannot be read, since one of them may be meant.
+    """
+    folders, problems = _folders_by_id(task_paths)
+    if task_id not in folders:
+        unread = "".join(f". {problem}" for problem in problems)
+        raise TaskError(f"there is no task {task_id!r}; there are: {', '.join(sorted(folders))} (--task-path adds folders){unread}")
+    return load_task(folders[task_id])
+
+
+def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list[str]]:
+    """Return the tasks' folders by id, and the problems that keep tasks from being read, a sentence each."""
+    folders, problems = list(_task_folders(BUILT_IN)), list[str]()
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            folders += _task_folders(Path(inspect.getfile(entry_point.load())).parent)
+        except Exception as error:
+            # Another package may raise anything when it is imported.
+            package = entry_point.dist.name if entry_point.dist is not None else entry_point.value
+            problems.append(f"the tasks of the package {package} cannot be found: {type(error).__name__}: {error}")
+    for path in task_paths:
+        found = [path] if (path / "task.toml").exists() or original.is_original(path) else [*_task_folders(path), *_originals(path)]
+        if not found:
+            raise TaskError(f"{path} holds no task: neither it nor a folder in it has a task.toml, or the original's env and scripts")
+        folders += found
+    by_id: dict[str, Path] = {}
+    for folder in map(Path.resolve, folders):
+        try:
+            task_id = _id(folder)
+        except TaskError as error:
+            problems.append(str(error))
+            # This may be the task that is asked for: loading it then raises the problem.
+            by_id.setdefault(folder.name.replace("_", "-"), folder)
+            continue
+        if by_id.setdefault(task_id, folder) != folder:
+            raise TaskError(f"two tasks are called {task_id!r}: {by_id[task_id]} and {folder}; rename one")
+    return by_id, problems
+
+
+def _id(folder: Path) -> str:
+    """Return a task's id as its file has it, right or wrong; where it has none, the folder's name.
+
+    Raises:
+        TaskError: the file cannot be read.
+    """
+    if original.is_original(folder):
+        return original.task_id(folder)
+    found = read_toml(folder / "task.toml").get("id")
+    return found if isinstance(found, str) else folder.name
+
+
+def _task_folders(parent: Path) -> Iterable[Path]:
+    """Return the folders in `parent` that are tasks, without those that begin with an underscore, such as the template of new tasks."""
+    return sorted(path.parent for path in parent.glob("[!_.]*/task.toml"))
+
+
+def _originals(parent: Path) -> Iterable[Path]:
+    """Return the folders in `parent` that are tasks of the original's layout."""
+    return sorted(path for path in parent.glob("[!_.]*") if original.is_original(path))

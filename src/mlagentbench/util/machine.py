@@ -1,0 +1,94 @@
+"""Describe the machine and the versions of the software, and measure what is free of its cores, memory and disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from pydantic import JsonValue
+
+PACKAGES = ("mlagentbench", "inspect_ai", "numpy")
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of Python and of the installed packages that results depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def cores() -> int:
+    """Return how many cores this process may use: the lesser of its affinity and its control group's quota; at least 1."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    quota, _, period = _read(_GROUP / "cpu.max").partition(" ")
+    if quota.isdigit() and period.strip().isdigit():
+        usable = min(usable, max(1, int(quota) // int(period)))
+    return usable
+
+
+def free_memory_mb() -> int:
+    """Return the free memory in megabytes (2^20 bytes): the lesser of the machine's and the control group's."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for line in _read(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemAvailable:"):
+            free = int(line.split()[1]) << 10
+    limit, used = _read(_GROUP / "memory.max").strip(), _read(_GROUP / "memory.current").strip()
+    if limit.isdigit() and used.isdigit():
+        free = min(free, int(limit) - int(used))
+    return free >> 20
+
+
+def free_disk_mb(folder: Path) -> int:
+    """Return the free space on a folder's disk, in megabytes (2^20 bytes)."""
+    return shutil.disk_usage(folder).free >> 20
+
+
+@cache
+def hardware() -> Mapping[str, JsonValue]:
+    """Return a fingerprint of the machine; timings can be compared only between machines with the same one."""
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "gpus": list(_gpus()),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def _gpus() -> list[str]:
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    try:
+        found = subprocess.run(
+            [command, "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in found.stdout.splitlines() if line.strip()]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,346 @@
+"""A task proves itself; and a task with one planted fault is told so, by the fault's name and no other's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.checks import check as check_module
+from mlagentbench.checks import worker
+from mlagentbench.checks.check import SEEDS, Work, check
+from mlagentbench.checks.findings import Check, Name
+from mlagentbench.data.prepare import prepared
+from mlagentbench.errors import TaskError
+from mlagentbench.task.catalogue import Task, load_task
+from mlagentbench.task.new import new_task
+
+Plant = Callable[[str, str, str], None]
+"""Replace a text of a file of the task by another; the text is there once."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    """A new task, as `mlab tasks new` makes it."""
+    return new_task("my-task", tmp_path)
+
+
+@pytest.fixture
+def plant(task: Task) -> Plant:
+    def change(file: str, old: str, new: str) -> None:
+        path = task.folder / file
+        text = path.read_text()
+        assert text.count(old) == 1, f"{old!r} is in {file} {text.count(old)} times"
+        path.write_text(text.replace(old, new))
+
+    return change
+
+
+def checked(task: Task) -> Check:
+    return asyncio.run(check(load_task(task.folder), Work(threads=1)))
+
+
+def failures(found: Check) -> dict[Name, str]:
+    return {finding.name: finding.detail for finding in found.failed}
+
+
+def leaks(task: Task) -> dict[Name, str]:
+    """What the worker of a check finds in a task's data, in this process: nothing is run and nothing graded."""
+    with tempfile.TemporaryDirectory() as folder:
+        public, private, out = (os.path.join(folder, name) for name in ("public", "private", "proofs"))
+        worker.main(["prepare", str(task.folder), str(SEEDS[0]), public, private])
+        os.mkdir(out)
+        worker.main(["prove", str(task.folder), public, private, out])
+        found = worker.Proofs.model_validate_json(Path(out, worker.PROOFS).read_bytes()).leaks
+    return {finding.name: finding.detail for finding in found if finding.status == "failed"}
+
+
+def test_a_new_task_proves_itself(task: Task) -> None:
+    found = checked(task)
+    assert failures(found) == {}
+    assert found.verdict == "ok"
+    assert {finding.name for finding in found.findings if finding.status == "skipped"} == set()
+    numbers = found.numbers
+    assert numbers.gold == 0.0 and numbers.baseline is not None and numbers.good is not None
+    assert numbers.good < numbers.baseline < (numbers.constant or 0) < (numbers.shuffled or 0)
+    assert numbers.good_improvement == pytest.approx((numbers.baseline - numbers.good) / numbers.baseline)
+    assert len(numbers.starter) == len(numbers.starter_seconds) == 2
+    assert numbers.refused == numbers.junk >= 6
+
+
+# ------------------------------------------------------------------------------------------------ leaks
+
+
+def test_a_label_column_left_in_is_caught(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "test.drop(TARGET).write_csv", "test.write_csv")
+    found = failures(checked(task))
+    assert found.keys() == {"label column", "oracle"}
+    assert "test.csv has the answers in its column 'strength' (100% of 200)" in found["label column"]
+
+
+def test_a_label_column_left_in_for_a_part_of_the_rows_is_caught(task: Task, plant: Plant) -> None:
+    some = "test.with_columns(pl.when(pl.int_range(pl.len()) < 30).then(TARGET).otherwise(None).alias(TARGET)).write_csv"
+    plant("prepare.py", "test.drop(TARGET).write_csv", some)
+    assert "(100% of 30)" in leaks(task)["label column"]
+
+
+def test_a_column_from_which_the_answers_can_be_read_is_caught(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "test.drop(TARGET).write_csv", "test.with_columns(hardness=pl.col(TARGET).log().round(2)).drop(TARGET).write_csv")
+    found = leaks(task)
+    assert found.keys() == {"oracle"}
+    assert "the column 'hardness' of test.csv tells strength" in found["oracle"]
+
+
+def test_ids_in_the_order_of_the_answers_are_caught(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "test = frame.head(round(TEST_SHARE * len(frame)))", "test = _sorted(frame.head(round(TEST_SHARE * len(frame))))")
+    plant(
+        "prepare.py",
+        "def write(",
+        "def _sorted(test: pl.DataFrame) -> pl.DataFrame:\n"
+        "    return test.sort(TARGET).with_columns(id=test['id'].sort()).sample(fraction=1, shuffle=True, seed=1)\n\n\ndef write(",
+    )
+    found = leaks(task)
+    assert found.keys() == {"order"}
+    assert "the id" in found["order"]
+
+
+def test_rows_in_the_order_of_the_answers_are_caught(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "test.drop(TARGET).write_csv", "test.sort(TARGET).drop(TARGET).write_csv")
+    found = leaks(task)
+    assert found.keys() == {"order"}
+    assert "the order of rows of test.csv" in found["order"]
+
+
+@pytest.mark.parametrize(
+    "copy, where",
+    [
+        ('test.select("id", TARGET).write_csv(public / "backup.csv")', "public/backup.csv"),
+        ('(public / "notes.txt").write_text("\\n".join(map(str, test[TARGET])))', "public/notes.txt"),
+        ('(public / "cache.bin").write_bytes(b"HEAD" + test[TARGET].to_numpy().tobytes())', "public/cache.bin"),
+        ('np.savez_compressed(public / "cache.npz", y=test[TARGET].to_numpy().astype("f4"))', "public/cache.npz/y.npy"),
+    ],
+)
+def test_answers_copied_into_public_are_caught_however_they_are_written(task: Task, plant: Plant, copy: str, where: str) -> None:
+    plant("prepare.py", '    test.select("id", TARGET).write_csv(private', f'    {copy}\n    test.select("id", TARGET).write_csv(private')
+    found = leaks(task)
+    assert where in found["copies"]
+
+
+def test_answers_in_the_starter_and_a_history_of_its_own_are_caught(task: Task) -> None:
+    private = prepared(task, "mini", task.folder.parent / "cache").private
+    assert private is not None
+    (task.starter / "notes.txt").write_text("what I know:\n" + (private / "answers.csv").read_text())
+    assert "starter/notes.txt" in leaks(task)["copies"]
+    (task.starter / "notes.txt").unlink()
+    (task.starter / ".git").mkdir()
+    (task.starter / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert ".git" in leaks(task)["copies"]
+
+
+FILES = """
+    import os
+
+    (public / "batches").mkdir()
+    for place, (number, strength) in enumerate(sorted({order})):
+        path = public / "batches" / f"{{number}}.txt"
+        path.write_text({content})
+        {more}
+"""
+
+
+@pytest.mark.parametrize(
+    "order, content, more, expected",
+    [
+        ('zip(test["id"], test[TARGET])', '"a batch"', "os.utime(path, (strength * 1e4, strength * 1e4))", "the time of change"),
+        ('zip(test["id"], test[TARGET])', '"x" * int(strength * 1000)', "os.utime(path, (0, 0))", "the size"),
+    ],
+)
+def test_files_that_tell_by_their_times_or_sizes_are_caught(
+    task: Task, plant: Plant, order: str, content: str, more: str, expected: str
+) -> None:
+    plant("prepare.py", "    frame.tail(", FILES.format(order=order, content=content, more=more) + "    frame.tail(")
+    found = leaks(task)
+    assert found.keys() == {"metadata"}
+    assert f"{expected} of batches tells strength" in found["metadata"]
+
+
+# ------------------------------------------------------------------------------------------------ data
+
+
+def test_a_generator_that_forgets_its_seed_is_caught(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "np.random.default_rng(seed)", "np.random.default_rng(7)")
+    assert failures(checked(task)).keys() == {"seeded"}
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("np.random.default_rng(seed)", "np.random.default_rng()"),
+        ("np.random.default_rng(seed)", "np.random.default_rng([seed, hash('concrete') % 1000])"),
+        ("np.random.default_rng(seed)", "np.random.default_rng([seed, __import__('time').localtime(0).tm_hour])"),
+    ],
+)
+def test_data_that_hangs_on_more_than_the_seed_is_caught(task: Task, plant: Plant, old: str, new: str) -> None:
+    plant("prepare.py", old, new)
+    found = failures(checked(task))
+    assert found.keys() == {"deterministic"}
+    assert "answers.csv differs" in found["deterministic"] or "test.csv differs" in found["deterministic"]
+
+
+def test_a_preparation_that_fails_says_why(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "    cement = ", "    raise RuntimeError('no sand')\n    cement = ")
+    found = checked(task)
+    assert "RuntimeError: no sand" in failures(found)["data"]
+    assert found.verdict == "failed"
+
+
+# ------------------------------------------------------------------------------------------------ the grader
+
+
+def test_a_grader_that_ignores_ids_is_caught(task: Task, plant: Plant) -> None:
+    plant("grade.py", 'found["strength"] - answers', 'pl.read_csv(submission)["strength"].to_numpy() - answers')
+    found = failures(checked(task))
+    assert found.keys() == {"row order"}
+    assert "does not go by the ids" in found["row order"]
+
+
+def test_a_reversed_metric_is_caught(task: Task, plant: Plant) -> None:
+    plant("task.toml", 'direction = "minimize"', 'direction = "maximize"')
+    found = failures(checked(task))
+    assert {"direction", "gold"} <= found.keys()
+    assert "is metric.direction reversed?" in found["direction"]
+
+
+def test_a_grader_that_takes_junk_is_caught(task: Task, plant: Plant) -> None:
+    plant("grade.py", "    submission = context", "    lenient = context")
+    plant("grade.py", "    columns = {", '    submission = lenient.replace(b"inf", b"0").replace(b"NaN", b"0")\n    columns = {')
+    found = failures(checked(task))
+    assert found.keys() == {"junk"}
+    assert "each of 'NaN', 'infinite' is taken, with a score of" in found["junk"]
+
+
+def test_a_grader_that_crashes_on_junk_is_caught(task: Task, plant: Plant) -> None:
+    plant("grade.py", "    columns = {", "    pl.read_csv(submission)\n    columns = {")
+    found = failures(checked(task))
+    assert found.keys() == {"junk"}
+    assert "'empty' crashes the grader" in found["junk"]
+
+
+def test_a_grader_that_scores_all_alike_is_caught(task: Task, plant: Plant) -> None:
+    plant("grade.py", "value=float(np.sqrt((errors**2).mean()))", "value=1.0")
+    assert {"naive", "constant", "shuffled", "ids", "gold", "good"} <= failures(checked(task)).keys()
+
+
+def test_a_reason_that_says_nothing_is_caught(task: Task, plant: Plant) -> None:
+    plant(
+        "grade.py",
+        "    found = align(",
+        "    from mlagentbench.errors import InvalidSubmission\n\n"
+        "    try:\n        align(submission, 'x', ids=answers['id'], id_column='id', columns=columns)\n"
+        "    except InvalidSubmission:\n        raise InvalidSubmission('invalid') from None\n    found = align(",
+    )
+    found = failures(checked(task))
+    assert found.keys() == {"junk"}
+    assert "is refused with 'invalid', which does not hold" in found["junk"]
+
+
+# ------------------------------------------------------------------------------------------------ the starter, and what is written over it
+
+
+def test_a_starter_that_says_it_runs_and_does_not_is_caught(task: Task, plant: Plant) -> None:
+    plant("starter/train.py", "def main():\n", "def main():\n    raise NotImplementedError('fill me in')\n")
+    found = failures(checked(task))
+    assert found.keys() == {"starter", "good", "lazy"}
+    assert "NotImplementedError: fill me in" in found["starter"]
+
+
+def test_a_starter_that_leaves_nothing_is_caught(task: Task, plant: Plant) -> None:
+    plant("starter/train.py", '"submission.csv"', '"output.csv"')
+    assert "left no submission" in failures(checked(task))["starter"]
+
+
+def test_a_stub_that_runs_is_caught(task: Task, plant: Plant) -> None:
+    plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
+    found = failures(checked(task))
+    assert found.keys() == {"starter", "lazy"}
+    assert 'say state = "runs"' in found["starter"]
+
+
+def test_a_stub_is_compared_with_its_predictor(task: Task, plant: Plant) -> None:
+    plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
+    plant("starter/train.py", "def main():\n", "STUB = True\n\n\ndef main():\n    if STUB:\n        raise NotImplementedError\n")
+    plant("proof.py", ".replace(LINEAR, BETTER)}", '.replace(LINEAR, BETTER).replace("STUB = True", "STUB = False")}')
+    plant(
+        "proof.py",
+        '.replace("RIDGE = 1e-3", "RIDGE = 1e-2")}',
+        '.replace("RIDGE = 1e-3", "RIDGE = 1e9").replace("STUB = True", "STUB = False")}',
+    )
+    found = checked(task)
+    assert failures(found) == {}
+    assert found.numbers.baseline == found.numbers.constant
+    assert found.numbers.starter == ()
+
+
+def test_a_starter_whose_luck_is_a_success_is_caught(task: Task, plant: Plant) -> None:
+    plant("starter/train.py", "predicted.round(3)", "(predicted + 30 * SEED).round(3)")
+    found = failures(checked(task))
+    assert "spread" in found and "luck alone is a success" in found["spread"]
+
+
+def test_good_that_is_not_and_lazy_that_is_are_caught(task: Task, plant: Plant) -> None:
+    text = (task.folder / "proof.py").read_text()
+    swapped = text.replace("def good()", "def other()").replace("def lazy()", "def good()").replace("def other()", "def lazy()")
+    (task.folder / "proof.py").write_text(swapped)
+    found = failures(checked(task))
+    assert found.keys() == {"good", "lazy"}
+    assert "no success" in found["good"] and "a success for next to nothing" in found["lazy"]
+
+
+# ------------------------------------------------------------------------------------------------ the folder
+
+
+@pytest.mark.parametrize(
+    "file, old, new, name, expected",
+    [
+        (
+            "problem.md",
+            "Running `train.py` must leave `submission.csv`, with a",
+            "It must leave a table with a",
+            "problem",
+            "submission.csv",
+        ),
+        ("task.toml", 'script = "train.py"', 'script = "main.py"', "spec", "main.py"),
+        ("task.toml", 'state = "runs"', 'state = "broken"', "spec", "starter.predictor"),
+        ("task.toml", '["train.csv", "test.csv"]', '["train.csv", "test.csv", "more.csv"]', "data", "more.csv"),
+        ("proof.py", '"constant": ', '"dull": ', "constant", "no naive submission 'constant'"),
+        ("proof.py", "def gold(", "def golden(", "proof", "has no attribute 'gold'"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_told(
+    task: Task, plant: Plant, file: str, old: str, new: str, name: Name, expected: str
+) -> None:
+    plant(file, old, new)
+    assert expected in failures(checked(task))[name]
+
+
+def test_a_task_without_proofs_has_none(task: Task) -> None:
+    (task.folder / "proof.py").unlink()
+    assert "has no proof.py" in failures(checked(task))["proof"]
+
+
+def test_extras_that_are_not_installed_are_said_with_the_command(task: Task, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant("task.toml", "gpu = false", 'gpu = false\nextras = ["vision"]')
+
+    def absent(task: Task) -> None:
+        raise TaskError('the task my-task needs torch; install with: pip install "mlagentbench[vision]"')
+
+    monkeypatch.setattr(check_module, "require_extras", absent)
+    found = checked(task)
+    assert found.verdict == "skipped" and failures(found) == {}
+    assert "pip install" in next(finding.detail for finding in found.findings if finding.name == "extras")

@@ -1,0 +1,174 @@
+"""The starter's own score: measured as a run is, kept, and what runs are compared with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.errors import TaskError
+from mlagentbench.grading.baseline import Measured, Place, kept, measure
+from mlagentbench.records import Baseline
+from mlagentbench.runner.preflight import compared_with, place_of
+from mlagentbench.task.catalogue import Task, load_task
+from tests import commands
+from tests.plans import Plan, make_plan
+
+PLACE = Place(sandbox="none")
+SPEC = """
+id = "count"
+title = "Count"
+category = "a test"
+modality = "text"
+published = 2026-01-31
+metric = { name = "points", direction = "maximize" }
+submission = { mode = "file", files = ["submission.txt"], required = ["submission.txt"] }
+paper = { baseline = 3.0 }
+starter = STARTER
+"""
+GRADE = """
+from mlagentbench.errors import InvalidSubmission
+from mlagentbench.records import Score
+
+def grade(context):
+    text = context.submission.read_text("submission.txt")
+    if not text.strip().isdigit():
+        raise InvalidSubmission(f"{text!r} is no number")
+    return Score(value=float(text))
+"""
+PROOF = """
+def naive(data):
+    return {"zero": {"submission.txt": "0"}, "seven": {"submission.txt": "7"}, "wrong": {"submission.txt": "many"}}
+"""
+# Tells the test outside how often it was run.
+TRAIN = """
+import os
+seed = int(os.environ.get("SEED", 0))
+with open("COUNTED", "a") as file:
+    file.write(f"{seed}\\n")
+with open("submission.txt", "w") as file:
+    file.write(str(10 + seed))
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Path:
+    return tmp_path / "counted"
+
+
+def make(tmp_path: Path, *, starter: str = '{ state = "runs" }', train: str = TRAIN) -> Task:
+    folder = tmp_path / "count"
+    (folder / "starter").mkdir(parents=True, exist_ok=True)
+    (folder / "task.toml").write_text(SPEC.replace("STARTER", starter))
+    (folder / "problem.md").write_text("Count.\n")
+    (folder / "grade.py").write_text(GRADE)
+    (folder / "proof.py").write_text(PROOF)
+    (folder / "starter" / "train.py").write_text(train.replace("COUNTED", str(tmp_path / "counted")))
+    return load_task(folder)
+
+
+def measured(task: Task, runs: int = 3, *, again: bool = False) -> Measured:
+    return asyncio.run(measure(task, "mini", place=PLACE, runs=runs, again=again))
+
+
+def test_a_starter_is_run_with_other_seeds_and_its_spread_kept(tmp_path: Path, counted: Path) -> None:
+    found = measured(make(tmp_path))
+    assert found.baseline.values == (10.0, 11.0, 12.0) and found.baseline.value == 11.0
+    assert found.baseline.spread == 1.0 and found.baseline.source == "measured"
+    assert len(found.seconds) == 3 and found.isolation == "none"
+    assert counted.read_text() == "0\n1\n2\n"
+
+
+def test_what_was_measured_is_not_measured_again_and_more_runs_add_to_it(tmp_path: Path, counted: Path) -> None:
+    task = make(tmp_path)
+    assert kept(task, "mini", PLACE) is None
+    assert measured(task, 2) == measured(task, 2) == kept(task, "mini", PLACE)
+    assert counted.read_text() == "0\n1\n"
+    assert measured(task, 4).baseline.values == (10.0, 11.0, 12.0, 13.0)
+    assert counted.read_text() == "0\n1\n2\n3\n"
+    assert len(measured(task, 1, again=True).baseline.values) == 1
+
+
+def test_a_changed_task_is_measured_anew(tmp_path: Path) -> None:
+    assert measured(make(tmp_path), 1).baseline.value == 10.0
+    changed = make(tmp_path, train=TRAIN.replace("10 +", "20 +"))
+    assert kept(changed, "mini", PLACE) is None
+    assert measured(changed, 1).baseline.value == 20.0
+
+
+def test_runs_without_a_score_are_told_and_left_out(tmp_path: Path) -> None:
+    found = measured(make(tmp_path, train=TRAIN + "\nif seed == 1:\n    open('submission.txt', 'w').write('none')\n"))
+    assert found.baseline.values == (10.0, 12.0)
+    assert found.failures == ("'none' is no number",)
+
+
+def test_a_starter_that_never_scores_says_why(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"starter of count has no score to compare with: .*ZeroDivisionError.*--baseline paper or none"):
+        measured(make(tmp_path, train="1 / 0"))
+
+
+def test_a_stub_has_its_predictor(tmp_path: Path, counted: Path) -> None:
+    found = measured(make(tmp_path, starter='{ state = "stub", predictor = "seven" }'))
+    assert found.baseline.value == 7.0 and found.baseline.source == "predictor" and found.baseline.spread is None
+    assert not counted.exists()
+
+
+@pytest.mark.parametrize(
+    ("starter", "reason"),
+    [
+        ('{ state = "stub" }', "names no starter.predictor"),
+        ('{ state = "broken", predictor = "eight" }', "has no naive submission 'eight'"),
+        ('{ state = "stub", predictor = "wrong" }', "cannot be graded: 'many"),
+    ],
+)
+def test_a_stub_without_a_sound_predictor_says_so(tmp_path: Path, starter: str, reason: str) -> None:
+    with pytest.raises(TaskError, match=reason):
+        measured(make(tmp_path, starter=starter))
+
+
+def test_of_several_who_ask_at_once_one_measures(tmp_path: Path, counted: Path) -> None:
+    task = make(tmp_path, train="import time\ntime.sleep(0.3)\n" + TRAIN)
+
+    async def main() -> list[Measured]:
+        return await asyncio.gather(*(measure(task, "mini", place=PLACE, runs=1) for _ in range(8)))
+
+    command = ["baseline", "count", "--task-path", str(tmp_path), "--variant", "mini", "--sandbox", "none", "--runs", "1", "--json"]
+    beside = commands.Popen([*commands.MLAB, *command], stdout=subprocess.PIPE, env=os.environ)
+    found = asyncio.run(main())
+    output, _ = beside.communicate(timeout=60)
+    assert len({each.model_dump_json() for each in found}) == 1
+    assert json.loads(output)["baseline"] == json.loads(found[0].model_dump_json())["baseline"]
+    assert counted.read_text() == "0\n"
+
+
+def found_for(plan: Plan) -> Baseline | None:
+    return asyncio.run(compared_with(plan.spec, plan.task))
+
+
+def test_a_run_is_compared_with_the_best_there_is(tmp_path: Path) -> None:
+    plan = make_plan(make(tmp_path), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
+    assert (against := found_for(plan)) is not None and (against.value, against.source) == (3.0, "paper")
+    asyncio.run(measure(plan.task, "full", place=place_of(plan.spec)._replace(limits=None), runs=1))
+    assert (against := found_for(plan)) is not None and (against.value, against.source) == (10.0, "measured")
+    for choice, value in (("paper", 3.0), ("none", None)):
+        chosen = plan.but(baseline=choice)
+        found = found_for(chosen)
+        assert (found.value if found else None) == value
+
+
+def test_where_the_paper_has_no_number_the_starter_is_measured_before_the_run(tmp_path: Path) -> None:
+    task = make(tmp_path)
+    specification = task.folder / "task.toml"
+    specification.write_text(specification.read_text().replace("paper = { baseline = 3.0 }\n", ""))
+    plan = make_plan(load_task(task.folder), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
+    assert (against := found_for(plan)) is not None
+    assert (against.values, against.source) == ((10.0, 11.0, 12.0), "measured")

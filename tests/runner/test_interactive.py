@@ -1,0 +1,198 @@
+"""A person's files as a task: what is taken along, what may be changed, and what is ever written back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.errors import UsageError
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.runner.interactive import Session, allowed_names, changes, make_session, session_of, write_back
+from mlagentbench.task.catalogue import find_task
+from tests.plans import make_plan
+from tests.runner.lives import models, scripted
+from tests.support import finish, reply
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's files."""
+    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+    mine = tmp_path / "mine"
+    for name, content in {
+        "train.py": "print(1)\n",
+        "old.py": "print(0)\n",
+        "lib/a.py": "A = 1\n",
+        "data/rows.csv": "a\n1\n",
+        "data/.key": "secret",
+        ".env": "KEY=secret",
+        ".git/config": "mine",
+        "__pycache__/train.pyc": "x",
+    }.items():
+        (mine / name).parent.mkdir(parents=True, exist_ok=True)
+        (mine / name).write_text(content)
+    (mine / "passwords").symlink_to("/etc/passwd")
+    return mine
+
+
+def session_in(folder: Path | None, tmp_path: Path, *allow: str) -> Session:
+    logs = tmp_path / "runs"
+    logs.mkdir(exist_ok=True)
+    return make_session("Make train.py better, please!", folder, allowed_names(folder, allow, logs), logs)
+
+
+def live(session: Session, tmp_path: Path, script: str) -> RunDirectory:
+    """A run of a session that writes a script and runs it."""
+    replies = [
+        reply("Write File", json.dumps({"file_name": "do.py", "content": script})),
+        reply("Execute Script", '{"script_name": "do.py"}'),
+        reply("Final Answer", '{"final_answer": "done"}'),
+    ]
+    plan = make_plan(session.task, tmp_path / "runs", baseline="none", variant="full")
+    result = finish(plan.conduct(models(scripted(replies), {})))
+    assert result.outcome.verdict == "ungraded"
+    return RunDirectory(plan.log_directory / result.run)
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()
+    }
+
+
+def test_what_may_be_changed_is_the_starter_and_the_rest_is_data(folder: Path, tmp_path: Path) -> None:
+    before = content(folder)
+    session = session_in(folder, tmp_path, "train.py", "lib/")
+    assert content(session.task.starter) == {"train.py": "print(1)\n", "lib/a.py": "A = 1\n"}
+    assert content(session.task.folder / "files") == {"old.py": "print(0)\n", "data/rows.csv": "a\n1\n"}, "no key, no link, no cache"
+    assert session.task.problem == "Make train.py better, please!\n"
+    assert session.task.id == "session-make-train-py-better-please"
+    assert content(folder) == before
+
+
+def test_a_session_is_a_task_that_is_run_again(folder: Path, tmp_path: Path) -> None:
+    first, second = session_in(folder, tmp_path), session_in(folder, tmp_path)
+    assert second.task.id == f"{first.task.id}-2"
+    again = find_task(second.task.id, [tmp_path / "runs" / "sessions"])
+    assert session_of(again) == second
+
+
+def test_an_agent_cannot_write_what_is_not_allowed(folder: Path, tmp_path: Path) -> None:
+    session = session_in(folder, tmp_path, "train.py")
+    script = (
+        "for name in ('old.py', 'data/rows.csv', 'train.py'):\n"
+        "    try:\n        open(name, 'w').write('mine')\n        print(name, 'written')\n"
+        "    except OSError as error:\n        print(name, 'refused')\n"
+    )
+    run = live(session, tmp_path, script)
+    assert run.steps()[1].observation.endswith("old.py refused\ndata/rows.csv refused\ntrain.py written")
+    assert content(session.task.folder / "files")["data/rows.csv"] == "a\n1\n"
+
+
+def test_changes_are_written_back_only_where_they_may_be(folder: Path, tmp_path: Path) -> None:
+    session = session_in(folder, tmp_path, "train.py", "lib")
+    script = (
+        "import os\nopen('train.py', 'w').write('print(2)')\nos.remove('lib/a.py')\nopen('lib/b.py', 'w').write('B = 2')\n"
+        "os.makedirs('.git/hooks')\nopen('.git/hooks/post-commit', 'w').write('evil')\nopen('lib/.hidden', 'w').write('evil')\n"
+        "os.makedirs('passwords')\nopen('passwords/a', 'w').write('evil')\nos.symlink('/etc/passwd', 'link')\nos.mkfifo('pipe')\n"
+    )
+    run = live(session, tmp_path, script)
+    before = content(folder)
+    offered = changes(session, run)
+    assert {change.path: change.change for change in offered} == {
+        "do.py": "added",
+        "lib/a.py": "removed",
+        "lib/b.py": "added",
+        "train.py": "changed",
+    }
+    assert content(folder) == before, "nothing is touched before it is allowed"
+    assert write_back(session, run, offered).refused == ()
+    after = content(folder)
+    assert after["train.py"] == "print(2)" and after["lib/b.py"] == "B = 2" and "lib/a.py" not in after and "do.py" in after
+    assert {name: after[name] for name in ("old.py", "data/rows.csv", ".env", ".git/config")} == {
+        name: before[name] for name in ("old.py", "data/rows.csv", ".env", ".git/config")
+    }
+
+
+def test_what_the_person_changed_meanwhile_is_kept(folder: Path, tmp_path: Path) -> None:
+    session = session_in(folder, tmp_path, "all")
+    script = "for name in ('train.py', 'old.py', 'lib/a.py', 'new.py'):\n    open(name, 'w').write('agent')\n"
+    run = live(session, tmp_path, script)
+    offered = changes(session, run)
+    (folder / "train.py").write_text("person")
+    (folder / "new.py").write_text("person")
+    (folder / "old.py").unlink()
+    (folder / "old.py").symlink_to(folder / ".env")
+    (folder / "lib").rename(folder / "elsewhere")
+    (folder / "lib").symlink_to(folder / "elsewhere")
+    done = write_back(session, run, offered)
+    assert done.written == ("do.py",)
+    assert len(done.refused) == 4
+    assert content(folder)["train.py"] == content(folder)["new.py"] == "person"
+    assert content(folder)[".env"] == "KEY=secret" and content(folder)["elsewhere/a.py"] == "A = 1\n"
+
+
+def test_where_nothing_is_allowed_nothing_is_offered(folder: Path, tmp_path: Path) -> None:
+    session = session_in(folder, tmp_path)
+    assert changes(session, live(session, tmp_path, "open('x', 'w').write('x')")) == []
+    alone = session_in(None, tmp_path)
+    assert changes(alone, live(alone, tmp_path, "open('x', 'w').write('x')")) == []
+
+
+def test_the_log_directory_is_not_copied_into_itself(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "train.py").write_text("print(1)\n")
+    (tmp_path / "deep").mkdir()
+    session = session_in(tmp_path, tmp_path, "all")
+    assert content(session.task.starter) == {"train.py": "print(1)\n"}
+    assert session.allowed == ("deep", "train.py")
+
+
+def test_a_sentence_may_hold_anything(tmp_path: Path) -> None:
+    for sentence in ('Say "no" to \\ and \x07', "もっと良く", "x" * 5000, "two\nlines"):
+        session = make_session(sentence, None, (), tmp_path)
+        assert session.task.problem == f"{sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("allow", "fault"),
+    [
+        ("lib/a.py", "lies in lib"),
+        ("nothing.py", "no 'nothing.py'"),
+        (".env", "no '.env'"),
+        ("../x", "no '../x'"),
+        ("passwords", "no "),
+    ],
+)
+def test_what_cannot_be_allowed_is_one_clear_line(folder: Path, tmp_path: Path, allow: str, fault: str) -> None:
+    with pytest.raises(UsageError, match=fault) as refused:
+        session_in(folder, tmp_path, allow)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_session_that_cannot_be_made_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="say in a sentence"):
+        make_session("  ", folder, (), tmp_path / "runs")
+    assert not (tmp_path / "runs" / "sessions").exists()
+
+
+def test_prompts_of_a_run_that_is_watched_offer_help(folder: Path, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def person(request: str) -> str:
+        asked.append(request)
+        return "accuracy"
+
+    session = session_in(None, tmp_path)
+    plan = make_plan(session.task, tmp_path / "runs", baseline="none", variant="full")
+    replies = [reply("Request Help", '{"request": "Which metric?"}'), reply("Final Answer", '{"final_answer": "done"}')]
+    runs = {}
+    for watched in (True, False):
+        result = finish(plan.conduct(models(scripted(replies), {}), person=person if watched else None))
+        runs[watched] = RunDirectory(plan.log_directory / result.run)
+    assert asked == ["Which metric?"]
+    assert runs[True].steps()[0].observation == "accuracy"
+    assert "Nobody watches" in runs[False].steps()[0].observation
+    assert {watched: "- Request Help:" in run.calls(1)[0].prompt for watched, run in runs.items()} == {True: True, False: False}

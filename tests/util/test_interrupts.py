@@ -1,0 +1,136 @@
+"""How processes are stopped: by three signals alike, as often as they come, and without an exception on the screen."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mlagentbench.util.interrupts import IMPATIENCE
+
+PROGRAM = """
+import asyncio, sys, threading, time
+from mlagentbench.util import interrupts
+
+class Removed:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(0.3)
+
+async def in_a_loop():
+    try:
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.3)
+        print("cleaned up", flush=True)
+
+async def gently():
+    asked = asyncio.Event()
+    with interrupts.first(asked.set):
+        print("ready", flush=True)
+        await asked.wait()
+        print("asked to stop", flush=True)
+        await asyncio.sleep(60 if {second} else 0.5)
+
+def outside():
+    try:
+        print("ready", flush=True)
+        time.sleep(60)
+    finally:
+        time.sleep(0.3)
+        print("cleaned up", flush=True)
+
+def in_a_removal():
+    Removed()
+    time.sleep(60)
+
+interrupts.install()
+status = 0
+try:
+    {act}
+except KeyboardInterrupt:
+    status = 130
+interrupts.close()
+time.sleep(0.2)
+sys.exit(status)
+"""
+
+
+def start(act: str, *, second: bool = False, under: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    program = PROGRAM.replace("{act}", act).replace("{second}", str(second))
+    process = subprocess.Popen([*under, sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
+
+
+def bombard(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    """Send a signal and go on with Ctrl-C until the process has ended."""
+    process.send_signal(number)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("act", ["interrupts.run(in_a_loop())", "outside()"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_work_cleans_up_however_often_it_is_interrupted(act: str, number: signal.Signals) -> None:
+    process = start(act)
+    bombard(process, number)
+    assert process.communicate(timeout=60) == ("cleaned up\n", "")
+    # The second where it came when Python had put its own handlers away: a shell reads it as the first.
+    assert process.returncode in (130, -signal.SIGINT)
+
+
+def test_an_interrupt_that_python_cannot_raise_comes_again() -> None:
+    process = start("in_a_removal()")
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_one_asks_and_the_second_stops(number: signal.Signals) -> None:
+    process = start("interrupts.run(gently())")
+    process.send_signal(number)
+    assert process.communicate(timeout=60) == ("asked to stop\n", "")
+    assert process.returncode == 0, "what was asked to stop has ended by itself"
+
+    process = start("interrupts.run(gently())", second=True)
+    process.send_signal(number)
+    assert process.stdout is not None and process.stdout.readline() == "asked to stop\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == 130
+
+
+def test_a_terminal_that_closes_is_one_interrupt_though_it_sends_two() -> None:
+    process = start("interrupts.run(gently())")
+    for _ in range(2):
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.1)
+    assert process.communicate(timeout=60) == ("asked to stop\n", "")
+    assert process.returncode == 0
+
+
+def test_a_process_under_nohup_outlives_its_terminal() -> None:
+    process = start("outside()", under=("nohup",))
+    process.send_signal(signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_an_end_that_takes_too_long_can_be_interrupted() -> None:
+    """Python waits for threads when it ends, and one may never end."""
+    process = start("threading.Thread(target=lambda: (print('ready', flush=True), time.sleep(60))).start()")
+    time.sleep(IMPATIENCE + 0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == 130
