@@ -14,7 +14,7 @@ from mlagentbench.limits import ScriptLimits
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
-from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.base import SandboxSpec
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.util.machine import cores
@@ -67,7 +67,7 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
             workspace=workspace,
             directory=directory,
             sandbox=BubblewrapSandbox() if sandboxed else PlainSandbox(),
-            box=Box(workspace=workspace.root, limits=box_limits),
+            sandbox_spec=SandboxSpec(workspace=workspace.root, limits=box_limits),
             models=more.pop("models", None) or Models.scripted(script),
             actions=ACTIONS,
             limits=limits,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlagentbench.environment import Listener, Silent
+from mlagentbench.environment import Listener, SilentListener
 from mlagentbench.model import Models
 from mlagentbench.records import Result
 from mlagentbench.run_spec import RunSpec
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
         self, models: Models, *, listener: Listener | None = None, stop: asyncio.Event | None = None, person: AskPerson | None = None
     ) -> Result:
         """Carry it out."""
-        hooks = RunHooks(listener=lambda ready, number: listener or Silent(), stop=stop or asyncio.Event(), ask_person=person)
+        hooks = RunHooks(listener=lambda ready, number: listener or SilentListener(), stop=stop or asyncio.Event(), ask_person=person)
         return await run_once(await self.ready(), models, hooks)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.agents.base import make_agent
-from mlagentbench.agents.human import HumanAgent, Session
+from mlagentbench.agents.human import HumanAgent, HumanSession
 from mlagentbench.agents.terminal import Terminal, visible
 from mlagentbench.environment import Environment
 from mlagentbench.errors import LimitReached, RunStopped
@@ -34,7 +34,7 @@ def work(environment: Environment, written: str, tmp_path: Path) -> str:
     async def story() -> None:
         await environment.start()
         try:
-            await Session(environment, HumanAgent().offered(environment), Terminal(source, sink)).act()
+            await HumanSession(environment, HumanAgent().offered(environment), Terminal(source, sink)).act()
         finally:
             await environment.settle()
 

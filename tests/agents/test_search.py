@@ -11,7 +11,7 @@ import pytest
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.reply.whole_script import read_script
 from mlagentbench.agents.search import SearchAgent
-from mlagentbench.agents.search_tree import Policy, Tree, validation_score
+from mlagentbench.agents.search_tree import Policy, SearchTree, validation_score
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
 from mlagentbench.records import Action, ModelCall, Step
@@ -35,14 +35,14 @@ BROKEN = "Risky.\n```python\nraise RuntimeError('no such layer')\n```"
 SILENT = "Quiet.\n```python\nprint('trained')\n```"
 
 
-def live(environment: Environment, agent: SearchAgent) -> Tree:
+def live(environment: Environment, agent: SearchAgent) -> SearchTree:
     async def story() -> None:
         await environment.start()
         await agent(environment)
         await environment.settle()
 
     finish(story())
-    return Tree(environment.steps, environment.direction)
+    return SearchTree(environment.steps, environment.direction)
 
 
 def questions(environment: Environment) -> list[ModelCall]:
@@ -50,7 +50,7 @@ def questions(environment: Environment) -> list[ModelCall]:
     return [call for number in range(1, len(environment.steps) + 2) for call in directory.calls(number)]
 
 
-def shape(tree: Tree) -> list[tuple[str, int | None, float | None]]:
+def shape(tree: SearchTree) -> list[tuple[str, int | None, float | None]]:
     return [(each.kind, each.parent, each.metric) for each in tree.nodes]
 
 

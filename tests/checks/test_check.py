@@ -12,7 +12,7 @@ import pytest
 
 from mlagentbench.checks import check as check_module
 from mlagentbench.checks import worker
-from mlagentbench.checks.check import SEEDS, Work, check
+from mlagentbench.checks.check import SEEDS, CheckSettings, check
 from mlagentbench.checks.findings import Check, Name
 from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import TaskError
@@ -43,7 +43,7 @@ def plant(task: Task) -> Plant:
 
 
 def checked(task: Task) -> Check:
-    return asyncio.run(check(load_task(task.folder), Work(threads=1)))
+    return asyncio.run(check(load_task(task.folder), CheckSettings(threads=1)))
 
 
 def failures(found: Check) -> dict[Name, str]:

@@ -58,14 +58,14 @@ def result(number: int, verdict: str = "success", ended: str = "final_answer") -
 def test_a_run_is_a_line_with_all_that_is_known_of_it() -> None:
     table = RunTable(8)
     row = table.start(PLAN, 3)
-    row.step(step(12, "epoch 1\naccuracy 0.52\n", tokens=12345))
-    row.activity("Execute Script train.py")
+    row.on_step(step(12, "epoch 1\naccuracy 0.52\n", tokens=12345))
+    row.on_status("Execute Script train.py")
     lines = shown(table)
     assert lines[0].split() == ["task", "run", "step", "tokens", "for", "now", "last"]
     for part in ("vectorization", " 3 ", "12/50", "12,345", "Execute Script train.py", "✓ accuracy 0.52"):
         assert part in lines[1]
     assert "1 running · 7 waiting · 0 over · 12,345 tokens" in lines[2]
-    row.output("epoch 1\nepoch 2: loss 0.3\n")
+    row.on_output("epoch 1\nepoch 2: loss 0.3\n")
     assert "epoch 2: loss 0.3" in shown(table)[1]
 
 
@@ -73,7 +73,7 @@ def test_a_hundred_runs_fit_and_those_are_shown_that_something_happened_to() -> 
     table = RunTable(100)
     rows = [table.start(PLAN, number) for number in range(1, 101)]
     for number in (17, 3, 99):
-        rows[number - 1].activity("at this very moment")
+        rows[number - 1].on_status("at this very moment")
     for height in (5, 10, 24, 50):
         lines = shown(table, height=height)
         assert len(lines) <= height - 1, "with a line for the cursor, so that nothing scrolls"
@@ -105,9 +105,9 @@ def test_runs_that_are_over_become_counts_and_the_last_of_them_fill_what_is_left
 def test_no_line_is_wider_than_the_terminal_whatever_a_run_says() -> None:
     table = RunTable(2)
     row = table.start(PLAN, 1)
-    row.activity("\x1b[31mred\x1b[0m and\nmore " + "字" * 200)
-    row.output("\x1b]0;title\x07" + "長" * 300 + "\n")
-    row.step(step(1, "\x1b[2J" + "é" * 500))
+    row.on_status("\x1b[31mred\x1b[0m and\nmore " + "字" * 200)
+    row.on_output("\x1b]0;title\x07" + "長" * 300 + "\n")
+    row.on_step(step(1, "\x1b[2J" + "é" * 500))
     for width in (20, 40, 60, 89, 90, 120, 250):
         for line in shown(table, width=width):
             assert cell_len(line) <= width
@@ -117,7 +117,7 @@ def test_no_line_is_wider_than_the_terminal_whatever_a_run_says() -> None:
 def test_a_hundred_runs_are_drawn_in_a_few_milliseconds() -> None:
     table = RunTable(100)
     for number in range(1, 101):
-        table.start(PLAN, number).step(step(1, "accuracy 0.52"))
+        table.start(PLAN, number).on_step(step(1, "accuracy 0.52"))
     shown(table, height=60)
     started = time.process_time()
     for _ in range(20):

@@ -160,7 +160,7 @@ def test_a_server_that_does_not_say_how_much_it_sends(mirror: Mirror) -> None:
 def test_a_part_that_is_longer_than_the_file_is_thrown_away(mirror: Mirror, tmp_path: Path) -> None:
     mirror.add(URL, CONTENT)
     source = f"{mirror.url}/example.org/data/train.csv"
-    part = transfer.Part.of(tmp_path / "train.csv")
+    part = transfer.PartialDownload.of(tmp_path / "train.csv")
     part.begin(source, '"a tag"')
     part.content.write_bytes(CONTENT + OTHER)
     mirror.fail(URL, Wrong(CONTENT, tag='"a tag"'))
@@ -171,7 +171,7 @@ def test_a_part_that_is_longer_than_the_file_is_thrown_away(mirror: Mirror, tmp_
 def test_a_part_that_was_whole_already_is_taken(mirror: Mirror, tmp_path: Path) -> None:
     mirror.add(URL, CONTENT)
     source = f"{mirror.url}/example.org/data/train.csv"
-    part = transfer.Part.of(tmp_path / "train.csv")
+    part = transfer.PartialDownload.of(tmp_path / "train.csv")
     part.begin(source, '"a tag"')
     part.content.write_bytes(CONTENT)
     mirror.fail(URL, Wrong(CONTENT, tag='"a tag"'))

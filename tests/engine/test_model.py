@@ -14,7 +14,7 @@ from inspect_ai.model import ModelCost, ModelInfo, get_model, set_model_cost, se
 from inspect_ai.model._model_info import clear_model_info_cache
 
 from mlagentbench.engine.models.model import RoleModel, knowledge_cutoff
-from mlagentbench.engine.models.retries import Patience, Waits
+from mlagentbench.engine.models.retries import ProviderWaits, RetryPolicy
 from mlagentbench.errors import LimitReached, ModelFailed
 from mlagentbench.model import GenerateOptions, Reply
 from mlagentbench.records import Usage
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is depre
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
-QUICK = Patience(seconds=30.0, request=10, pause=0.05, longest_pause=0.5, spoiled=3)
+QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.5, spoiled=3)
 SOON = QUICK._replace(request=1)
 """For a provider that does not answer."""
 SMALL = GenerateOptions(max_tokens=500)
@@ -52,13 +52,13 @@ PASSING = {
 }
 
 
-def ask(wire: Wire, patience: Patience = QUICK, options: GenerateOptions = SMALL, **arguments: Any) -> Reply:
-    return asyncio.run(answer(wire, patience, options, **arguments))
+def ask(wire: Wire, retry_policy: RetryPolicy = QUICK, options: GenerateOptions = SMALL, **arguments: Any) -> Reply:
+    return asyncio.run(answer(wire, retry_policy, options, **arguments))
 
 
-async def answer(wire: Wire, patience: Patience, options: GenerateOptions = SMALL, **arguments: Any) -> Reply:
+async def answer(wire: Wire, retry_policy: RetryPolicy, options: GenerateOptions = SMALL, **arguments: Any) -> Reply:
     async with get_model(MODELS[wire], memoize=False, **arguments) as model:
-        return await RoleModel(model, "agent", patience=patience).generate("Say hello.", options)
+        return await RoleModel(model, "agent", retry_policy=retry_policy).generate("Say hello.", options)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -81,7 +81,7 @@ def test_a_streamed_fault_is_survived(server: Provider, fault: str) -> None:
 
 def test_many_faults_in_a_row_are_survived(server: Provider) -> None:
     server.behave("Hello.", faults=[*[bad.BROKEN] * 3, bad.MALFORMED, bad.too_many(), bad.EMPTY_TEXT])
-    assert ask("openai", Patience(seconds=60, request=20, pause=0.05)).text == "Hello."
+    assert ask("openai", RetryPolicy(seconds=60, request=20, pause=0.05)).text == "Hello."
     assert len(server.requests) == 7
 
 
@@ -207,7 +207,7 @@ def test_a_wait_beyond_our_patience_is_not_begun(server: Provider) -> None:
 
 
 def test_waits_at_once_count_once() -> None:
-    waits = Waits()
+    waits = ProviderWaits()
     assert [waits.add(10, 14), waits.add(10, 13), waits.add(12, 16), waits.add(20, 20.01)] == [4, 0, 2, 0]
 
 
@@ -243,7 +243,7 @@ def test_a_run_that_is_stopped_while_its_provider_fails_was_ended_by_the_provide
 
     async def story() -> None:
         async with asyncio.timeout(4):
-            await answer("openai", Patience(pause=30))
+            await answer("openai", RetryPolicy(pause=30))
 
     with pytest.raises(ModelFailed, match="500: The server had an error"):
         finish(story())
@@ -254,7 +254,7 @@ def test_a_slow_answer_that_is_stopped_is_nobodys_failure(server: Provider) -> N
 
     async def story() -> None:
         async with asyncio.timeout(1):
-            await answer("openai", Patience())
+            await answer("openai", RetryPolicy())
 
     with pytest.raises(TimeoutError):
         finish(story())
@@ -272,9 +272,9 @@ def test_questions_at_once_get_a_scripts_replies_in_the_order_they_were_asked(tm
 
 
 def test_pauses_double_up_to_the_longest() -> None:
-    patience = Patience(pause=2, longest_pause=120)
+    retry_policy = RetryPolicy(pause=2, longest_pause=120)
     for number, pause in ((2, 2), (3, 4), (7, 64), (8, 120), (10_000, 120)):
-        assert 0.75 * pause <= patience.before(number) <= 1.25 * pause
+        assert 0.75 * pause <= retry_policy.before(number) <= 1.25 * pause
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.engine.models.providers import check_models
-from mlagentbench.engine.models.retries import Patience
+from mlagentbench.engine.models.retries import RetryPolicy
 from mlagentbench.errors import ModelUnavailable
 from mlagentbench.records import Result, Usage
 from mlagentbench.run_spec import ModelSpec, RunLimits
@@ -31,7 +31,7 @@ from tests.support import finish, reply
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
 OPENAI, ANTHROPIC = "openai/gpt-4o", "anthropic/claude-opus-4-5"
-QUICK = Patience(seconds=3.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
+QUICK = RetryPolicy(seconds=3.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
 SPEC = """
 id = "guess"
 title = "Guess a number"
@@ -84,13 +84,13 @@ def plan(tmp_path: Path) -> Plan:
     return make_plan(load_task(folder), tmp_path / "runs", sandbox="none", limits=limits, score_steps=True)
 
 
-def carry_out(plan: Plan, model: str = OPENAI, patience: Patience = QUICK) -> Ended:
+def carry_out(plan: Plan, model: str = OPENAI, retry_policy: RetryPolicy = QUICK) -> Ended:
     results: list[Result] = []
     with warnings.catch_warnings():
         # Inspect leaves streams to the garbage collector, which is done with them before the test is.
         warnings.simplefilter("ignore", ResourceWarning)
         hooks = RunHooks(finished=lambda ready, number, result: results.append(result))
-        evaluate([asyncio.run(plan.but(models={"agent": ModelSpec(name=model)}).ready())], hooks, patience=patience)
+        evaluate([asyncio.run(plan.but(models={"agent": ModelSpec(name=model)}).ready())], hooks, retry_policy=retry_policy)
         gc.collect()
     (result,), (directory,) = results, find_runs(plan.log_directory)
     assert directory.result == result
@@ -195,7 +195,7 @@ def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provid
 
 def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.HANGS)
-    result, directory = carry_out(plan.but(limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=1.0))
+    result, directory = carry_out(plan.but(limits=RunLimits(time=6)), retry_policy=QUICK._replace(request=600, check=1.0))
     assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
     assert "until the run's time was up, nor to a short question in" in (result.outcome.reason or "")
     assert not directory.calls(2)
@@ -203,7 +203,7 @@ def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Pr
 
 def test_a_reply_that_takes_longer_than_the_run_is_the_agents_time(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.SLOW)
-    result, directory = carry_out(plan.but(limits=RunLimits(time=6)), patience=QUICK._replace(request=600, check=30.0))
+    result, directory = carry_out(plan.but(limits=RunLimits(time=6)), retry_policy=QUICK._replace(request=600, check=30.0))
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_time", "success")
     assert [(call.purpose, call.reply) for call in directory.calls(2)] == [("provider check", "yes")], "what was asked is on record"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mlagentbench.engine.evaluate import evaluate
-from mlagentbench.engine.models.retries import Patience
+from mlagentbench.engine.models.retries import RetryPolicy
 from mlagentbench.records import Result
 from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunLimits
 from mlagentbench.rundir.directory import RunDirectory
@@ -21,7 +21,7 @@ from tests.plans import Plan, resumed
 from tests.runner.lives import make_task
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
-QUICK = Patience(seconds=30.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
+QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
 
 
 class Ended(NamedTuple):
@@ -43,7 +43,11 @@ def make_plan(folder: Path, agent: str, steps: int = 20, **options: Any) -> Plan
 
 
 def carry_out(
-    plan: Plan, model: str = MODELS["openai"], patience: Patience = QUICK, fast_model: str | None = None, person: AskPerson | None = None
+    plan: Plan,
+    model: str = MODELS["openai"],
+    retry_policy: RetryPolicy = QUICK,
+    fast_model: str | None = None,
+    person: AskPerson | None = None,
 ) -> Ended:
     """Carry a plan out, whole.
 
@@ -57,7 +61,7 @@ def carry_out(
         named = {"agent": model} | ({"fast": fast_model} if fast_model else {})
         models = {role: ModelSpec(name=name, options=plan.spec.model("agent").options) for role, name in named.items() if name != NO_MODEL}
         hooks = RunHooks(finished=lambda ready, number, result: results.append(result), ask_person=person)
-        evaluate([asyncio.run(plan.but(models=models).ready())], hooks, patience=patience)
+        evaluate([asyncio.run(plan.but(models=models).ready())], hooks, retry_policy=retry_policy)
         gc.collect()
     (result,) = results
     return Ended(result, RunDirectory(plan.log_directory / result.run))

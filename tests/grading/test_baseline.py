@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import TaskError
-from mlagentbench.grading.baseline import Measured, Place, kept, measure
+from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, kept, measure
 from mlagentbench.records import Baseline
 from mlagentbench.runner.preflight import compared_with, place_of
 from mlagentbench.task.catalogue import Task, load_task
 from tests import commands
 from tests.plans import Plan, make_plan
 
-PLACE = Place(sandbox="none")
+PLACE = ScriptSettings(sandbox="none")
 SPEC = """
 id = "count"
 title = "Count"
@@ -76,8 +76,8 @@ def make(tmp_path: Path, *, starter: str = '{ state = "runs" }', train: str = TR
     return load_task(folder)
 
 
-def measured(task: Task, runs: int = 3, *, again: bool = False) -> Measured:
-    return asyncio.run(measure(task, "mini", place=PLACE, runs=runs, again=again))
+def measured(task: Task, runs: int = 3, *, again: bool = False) -> MeasuredBaseline:
+    return asyncio.run(measure(task, "mini", settings=PLACE, runs=runs, again=again))
 
 
 def test_a_starter_is_run_with_other_seeds_and_its_spread_kept(tmp_path: Path, counted: Path) -> None:
@@ -138,8 +138,8 @@ def test_a_stub_without_a_sound_predictor_says_so(tmp_path: Path, starter: str, 
 def test_of_several_who_ask_at_once_one_measures(tmp_path: Path, counted: Path) -> None:
     task = make(tmp_path, train="import time\ntime.sleep(0.3)\n" + TRAIN)
 
-    async def main() -> list[Measured]:
-        return await asyncio.gather(*(measure(task, "mini", place=PLACE, runs=1) for _ in range(8)))
+    async def main() -> list[MeasuredBaseline]:
+        return await asyncio.gather(*(measure(task, "mini", settings=PLACE, runs=1) for _ in range(8)))
 
     command = ["baseline", "count", "--task-path", str(tmp_path), "--variant", "mini", "--sandbox", "none", "--runs", "1", "--json"]
     beside = commands.Popen([*commands.MLAB, *command], stdout=subprocess.PIPE, env=os.environ)
@@ -157,7 +157,7 @@ def found_for(plan: Plan) -> Baseline | None:
 def test_a_run_is_compared_with_the_best_there_is(tmp_path: Path) -> None:
     plan = make_plan(make(tmp_path), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
     assert (against := found_for(plan)) is not None and (against.value, against.source) == (3.0, "paper")
-    asyncio.run(measure(plan.task, "full", place=place_of(plan.spec)._replace(limits=None), runs=1))
+    asyncio.run(measure(plan.task, "full", settings=place_of(plan.spec)._replace(limits=None), runs=1))
     assert (against := found_for(plan)) is not None and (against.value, against.source) == (10.0, "measured")
     for choice, value in (("paper", 3.0), ("none", None)):
         chosen = plan.but(baseline=choice)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mlagentbench.errors import GradingError, InvalidSubmission
-from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.client import CodeClient
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.sandbox.base import Sandbox
@@ -27,7 +27,7 @@ while True:
     send(1, Frame(question.kind, question.number, "", tuple(2 * array for array in question.arrays)))
 """
 
-Start = Callable[..., Talk]
+Start = Callable[..., CodeClient]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def start(tmp_path: Path, isolation: Sandbox) -> Iterator[Start]:
 
     with ExitStack() as stack:
 
-        def start(before: str = "pass", blame: type[InvalidSubmission] | type[GradingError] = InvalidSubmission) -> Talk:
+        def start(before: str = "pass", blame: type[InvalidSubmission] | type[GradingError] = InvalidSubmission) -> CodeClient:
             submission = tmp_path / "submission"
             submission.mkdir()
             (submission / "theirs.py").write_text(f"import os, sys, time\ndef before():\n    {before}\n")
@@ -54,12 +54,12 @@ def start(tmp_path: Path, isolation: Sandbox) -> Iterator[Start]:
                 scratch=tmp_path / "scratch",
             )
             process = context.sandbox(context.submission, tmp_path / "serve.py", packages=("numpy",))
-            return Talk(stack.enter_context(process), blame)
+            return CodeClient(stack.enter_context(process), blame)
 
         yield start
 
 
-def ask(talk: Talk, seconds: float = 20.0) -> np.ndarray:
+def ask(talk: CodeClient, seconds: float = 20.0) -> np.ndarray:
     return talk.ask(1, (np.arange(6.0).reshape(2, 3),), doing="doubling", seconds=seconds, count=1, max_values=6).arrays[0]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.records import Baseline
-from mlagentbench.report.experiment import Experiment, Told
+from mlagentbench.report.experiment import Experiment, Notice
 from mlagentbench.results.load import load
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
 
@@ -33,7 +33,7 @@ def test_runs_stand_in_columns_that_are_not_mixed(logs: Path) -> None:
         ("research (context_steps 3)", "none", 1),
         ("react (context_steps 3)", "bubblewrap", 1),
     ]
-    assert Told(
+    assert Notice(
         "Different isolation", "bubblewrap, none. Runs that differ in it stand in columns of their own; compare across them with care."
     ) in (experiment.told())
 

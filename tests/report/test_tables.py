@@ -19,7 +19,7 @@ from mlagentbench.records import Baseline
 from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.build import notices, tables
 from mlagentbench.report.tables.export import encoded, latex, markdown, report_object, write_tables
-from mlagentbench.report.tables.model import Shown, Table
+from mlagentbench.report.tables.model import Table, TextColumn
 from mlagentbench.report.tables.terminal import shown
 from mlagentbench.results.load import load
 from tests.example_runs import ExampleStep, write_run
@@ -193,7 +193,7 @@ HOSTILE = "a|b\n\x1b[31m \\input{/etc/passwd} <script> 50% $x_1$ [go](javascript
 
 
 def test_what_agents_wrote_is_escaped_in_every_form() -> None:
-    table = Table("t", HOSTILE, {"name": "text"}, [{"name": HOSTILE}], Shown("name", lambda row: str(row["name"]), number=False), [])
+    table = Table("t", HOSTILE, {"name": "text"}, [{"name": HOSTILE}], TextColumn("name", lambda row: str(row["name"]), number=False), [])
     tex = latex(table)
     assert r"\input" not in tex and r"\textbackslash{}input\{/etc/passwd\}" in tex and r"50\% \$x\_1\$" in tex
     told = markdown(table)

@@ -12,7 +12,7 @@ from mlagentbench.records import Baseline, Outcome, Result, Score
 from mlagentbench.results.cells import Cell, Trial, cells
 from mlagentbench.results.conditions import Conditions
 from mlagentbench.results.load import Run
-from mlagentbench.results.tables import Table, columns, divisors, improvement_table, printed, success_table
+from mlagentbench.results.tables import TaskTable, columns, divisors, improvement_table, printed, success_table
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import find_tasks
 from mlagentbench.task.success import exceeds
@@ -77,7 +77,7 @@ def runs_of(task: str, model: str, success: float, improvement: float) -> Iterat
         yield Run(RunDirectory(Path(info.run)), info, (), result)
 
 
-def tables(success: Mapping[str, Mapping[str, float]], improvement: Mapping[str, Mapping[str, float]]) -> tuple[Table, Table]:
+def tables(success: Mapping[str, Mapping[str, float]], improvement: Mapping[str, Mapping[str, float]]) -> tuple[TaskTable, TaskTable]:
     """Tables 3 and 4 by task and model, out of runs."""
     runs = [
         run
@@ -90,7 +90,7 @@ def tables(success: Mapping[str, Mapping[str, float]], improvement: Mapping[str,
 
 
 @pytest.fixture(scope="module")
-def paper() -> tuple[Table, Table]:
+def paper() -> tuple[TaskTable, TaskTable]:
     """Tables 3 and 4 out of runs that give what the tasks say of them."""
     facts = {task: find_tasks()[task].spec.paper for task in PAPERS}
     known = {task: fact for task, fact in facts.items() if fact is not None}
@@ -98,7 +98,7 @@ def paper() -> tuple[Table, Table]:
     return tables({task: fact.success for task, fact in known.items()}, {task: fact.improvement for task, fact in known.items()})
 
 
-def test_the_papers_tables_come_out_of_their_runs(paper: tuple[Table, Table]) -> None:
+def test_the_papers_tables_come_out_of_their_runs(paper: tuple[TaskTable, TaskTable]) -> None:
     tasks = find_tasks()
     for task in PAPERS:
         facts = tasks[task].spec.paper
@@ -123,7 +123,7 @@ def test_they_are_printed_as_the_paper_prints_them() -> None:
         assert {column for column in printed if printed[column] != ours_printed[column]} == ({"Baseline"} if table is ours[0] else set())
 
 
-def test_the_papers_averages_are_ours_but_for_its_baseline_which_divides_by_eight(paper: tuple[Table, Table]) -> None:
+def test_the_papers_averages_are_ours_but_for_its_baseline_which_divides_by_eight(paper: tuple[TaskTable, TaskTable]) -> None:
     success, improvement = paper
 
     assert success.against(SUCCESS_AVERAGES) == ["Baseline: the printed average is 10.4, which divides by 8; over 13 tasks it is 6.4"]
@@ -133,7 +133,7 @@ def test_the_papers_averages_are_ours_but_for_its_baseline_which_divides_by_eigh
     assert divisors(40 + 300 / 7, 10.4) == [8]
 
 
-def test_an_average_says_over_how_many_tasks_it_is(paper: tuple[Table, Table]) -> None:
+def test_an_average_says_over_how_many_tasks_it_is(paper: tuple[TaskTable, TaskTable]) -> None:
     assert paper[0].notices() == ["averages are over 13 tasks"]
 
     won = Trial("final_answer", "success", True, 0.5)
@@ -148,7 +148,7 @@ def test_an_average_says_over_how_many_tasks_it_is(paper: tuple[Table, Table]) -
     assert success_table({}).notices() == []
 
 
-def test_what_no_number_of_tasks_explains_is_only_told(paper: tuple[Table, Table]) -> None:
+def test_what_no_number_of_tasks_explains_is_only_told(paper: tuple[TaskTable, TaskTable]) -> None:
     assert paper[0].against({"Mixtral": 97.0, "nobody": 1.0}) == ["Mixtral: the printed average is 97.0; over 13 tasks it is 3.8"]
 
 

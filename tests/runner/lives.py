@@ -20,7 +20,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
 
-from mlagentbench.environment import Silent
+from mlagentbench.environment import SilentListener
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
 from mlagentbench.records import Role, Step
 from mlagentbench.rundir.directory import RunDirectory
@@ -125,14 +125,14 @@ def scripted(replies: Sequence[str]) -> Script:
     return Script([*(ScriptedReply(reply=text) for text in replies), ScriptedReply(reply="It trained once.", role="fast")])
 
 
-class Told(Silent):
+class Told(SilentListener):
     """Writes down each step that the agent is shown."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._tell(0)
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         self._tell(step.number)
 
     def _tell(self, number: int) -> None:

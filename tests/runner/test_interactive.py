@@ -9,7 +9,7 @@ import pytest
 
 from mlagentbench.errors import UsageError
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner.interactive import Session, allowed_names, changes, make_session, session_of, write_back
+from mlagentbench.runner.interactive import InteractiveSession, allowed_names, changes, make_session, session_of, write_back
 from mlagentbench.task.catalogue import find_task
 from tests.plans import make_plan
 from tests.runner.lives import models, scripted
@@ -37,13 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mine
 
 
-def session_in(folder: Path | None, tmp_path: Path, *allow: str) -> Session:
+def session_in(folder: Path | None, tmp_path: Path, *allow: str) -> InteractiveSession:
     logs = tmp_path / "runs"
     logs.mkdir(exist_ok=True)
     return make_session("Make train.py better, please!", folder, allowed_names(folder, allow, logs), logs)
 
 
-def live(session: Session, tmp_path: Path, script: str) -> RunDirectory:
+def live(session: InteractiveSession, tmp_path: Path, script: str) -> RunDirectory:
     """A run of a session that writes a script and runs it."""
     replies = [
         reply("Write File", json.dumps({"file_name": "do.py", "content": script})),

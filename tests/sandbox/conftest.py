@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.sandbox.base import Box, Execution, Sandbox
+from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
 from tests.sandbox.processes import Run, Trace, available
@@ -43,9 +43,9 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 def execute(workspace: Path) -> Run:
     """Run a command in a workspace: `execute(sandbox, "sh", "-c", "…", memory_mb=64)`."""
 
-    def call(sandbox: Sandbox, *command: str, box: Box | None = None, groups: bool = True, **limits: float) -> Execution:
-        box = replace(box or Box(workspace), limits=ScriptLimits(**{"seconds": 60, **limits}))  # type: ignore[arg-type]
-        return asyncio.run(run(sandbox, command, box, groups=groups))
+    def call(sandbox: Sandbox, *command: str, spec: SandboxSpec | None = None, groups: bool = True, **limits: float) -> Execution:
+        spec = replace(spec or SandboxSpec(workspace), limits=ScriptLimits(**{"seconds": 60, **limits}))  # type: ignore[arg-type]
+        return asyncio.run(run(sandbox, command, spec, groups=groups))
 
     return call
 

@@ -15,7 +15,7 @@ import pytest
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.sandbox.base import Box, Mount, Sandbox
+from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.view.interpreter import describe
 from tests.sandbox.processes import Run, only_where
 
@@ -41,22 +41,22 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def box(workspace: Path, data: Path) -> Box:
+def spec(workspace: Path, data: Path) -> SandboxSpec:
     (workspace / "data").mkdir()
-    return Box(workspace, read_only=(Mount(data, "/workspace/data"),))
+    return SandboxSpec(workspace, read_only=(Mount(data, "/workspace/data"),))
 
 
-def test_the_workspace_is_the_hosts(sandbox: Sandbox, execute: Run, box: Box) -> None:
-    (box.workspace / "in.txt").write_text("hello")
+def test_the_workspace_is_the_hosts(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
+    (spec.workspace / "in.txt").write_text("hello")
 
-    done = execute(sandbox, "sh", "-c", "pwd; cat in.txt; echo back > out.txt", box=box)
+    done = execute(sandbox, "sh", "-c", "pwd; cat in.txt; echo back > out.txt", spec=spec)
 
     assert done.output == "/workspace\nhello"
-    assert (box.workspace / "out.txt").read_text() == "back\n"
-    assert (box.workspace / "out.txt").stat().st_uid == os.getuid()
+    assert (spec.workspace / "out.txt").read_text() == "back\n"
+    assert (spec.workspace / "out.txt").stat().st_uid == os.getuid()
 
 
-def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, box: Box, data: Path) -> None:
+def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, spec: SandboxSpec, data: Path) -> None:
     attacks = (
         "echo 9 > data/deep/train.csv",
         "echo 9 >> data/deep/../deep/train.csv",
@@ -75,12 +75,12 @@ def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, 
         "umount -l data",
     )
     for attack in attacks:
-        assert execute(sandbox, "sh", "-c", attack, box=box).exit_code != 0, attack
+        assert execute(sandbox, "sh", "-c", attack, spec=spec).exit_code != 0, attack
         assert (data / "deep" / "train.csv").read_text() == "1,2\n", attack
         assert [entry.name for entry in data.iterdir()] == ["deep"], attack
 
 
-def test_mounts_cannot_be_undone_or_made(sandbox: Sandbox, execute: Run, box: Box, data: Path) -> None:
+def test_mounts_cannot_be_undone_or_made(sandbox: Sandbox, execute: Run, spec: SandboxSpec, data: Path) -> None:
     code = f"""{CALL}
 for place in (b"/workspace/data", b"/workspace", b"/proc/sys", b"/proc", b"/usr", b"/tmp", b"/"):
     call("umount2", place, 0)
@@ -91,12 +91,12 @@ call("mount", b"tmpfs", b"/tmp", b"tmpfs", 0, None)
 call("mount", b"proc", b"/tmp", b"proc", 0, None)
 call("mount", b"/usr", b"/tmp", None, 4096, None)
 """
-    done = execute(sandbox, "python", "-c", code, box=box)
+    done = execute(sandbox, "python", "-c", code, spec=spec)
 
     assert done.exit_code == 0, done.output
 
 
-def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     code = f"""{CALL}
 call("chroot", b"/tmp")
 call("mknod", b"/tmp/sda", 0o60666, 0x800)
@@ -119,12 +119,12 @@ for line in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
     assert f"{{line}}:\\t0000000000000000" in status, status
 assert "NoNewPrivs:\\t1" in status
 """
-    done = execute(sandbox, "python", "-c", code, box=box)
+    done = execute(sandbox, "python", "-c", code, spec=spec)
 
     assert done.exit_code == 0, done.output
 
 
-def test_the_kernels_settings_cannot_be_written(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_the_kernels_settings_cannot_be_written(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     code = """
 import os
 for folder, folders, files in os.walk("/proc"):
@@ -138,12 +138,12 @@ for folder, folders, files in os.walk("/proc"):
         except OSError:
             pass
 """
-    assert execute(sandbox, "python", "-c", code, box=box).output == ""
-    assert execute(sandbox, "sh", "-c", "echo b > /proc/sysrq-trigger", box=box).exit_code != 0
-    assert execute(sandbox, "sh", "-c", "cat /proc/sys/kernel/hostname && echo x > /proc/sys/kernel/hostname", box=box).exit_code != 0
+    assert execute(sandbox, "python", "-c", code, spec=spec).output == ""
+    assert execute(sandbox, "sh", "-c", "echo b > /proc/sysrq-trigger", spec=spec).exit_code != 0
+    assert execute(sandbox, "sh", "-c", "cat /proc/sys/kernel/hostname && echo x > /proc/sys/kernel/hostname", spec=spec).exit_code != 0
 
 
-def test_only_the_workspace_and_memory_can_be_written(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_only_the_workspace_and_memory_can_be_written(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     code = """
 import os
 for folder, folders, files in os.walk("/"):
@@ -155,13 +155,13 @@ for folder, folders, files in os.walk("/"):
     except OSError:
         pass
 """
-    done = execute(sandbox, "python", "-c", code, box=box)
+    done = execute(sandbox, "python", "-c", code, spec=spec)
 
     written = [folder for folder in done.output.split() if not folder.startswith("/tmp/")]
     assert set(written) == {"/workspace", "/tmp", "/dev/shm"}
 
 
-def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path, data: Path) -> None:
+def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, spec: SandboxSpec, tmp_path: Path, data: Path) -> None:
     (tmp_path / "answers.csv").write_text("the answer")
     for path in (
         tmp_path / "answers.csv",
@@ -174,14 +174,14 @@ def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, box: Box, tm
         "/proc/1/root/etc/passwd",
         Path(__file__),
     ):
-        assert execute(sandbox, "ls", str(path), box=box).exit_code != 0, path
-    assert "the answer" not in execute(sandbox, "sh", "-c", f"ln -s {tmp_path}/answers.csv link; cat link", box=box).output
+        assert execute(sandbox, "ls", str(path), spec=spec).exit_code != 0, path
+    assert "the answer" not in execute(sandbox, "sh", "-c", f"ln -s {tmp_path}/answers.csv link; cat link", spec=spec).output
 
 
-def test_other_processes_are_out_of_sight_and_reach(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_other_processes_are_out_of_sight_and_reach(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     victim = subprocess.Popen(["sleep", "60"])
     try:
-        done = execute(sandbox, "sh", "-c", f"ls /proc | grep -c '^[0-9]'; kill {victim.pid}; kill -9 -1", box=box)
+        done = execute(sandbox, "sh", "-c", f"ls /proc | grep -c '^[0-9]'; kill {victim.pid}; kill -9 -1", spec=spec)
         assert int(done.output.split()[0]) <= 6
         assert victim.poll() is None
     finally:
@@ -207,26 +207,30 @@ def server() -> socket.socket:
 
 
 @pytest.mark.parametrize("network", [False, True])
-def test_the_network_is_there_only_when_asked_for(sandbox: Sandbox, execute: Run, box: Box, server: socket.socket, network: bool) -> None:
+def test_the_network_is_there_only_when_asked_for(
+    sandbox: Sandbox, execute: Run, spec: SandboxSpec, server: socket.socket, network: bool
+) -> None:
     code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
 
-    done = execute(sandbox, "python", "-c", code, box=Box(box.workspace, network=network))
+    done = execute(sandbox, "python", "-c", code, spec=SandboxSpec(spec.workspace, network=network))
 
     assert (done.exit_code == 0) is network, done.output
 
 
-def test_local_sockets_of_the_host_are_out_of_reach(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_local_sockets_of_the_host_are_out_of_reach(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"\0mlagentbench-{os.getpid()}")
         listening.listen()
         code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0mlagentbench-{os.getpid()}')"
-        assert "Connection refused" in execute(sandbox, "python", "-c", code, box=box).output
+        assert "Connection refused" in execute(sandbox, "python", "-c", code, spec=spec).output
 
 
 def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
     (workspace / "model.txt").write_text("1")
 
-    done = execute(sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", box=Box(workspace, workspace_writable=False))
+    done = execute(
+        sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", spec=SandboxSpec(workspace, workspace_writable=False)
+    )
 
     assert done.output.startswith("1")
     assert (workspace / "model.txt").read_text() == "1"
@@ -243,11 +247,11 @@ def test_this_package_is_hidden_from_scripts(sandbox: Sandbox, execute: Run, wor
     asked = subprocess.run([venv, "-I", "-c", "import mlagentbench; print(mlagentbench.__file__)"], capture_output=True, text=True)
     assert asked.stdout.startswith(str(tmp_path))  # it is installed
 
-    box = Box(workspace, python=venv)
-    assert execute(sandbox, "python", "-c", "import visible", box=box).output == "visible is here\n"
-    assert "No module named 'mlagentbench'" in execute(sandbox, "python", "-c", "import mlagentbench.tasks", box=box).output
+    spec = SandboxSpec(workspace, python=venv)
+    assert execute(sandbox, "python", "-c", "import visible", spec=spec).output == "visible is here\n"
+    assert "No module named 'mlagentbench'" in execute(sandbox, "python", "-c", "import mlagentbench.tasks", spec=spec).output
     found = execute(
-        sandbox, "sh", "-c", f"find / -path '*mlagentbench/*' ! -name __init__.py 2>/dev/null; ls {tmp_path}/src", box=box
+        sandbox, "sh", "-c", f"find / -path '*mlagentbench/*' ! -name __init__.py 2>/dev/null; ls {tmp_path}/src", spec=spec
     ).output
     assert found == f"ls: cannot access '{tmp_path}/src': No such file or directory\n"
 
@@ -255,28 +259,28 @@ def test_this_package_is_hidden_from_scripts(sandbox: Sandbox, execute: Run, wor
 def test_an_editable_install_is_hidden_too(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
     shutil.rmtree(next(venv.parents[1].glob("lib/python*/site-packages/mlagentbench")))
 
-    done = execute(sandbox, "python", "-c", "import mlagentbench", box=Box(workspace, python=venv))
+    done = execute(sandbox, "python", "-c", "import mlagentbench", spec=SandboxSpec(workspace, python=venv))
 
     assert "No module named 'mlagentbench'" in done.output
 
 
 def test_a_box_shows_only_the_packages_it_names(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
-    box = Box(workspace, python=venv, packages=("visible",))
+    spec = SandboxSpec(workspace, python=venv, packages=("visible",))
 
-    assert execute(sandbox, "python", "-c", "import visible", box=box).exit_code == 0
+    assert execute(sandbox, "python", "-c", "import visible", spec=spec).exit_code == 0
     for hidden in ("other", "mlagentbench"):
-        assert f"No module named '{hidden}'" in execute(sandbox, "python", "-c", f"import {hidden}", box=box).output
-    assert execute(sandbox, "ls", str(describe(venv).sites[0]), box=box).output == "visible\n"
+        assert f"No module named '{hidden}'" in execute(sandbox, "python", "-c", f"import {hidden}", spec=spec).output
+    assert execute(sandbox, "ls", str(describe(venv).sites[0]), spec=spec).output == "visible\n"
 
 
 def test_numpy_works_as_the_only_package(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
-    box = Box(workspace, packages=("numpy",))
+    spec = SandboxSpec(workspace, packages=("numpy",))
 
     assert (
-        execute(sandbox, "python", "-c", "import numpy as n; print(n.ones((300, 300)) @ n.ones(300) @ n.ones(300))", box=box).output
+        execute(sandbox, "python", "-c", "import numpy as n; print(n.ones((300, 300)) @ n.ones(300) @ n.ones(300))", spec=spec).output
         == "90000.0\n"
     )
-    assert "No module named 'pydantic'" in execute(sandbox, "python", "-c", "import pydantic", box=box).output
+    assert "No module named 'pydantic'" in execute(sandbox, "python", "-c", "import pydantic", spec=spec).output
 
 
 def test_an_interpreter_without_python_beside_it_is_python_inside(sandbox: Sandbox, execute: Run, workspace: Path, tmp_path: Path) -> None:
@@ -287,9 +291,9 @@ def test_an_interpreter_without_python_beside_it_is_python_inside(sandbox: Sandb
 
     for python in (lone, Path("/bin/python3")):
         if python.exists():
-            done = execute(sandbox, "sh", "-c", "python -c 'print(1)'; python3 -c 'print(2)'", box=Box(workspace, python=python))
+            done = execute(sandbox, "sh", "-c", "python -c 'print(1)'; python3 -c 'print(2)'", spec=SandboxSpec(workspace, python=python))
             assert done.output == "1\n2\n"
-            assert execute(sandbox, "python", "-c", "print(3)", box=Box(workspace, python=python)).output == "3\n"
+            assert execute(sandbox, "python", "-c", "print(3)", spec=SandboxSpec(workspace, python=python)).output == "3\n"
 
 
 def test_a_workspace_inside_what_is_shown_is_refused(sandbox: Sandbox, execute: Run, venv: Path) -> None:
@@ -297,22 +301,22 @@ def test_a_workspace_inside_what_is_shown_is_refused(sandbox: Sandbox, execute: 
     inside.mkdir(parents=True)
 
     with pytest.raises(SandboxUnavailable, match="--log-dir"):
-        execute(sandbox, "true", box=Box(inside, python=venv))
+        execute(sandbox, "true", spec=SandboxSpec(inside, python=venv))
 
 
 def test_what_is_missing_is_named(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
-    for box in (
-        Box(workspace / "missing"),
-        Box(workspace, read_only=(Mount(workspace / "missing", "/workspace/data"),)),
-        Box(workspace, python=workspace / "missing"),
-        Box(workspace, gpus=("99",)),
+    for spec in (
+        SandboxSpec(workspace / "missing"),
+        SandboxSpec(workspace, read_only=(Mount(workspace / "missing", "/workspace/data"),)),
+        SandboxSpec(workspace, python=workspace / "missing"),
+        SandboxSpec(workspace, gpus=("99",)),
     ):
         with pytest.raises(SandboxUnavailable, match=r"missing|GPU 99"):
-            execute(sandbox, "true", box=box)
+            execute(sandbox, "true", spec=spec)
 
 
 def test_the_environment_is_only_what_is_told(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
-    done = execute(sandbox, "env", box=Box(workspace, environment={"OMP_NUM_THREADS": "2"}))
+    done = execute(sandbox, "env", spec=SandboxSpec(workspace, environment={"OMP_NUM_THREADS": "2"}))
 
     environment = dict(line.split("=", 1) for line in done.output.splitlines())
     assert environment["OMP_NUM_THREADS"] == "2"
@@ -337,7 +341,10 @@ def test_strange_names_work(sandbox: Sandbox, execute: Run, tmp_path: Path) -> N
         data = tmp_path / f"{name}.data"
         data.mkdir()
         (data / "x").write_text("found")
-        assert execute(sandbox, "cat", f"./{name}/x", box=Box(strange, read_only=(Mount(data, f"/workspace/{name}"),))).output == "found"
+        assert (
+            execute(sandbox, "cat", f"./{name}/x", spec=SandboxSpec(strange, read_only=(Mount(data, f"/workspace/{name}"),))).output
+            == "found"
+        )
 
 
 AS_NOBODY = """
@@ -397,15 +404,15 @@ def test_a_gpu_works_in_a_box(sandbox: Sandbox, execute: Run, workspace: Path) -
         "import ctypes as c; cuda, n = c.CDLL('libcuda.so.1'), c.c_int(); print(cuda.cuInit(0), cuda.cuDeviceGetCount(c.byref(n)), n.value)"
     )
 
-    assert execute(sandbox, "python", "-c", code, box=Box(workspace, gpus=("0",))).output == "0 0 1\n"
-    assert execute(sandbox, "python", "-c", code, box=Box(workspace)).output != "0 0 1\n"
+    assert execute(sandbox, "python", "-c", code, spec=SandboxSpec(workspace, gpus=("0",))).output == "0 0 1\n"
+    assert execute(sandbox, "python", "-c", code, spec=SandboxSpec(workspace)).output != "0 0 1\n"
 
 
 def test_the_limits_of_a_box_reach_everything_in_it(sandbox: Sandbox, workspace: Path) -> None:
     from mlagentbench.sandbox.process import run
 
     async def story() -> None:
-        done = await run(sandbox, ("sh", "-c", "sh -c 'ulimit -f'; ulimit -c"), Box(workspace, limits=ScriptLimits(file_mb=7)))
+        done = await run(sandbox, ("sh", "-c", "sh -c 'ulimit -f'; ulimit -c"), SandboxSpec(workspace, limits=ScriptLimits(file_mb=7)))
         assert done.output == f"{7 * 2048}\n0\n"
 
     asyncio.run(story())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import Box, Mount, Sandbox
+from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.docker import DockerSandbox
 from mlagentbench.sandbox.process import run
 from tests.sandbox.processes import Run, only_where
@@ -22,39 +22,39 @@ pytestmark = only_where(SANDBOX)
 
 
 @pytest.fixture
-def box(workspace: Path, tmp_path: Path) -> Box:
+def spec(workspace: Path, tmp_path: Path) -> SandboxSpec:
     data = tmp_path / "data, with a comma"
     data.mkdir()
     (data / "train.csv").write_text("1,2\n")
     (tmp_path / "answers.csv").write_text("the answer")
-    return Box(workspace, read_only=(Mount(data, "/workspace/data"),))
+    return SandboxSpec(workspace, read_only=(Mount(data, "/workspace/data"),))
 
 
-def test_the_workspace_is_the_hosts(sandbox: Sandbox, execute: Run, box: Box) -> None:
-    done = execute(sandbox, "sh", "-c", "pwd; cat data/train.csv; echo back > out.txt", box=box)
+def test_the_workspace_is_the_hosts(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
+    done = execute(sandbox, "sh", "-c", "pwd; cat data/train.csv; echo back > out.txt", spec=spec)
 
     assert done.output == "/workspace\n1,2\n"
-    assert (box.workspace / "out.txt").stat().st_uid == os.getuid()
+    assert (spec.workspace / "out.txt").stat().st_uid == os.getuid()
 
 
-def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     attack = "echo 9 > data/train.csv; rm -rf data; mv data away; umount data; mount -o remount,rw data; chmod a+w data; touch data/new"
 
-    execute(sandbox, "sh", "-c", attack, box=box)
+    execute(sandbox, "sh", "-c", attack, spec=spec)
 
-    assert [(entry.name, entry.read_text()) for entry in box.read_only[0].host.iterdir()] == [("train.csv", "1,2\n")]
+    assert [(entry.name, entry.read_text()) for entry in spec.read_only[0].host.iterdir()] == [("train.csv", "1,2\n")]
 
 
-def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path) -> None:
+def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, spec: SandboxSpec, tmp_path: Path) -> None:
     for path in (tmp_path / "answers.csv", "/etc/shadow", "/home", "/var/run/docker.sock", Path(__file__)):
-        assert execute(sandbox, "ls", str(path), box=box).exit_code != 0, path
+        assert execute(sandbox, "ls", str(path), spec=spec).exit_code != 0, path
 
 
-def test_nothing_but_the_workspace_and_memory_can_be_written(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_nothing_but_the_workspace_and_memory_can_be_written(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     for path in ("/", "/usr", "/etc", "/proc/sys/kernel", "/sys"):
-        assert execute(sandbox, "touch", f"{path}/written", box=box).exit_code != 0, path
-    assert execute(sandbox, "sh", "-c", "echo x > /proc/sys/kernel/hostname", box=box).exit_code != 0
-    assert execute(sandbox, "touch", "/tmp/written", "/dev/shm/written", "written", box=box).exit_code == 0
+        assert execute(sandbox, "touch", f"{path}/written", spec=spec).exit_code != 0, path
+    assert execute(sandbox, "sh", "-c", "echo x > /proc/sys/kernel/hostname", spec=spec).exit_code != 0
+    assert execute(sandbox, "touch", "/tmp/written", "/dev/shm/written", "written", spec=spec).exit_code == 0
 
 
 def test_there_is_no_network_and_no_capability(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
@@ -67,17 +67,17 @@ def test_there_is_no_network_and_no_capability(sandbox: Sandbox, execute: Run, w
 
 
 def test_this_package_and_others_are_hidden(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
-    box = Box(workspace, python=venv)
-    assert "No module named 'mlagentbench'" in execute(sandbox, "python", "-c", "import mlagentbench", box=box).output
-    assert execute(sandbox, "python", "-c", "import visible, other", box=box).exit_code == 0
+    spec = SandboxSpec(workspace, python=venv)
+    assert "No module named 'mlagentbench'" in execute(sandbox, "python", "-c", "import mlagentbench", spec=spec).output
+    assert execute(sandbox, "python", "-c", "import visible, other", spec=spec).exit_code == 0
 
-    box = Box(workspace, python=venv, packages=("visible",))
-    assert execute(sandbox, "python", "-c", "import visible", box=box).output == "visible is here\n"
-    assert "No module named 'other'" in execute(sandbox, "python", "-c", "import other", box=box).output
+    spec = SandboxSpec(workspace, python=venv, packages=("visible",))
+    assert execute(sandbox, "python", "-c", "import visible", spec=spec).output == "visible is here\n"
+    assert "No module named 'other'" in execute(sandbox, "python", "-c", "import other", spec=spec).output
 
 
 def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
-    assert execute(sandbox, "touch", "new", box=Box(workspace, workspace_writable=False)).exit_code != 0
+    assert execute(sandbox, "touch", "new", spec=SandboxSpec(workspace, workspace_writable=False)).exit_code != 0
     assert os.listdir(workspace) == []
 
 
@@ -102,7 +102,7 @@ def test_no_container_is_left(sandbox: Sandbox, execute: Run, workspace: Path) -
     async def cancelled(delay: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
-                await run(sandbox, ("sleep", "60"), Box(workspace))
+                await run(sandbox, ("sleep", "60"), SandboxSpec(workspace))
 
     async def story() -> None:
         await asyncio.gather(*(cancelled(0.02 * number) for number in range(20)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.sandbox.base import Box, Sandbox
+from mlagentbench.sandbox.base import Sandbox, SandboxSpec
 from mlagentbench.sandbox.standalone import absent_file
 from mlagentbench.sandbox.view.interpreter import describe, library_files
 from tests.sandbox.processes import Run
@@ -65,7 +65,7 @@ def isolated(sandbox: Sandbox) -> Sandbox:
 
 
 def test_hidden_files_are_found_in_the_library_and_the_packages() -> None:
-    interpreter = describe(Box(Path()).python)
+    interpreter = describe(SandboxSpec(Path()).python)
     assert MODULE.resolve() in {path.resolve() for path in library_files(interpreter, ("this.py",))}
     spec = importlib.util.find_spec(PACKAGE)
     assert spec is not None and spec.origin is not None
@@ -77,23 +77,23 @@ def test_hidden_files_are_found_in_the_library_and_the_packages() -> None:
 
 def test_what_is_hidden_is_not_read_by_any_path(isolated: Sandbox, execute: Run, workspace: Path) -> None:
     globs = ("this.py", PACKAGE_FILE)
-    files = library_files(describe(Box(workspace).python), globs)
+    files = library_files(describe(SandboxSpec(workspace).python), globs)
     lengths = {path: len(path.read_bytes()) for path in files}
     assert files and min(lengths.values()) > 0
     (workspace / "paths.json").write_text(json.dumps([str(path) for path in files]))
     (workspace / "attack.py").write_text(READ)
 
-    done = execute(isolated, "python", "attack.py", box=Box(workspace, hidden=globs))
+    done = execute(isolated, "python", "attack.py", spec=SandboxSpec(workspace, hidden=globs))
     assert done.output.strip().splitlines()[-1] == "[]", done.output
     assert {path: len(path.read_bytes()) for path in files} == lengths  # and the host's are as they were
 
-    without = execute(isolated, "python", "attack.py", box=Box(workspace))
+    without = execute(isolated, "python", "attack.py", spec=SandboxSpec(workspace))
     assert "read" in without.output and "program" in without.output  # the attack does find what is not hidden
 
 
 def test_what_lies_beside_it_is_as_it_was(isolated: Sandbox, execute: Run, workspace: Path) -> None:
     code = f"import {PACKAGE}.termui, zipfile, json; from pathlib import Path; print(len(Path({PACKAGE}.termui.__file__).read_text()) > 0)"
-    done = execute(isolated, "python", "-c", code, box=Box(workspace, hidden=(f"{PACKAGE}/py.typed", "this.py")))
+    done = execute(isolated, "python", "-c", code, spec=SandboxSpec(workspace, hidden=(f"{PACKAGE}/py.typed", "this.py")))
     assert done.output == "True\n"
 
 
@@ -114,13 +114,13 @@ def test_copies_in_other_installations_that_a_box_shows_are_hidden_too(
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_text(f"found {name}\n")
     code = f"for site in {' '.join(map(str, sites))}; do cat $site/answers/*.csv $site/mlagentbench/*.py; done 2> errors"
-    done = execute(isolated, "sh", "-c", code, box=Box(workspace, python=venv, hidden=("answers/answers.csv",)))
+    done = execute(isolated, "sh", "-c", code, spec=SandboxSpec(workspace, python=venv, hidden=("answers/answers.csv",)))
     assert set(done.output.splitlines()) - set(absent_file().read_text().splitlines()) == {"found answers/other.csv"}, done.output
     assert done.output.count("found answers/other.csv") == len(sites)
 
 
 def test_it_is_hidden_too_where_only_some_packages_are_shown(isolated: Sandbox, execute: Run, workspace: Path) -> None:
-    files = library_files(describe(Box(workspace).python), (PACKAGE_FILE,))
+    files = library_files(describe(SandboxSpec(workspace).python), (PACKAGE_FILE,))
     code = f"""
 for path in {[str(path) for path in files]}:
     try:
@@ -128,10 +128,10 @@ for path in {[str(path) for path in files]}:
     except OSError:
         print(0)
 """
-    shown = execute(isolated, "python", "-c", code, box=Box(workspace, packages=(PACKAGE,)))
+    shown = execute(isolated, "python", "-c", code, spec=SandboxSpec(workspace, packages=(PACKAGE,)))
     assert shown.output.splitlines() and all(int(line) > 0 for line in shown.output.split())
     for packages in ((PACKAGE,), ("rich",), ()):
-        hidden = execute(isolated, "python", "-c", code, box=Box(workspace, packages=packages, hidden=(PACKAGE_FILE,)))
+        hidden = execute(isolated, "python", "-c", code, spec=SandboxSpec(workspace, packages=packages, hidden=(PACKAGE_FILE,)))
         assert set(hidden.output.split()) == {"0"}, (packages, hidden.output)
 
 
@@ -145,21 +145,21 @@ try:
 except Exception:
     print("nothing")
 """
-    box = Box(workspace, hidden=("sklearn/datasets/data/digits.csv.gz",))
-    assert execute(isolated, "python", "-W", "ignore", "-c", code, box=box).output.split() in (["150", "0"], ["150", "nothing"])
-    assert execute(isolated, "python", "-W", "ignore", "-c", code, box=Box(workspace)).output.split() == ["150", "1797"]
+    spec = SandboxSpec(workspace, hidden=("sklearn/datasets/data/digits.csv.gz",))
+    assert execute(isolated, "python", "-W", "ignore", "-c", code, spec=spec).output.split() in (["150", "0"], ["150", "nothing"])
+    assert execute(isolated, "python", "-W", "ignore", "-c", code, spec=SandboxSpec(workspace)).output.split() == ["150", "1797"]
 
 
 def test_a_task_that_hides_files_says_so_relative_to_the_packages(tmp_path: Path) -> None:
     from mlagentbench.data.prepare import Prepared
     from mlagentbench.errors import TaskError
-    from mlagentbench.grading.baseline import Place, data_box
+    from mlagentbench.grading.baseline import ScriptSettings, data_sandbox
     from mlagentbench.task.catalogue import find_task
     from mlagentbench.task.spec import read_spec
 
     task = find_task("digits-lowlabel")
-    box = data_box(task, Prepared(None, None), tmp_path, network=False, place=Place())
-    assert box.hidden == task.spec.hidden == ("sklearn/datasets/data/digits.csv.gz",)
+    spec = data_sandbox(task, Prepared(None, None), tmp_path, network=False, settings=ScriptSettings())
+    assert spec.hidden == task.spec.hidden == ("sklearn/datasets/data/digits.csv.gz",)
     for wrong in ("/etc/passwd", "../../secret", "a//b", "./a", ""):
         text = (task.folder / "task.toml").read_text().replace(task.spec.hidden[0], wrong)
         shutil.rmtree(tmp_path / "task", ignore_errors=True)

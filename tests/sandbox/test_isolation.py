@@ -12,7 +12,7 @@ import pytest
 
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.limits import SandboxChoice
-from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.base import SandboxSpec
 from mlagentbench.sandbox.isolation import choose, probe
 from mlagentbench.sandbox.process import run
 from mlagentbench.sandbox.view.environment import gpu_nodes
@@ -33,7 +33,7 @@ def test_what_is_found_runs_a_command_and_what_is_not_says_why(name: SandboxChoi
     found = next(capability for capability in probe() if capability.name == name)
     assert (name in available()) == found.available, "the promises of each are tested where it works"
     if found.available:
-        done = asyncio.run(run(choose(name), ("echo", "hello"), Box(tmp_path)))
+        done = asyncio.run(run(choose(name), ("echo", "hello"), SandboxSpec(tmp_path)))
         assert (done.output, done.exit_code) == ("hello\n", 0)
     else:
         with pytest.raises(SandboxUnavailable, match=re.escape(found.detail)):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import Box, Mount, Sandbox
+from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.landlock import LIMITATIONS
 from mlagentbench.sandbox.standalone import confine
 from mlagentbench.sandbox.view.interpreter import describe
@@ -23,25 +23,29 @@ pytestmark = only_where(SANDBOX)
 
 
 @pytest.fixture
-def box(workspace: Path, tmp_path: Path) -> Box:
+def spec(workspace: Path, tmp_path: Path) -> SandboxSpec:
     data = tmp_path / "data"
     (data / "deep").mkdir(parents=True)
     (data / "deep" / "train.csv").write_text("1,2\n")
     (workspace / "data").symlink_to(data)
     (tmp_path / "answers.csv").write_text("the answer")
-    return Box(workspace, read_only=(Mount(data, "/workspace/data"),))
+    return SandboxSpec(workspace, read_only=(Mount(data, "/workspace/data"),))
 
 
-def test_the_workspace_can_be_used_as_ever(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_the_workspace_can_be_used_as_ever(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     done = execute(
-        sandbox, "sh", "-c", "mkdir a b; echo hello > a/x; mv a/x b/y; ln -s b/y link; rm -r a; cat link; cat data/deep/train.csv", box=box
+        sandbox,
+        "sh",
+        "-c",
+        "mkdir a b; echo hello > a/x; mv a/x b/y; ln -s b/y link; rm -r a; cat link; cat data/deep/train.csv",
+        spec=spec,
     )
 
     assert done.output == "hello\n1,2\n"
 
 
-def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, box: Box) -> None:
-    data = box.read_only[0].host
+def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
+    data = spec.read_only[0].host
     attacks = (
         "echo 9 > data/deep/train.csv",
         "echo 9 >> data/deep/train.csv",
@@ -55,12 +59,12 @@ def test_read_only_data_stays_whatever_is_tried(sandbox: Sandbox, execute: Run, 
         "ln -s data/deep/train.csv link && echo 9 > link",
     )
     for attack in attacks:
-        execute(sandbox, "sh", "-c", attack, box=box)
+        execute(sandbox, "sh", "-c", attack, spec=spec)
         assert (data / "deep" / "train.csv").read_text() == "1,2\n", attack
         assert [entry.name for entry in data.iterdir()] == ["deep"], attack
 
 
-def test_files_of_the_host_cannot_be_read_or_listed(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path) -> None:
+def test_files_of_the_host_cannot_be_read_or_listed(sandbox: Sandbox, execute: Run, spec: SandboxSpec, tmp_path: Path) -> None:
     for command in (
         f"cat {tmp_path}/answers.csv",
         f"ls {tmp_path}",
@@ -72,17 +76,19 @@ def test_files_of_the_host_cannot_be_read_or_listed(sandbox: Sandbox, execute: R
         "ls /root /home /tmp /var",
         f"cat /proc/self/root{tmp_path}/answers.csv",
     ):
-        done = execute(sandbox, "sh", "-c", command, box=box)
+        done = execute(sandbox, "sh", "-c", command, spec=spec)
         assert done.exit_code != 0, command
         assert "the answer" not in done.output
 
 
-def test_only_the_workspace_and_the_temporary_folder_can_be_written(sandbox: Sandbox, execute: Run, box: Box, tmp_path: Path) -> None:
+def test_only_the_workspace_and_the_temporary_folder_can_be_written(
+    sandbox: Sandbox, execute: Run, spec: SandboxSpec, tmp_path: Path
+) -> None:
     places = (tmp_path, Path("/tmp"), Path("/usr"), Path("/etc"), Path(sys.prefix), Path.home(), Path("/dev"), Path("/run"))
-    execute(sandbox, "sh", "-c", 'for place; do touch "$place/written"; done', "sh", *map(str, places), box=box)
+    execute(sandbox, "sh", "-c", 'for place; do touch "$place/written"; done', "sh", *map(str, places), spec=spec)
     for place in places:
         assert not (place / "written").exists(), place
-    assert execute(sandbox, "sh", "-c", "touch $TMPDIR/x $HOME/x written", box=box).exit_code == 0
+    assert execute(sandbox, "sh", "-c", "touch $TMPDIR/x $HOME/x written", spec=spec).exit_code == 0
 
 
 CHANGES = """
@@ -101,10 +107,10 @@ open("done", "w").close()
 """
 
 
-def test_no_file_outside_is_changed_in_mode_owner_time_or_attributes(sandbox: Sandbox, execute: Run, box: Box) -> None:
-    train = box.read_only[0].host / "deep" / "train.csv"
+def test_no_file_outside_is_changed_in_mode_owner_time_or_attributes(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
+    train = spec.read_only[0].host / "deep" / "train.csv"
     before = train.stat(), os.listxattr(train)
-    assert execute(sandbox, "python", "-c", CHANGES, str(train), box=box).exit_code == 0
+    assert execute(sandbox, "python", "-c", CHANGES, str(train), spec=spec).exit_code == 0
     after = train.stat()
     assert (before[0].st_mode, before[0].st_gid, before[0].st_mtime_ns, before[1]) == (
         after.st_mode,
@@ -145,33 +151,37 @@ def test_a_temporary_folder_that_was_closed_is_gone(sandbox: Sandbox, execute: R
 def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
     (workspace / "model.txt").write_text("1")
 
-    done = execute(sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", box=Box(workspace, workspace_writable=False))
+    done = execute(
+        sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", spec=SandboxSpec(workspace, workspace_writable=False)
+    )
 
     assert done.output.startswith("1")
     assert (workspace / "model.txt").read_text() == "1"
     assert os.listdir(workspace) == ["model.txt"]
 
 
-def test_the_harness_cannot_be_read_traced_or_signalled(sandbox: Sandbox, execute: Run, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_cannot_be_read_traced_or_signalled(
+    sandbox: Sandbox, execute: Run, spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = subprocess.Popen(["sleep", "60"], env={"KEY": "sk-secret"})
     try:
         for pid in (victim.pid, os.getpid()):
             read = f"cd /proc/{pid}; for name in environ maps auxv fd/0 root/etc/hostname; do cat $name && echo READ; done; head -c1 mem"
-            done = execute(sandbox, "sh", "-c", read, box=box)
+            done = execute(sandbox, "sh", "-c", read, spec=spec)
             assert (done.exit_code, "READ" in done.output, "secret" in done.output) == (1, False, False)
         if confine.abi() >= 6:
-            assert execute(sandbox, "sh", "-c", f"kill -9 {victim.pid}", box=box).exit_code != 0
+            assert execute(sandbox, "sh", "-c", f"kill -9 {victim.pid}", spec=spec).exit_code != 0
             assert victim.poll() is None
     finally:
         victim.kill()
         victim.wait()
 
 
-def test_the_supervisor_cannot_be_killed(sandbox: Sandbox, execute: Run, box: Box, trace: Trace) -> None:
+def test_the_supervisor_cannot_be_killed(sandbox: Sandbox, execute: Run, spec: SandboxSpec, trace: Trace) -> None:
     if confine.abi() < 6:
         pytest.skip("this kernel's Landlock does not hold signals")
 
-    done = execute(sandbox, "sh", "-c", f"kill -9 $PPID; setsid sleep {trace.seconds} & echo on", box=box)
+    done = execute(sandbox, "sh", "-c", f"kill -9 $PPID; setsid sleep {trace.seconds} & echo on", spec=spec)
 
     assert done.output.endswith("on\n")
     assert not trace.alive()
@@ -193,10 +203,10 @@ assert "NoNewPrivs:\\t1" in status
 """
 
 
-def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, box: Box) -> None:
+def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
     if os.getuid() != 0:
         pytest.skip("setuid to oneself is no privilege; only root has any to lose")
-    done = execute(sandbox, "python", "-c", PRIVILEGES, box=box)
+    done = execute(sandbox, "python", "-c", PRIVILEGES, spec=spec)
 
     assert done.exit_code == 0, done.output
 
@@ -204,22 +214,22 @@ def test_no_privilege_is_left_or_can_be_had(sandbox: Sandbox, execute: Run, box:
 def test_there_is_no_network_unless_asked_for(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connect = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
-        assert execute(sandbox, "python", "-c", connect, box=Box(workspace, network=True)).exit_code == 0
-        assert execute(sandbox, "python", "-c", connect, box=Box(workspace)).exit_code != 0
+        assert execute(sandbox, "python", "-c", connect, spec=SandboxSpec(workspace, network=True)).exit_code == 0
+        assert execute(sandbox, "python", "-c", connect, spec=SandboxSpec(workspace)).exit_code != 0
     datagram = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))"
-    assert execute(sandbox, "python", "-c", datagram, box=Box(workspace)).exit_code != 0
+    assert execute(sandbox, "python", "-c", datagram, spec=SandboxSpec(workspace)).exit_code != 0
 
 
 def test_this_package_and_others_are_hidden(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
     importing = "import mlagentbench; print(mlagentbench.__file__)"
-    assert execute(sandbox, "python", "-c", importing, box=Box(workspace, python=venv)).exit_code != 0
-    assert execute(sandbox, "python", "-c", "import visible, other", box=Box(workspace, python=venv)).exit_code == 0
+    assert execute(sandbox, "python", "-c", importing, spec=SandboxSpec(workspace, python=venv)).exit_code != 0
+    assert execute(sandbox, "python", "-c", "import visible, other", spec=SandboxSpec(workspace, python=venv)).exit_code == 0
 
-    box = Box(workspace, python=venv, packages=("visible",))
-    assert execute(sandbox, "python", "-c", "import visible", box=box).output == "visible is here\n"
+    spec = SandboxSpec(workspace, python=venv, packages=("visible",))
+    assert execute(sandbox, "python", "-c", "import visible", spec=spec).output == "visible is here\n"
     for hidden in ("other", "mlagentbench.tasks"):
-        assert execute(sandbox, "python", "-c", f"import {hidden}", box=box).exit_code != 0
-    assert execute(sandbox, "cat", str(describe(venv).sites[0] / "other" / "__init__.py"), box=box).exit_code != 0
+        assert execute(sandbox, "python", "-c", f"import {hidden}", spec=spec).exit_code != 0
+    assert execute(sandbox, "cat", str(describe(venv).sites[0] / "other" / "__init__.py"), spec=spec).exit_code != 0
 
 
 def test_ordinary_experiments_work(sandbox: Sandbox, execute: Run, workspace: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.sandbox.access import DEEPEST, Measured
-from mlagentbench.sandbox.linux.limits import DiskWatch, Group, Watch, make_group, prelude
+from mlagentbench.sandbox.access import DEEPEST, FolderSize
+from mlagentbench.sandbox.linux.limits import ControlGroup, DiskWatch, LimitWatch, make_group, prelude
 
 
 @pytest.fixture
-def group() -> Group:
+def group() -> ControlGroup:
     made = make_group(ScriptLimits(memory_mb=64, processes=3))
     if made is None:
         pytest.skip("no control group can be made here")
@@ -24,13 +24,13 @@ def group() -> Group:
         time.sleep(0.01)
 
 
-def test_a_command_joins_its_control_group_before_it_starts(group: Group) -> None:
+def test_a_command_joins_its_control_group_before_it_starts(group: ControlGroup) -> None:
     done = subprocess.run([*prelude(ScriptLimits(), group, True), "cat", "/proc/self/cgroup"], capture_output=True, text=True)
 
     assert group.folders[0].name in done.stdout
 
 
-def test_a_group_ends_with_who_is_in_it(group: Group) -> None:
+def test_a_group_ends_with_who_is_in_it(group: ControlGroup) -> None:
     sleeper = subprocess.Popen([*prelude(ScriptLimits(), group, True), "sleep", "60"])
     while not group.processes():
         time.sleep(0.01)
@@ -42,8 +42,8 @@ def test_a_group_ends_with_who_is_in_it(group: Group) -> None:
     assert not any(folder.exists() for folder in group.folders)
 
 
-def test_a_command_that_cannot_join_does_not_run(group: Group) -> None:
-    missing = Group((Path("/sys/fs/cgroup/missing"),))
+def test_a_command_that_cannot_join_does_not_run(group: ControlGroup) -> None:
+    missing = ControlGroup((Path("/sys/fs/cgroup/missing"),))
 
     done = subprocess.run([*prelude(ScriptLimits(), missing, True), "echo", "ran"], capture_output=True, text=True)
 
@@ -64,7 +64,7 @@ def test_a_folder_is_measured_without_what_its_links_point_to(tmp_path: Path) ->
     (folder / "deep").mkdir(parents=True)
     (folder / "link").symlink_to(outside)
     (folder / "loop").symlink_to(folder)
-    watch = DiskWatch(folder, Measured(1 << 20, 1000))
+    watch = DiskWatch(folder, FolderSize(1 << 20, 1000))
     assert not watch.broken()
 
     (folder / "deep" / "file").write_bytes(b"x" * (2 << 20))
@@ -74,18 +74,18 @@ def test_a_folder_is_measured_without_what_its_links_point_to(tmp_path: Path) ->
 def test_a_sparse_file_counts_what_it_holds(tmp_path: Path) -> None:
     os.truncate(os.open(tmp_path / "sparse", os.O_CREAT | os.O_RDWR), 1 << 40)
 
-    assert not DiskWatch(tmp_path, Measured(1 << 20, 1000)).broken()
+    assert not DiskWatch(tmp_path, FolderSize(1 << 20, 1000)).broken()
 
 
 def test_a_folder_with_too_many_files_is_over_its_limit(tmp_path: Path) -> None:
     for number in range(10):
         (tmp_path / f"{number}").touch()
-    assert not DiskWatch(tmp_path, Measured(1 << 20, 10)).broken()
-    assert DiskWatch(tmp_path, Measured(1 << 20, 9)).broken()
+    assert not DiskWatch(tmp_path, FolderSize(1 << 20, 10)).broken()
+    assert DiskWatch(tmp_path, FolderSize(1 << 20, 9)).broken()
 
 
 def test_a_folder_that_must_be_over_its_limit_is_looked_at_at_once(tmp_path: Path) -> None:
-    watch = DiskWatch(tmp_path, Measured(8 << 20, 1000))
+    watch = DiskWatch(tmp_path, FolderSize(8 << 20, 1000))
     watch.broken()
     watch._next = time.monotonic() + 60  # the last look took long
     with (tmp_path / "big").open("wb") as file:
@@ -98,16 +98,16 @@ def test_nothing_is_hidden_from_the_watch_in_closed_or_deep_folders(tmp_path: Pa
     (tmp_path / "closed").mkdir()
     (tmp_path / "closed" / "file").write_bytes(b"x" * (2 << 20))
     (tmp_path / "closed").chmod(0o300)
-    assert DiskWatch(tmp_path, Measured(1 << 20, 1000)).broken()
+    assert DiskWatch(tmp_path, FolderSize(1 << 20, 1000)).broken()
     assert (tmp_path / "closed").stat().st_mode & 0o777 == 0o700
 
     deep = tmp_path / "deep"
     (deep / "/".join("d" * (DEEPEST + 10))).mkdir(parents=True)
-    assert DiskWatch(deep, Measured(1 << 20, 10_000)).broken()
+    assert DiskWatch(deep, FolderSize(1 << 20, 10_000)).broken()
 
 
 def test_a_folder_is_looked_at_only_when_the_disk_shows_that_it_may_have_grown(tmp_path: Path) -> None:
-    watch = DiskWatch(tmp_path, Measured(64 << 20, 1000))
+    watch = DiskWatch(tmp_path, FolderSize(64 << 20, 1000))
     watch.broken()
     time.sleep(0.05)
     assert not watch.due()
@@ -120,7 +120,7 @@ def test_a_folder_is_looked_at_only_when_the_disk_shows_that_it_may_have_grown(t
 
 
 def test_a_program_whose_allocation_failed_hit_the_memory_limit(tmp_path: Path) -> None:
-    watch = Watch(ScriptLimits(), os.getpid(), tmp_path, None)
+    watch = LimitWatch(ScriptLimits(), os.getpid(), tmp_path, None)
 
     assert watch.verdict(1, "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 GiB") == "memory"
     assert watch.verdict(0, "MemoryError was caught") == "exit"

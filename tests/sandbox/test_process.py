@@ -16,7 +16,7 @@ import pytest
 
 from mlagentbench.errors import ActionError
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.sandbox.base import Box, Sandbox
+from mlagentbench.sandbox.base import Sandbox, SandboxSpec
 from mlagentbench.sandbox.linux.limits import make_group
 from mlagentbench.sandbox.process import run, start
 from tests.sandbox.processes import Run, Trace
@@ -68,7 +68,7 @@ def test_output_is_streamed_while_it_comes(sandbox: Sandbox, workspace: Path) ->
     begin = time.monotonic()
     command = ("sh", "-c", "echo first; sleep 0.5; printf '\\033[31m'")
 
-    asyncio.run(run(sandbox, command, Box(workspace), lambda text: came.append((text, time.monotonic() - begin))))
+    asyncio.run(run(sandbox, command, SandboxSpec(workspace), lambda text: came.append((text, time.monotonic() - begin))))
 
     assert [text for text, _ in came] == ["first\n", "\\x1b[31m"]
     assert came[1][1] - came[0][1] > 0.3
@@ -128,7 +128,9 @@ def test_a_daemon_does_not_outlive_the_time_limit(sandbox: Sandbox, execute: Run
 
 def test_cancelling_kills_the_tree_and_is_passed_on(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
     async def story() -> None:
-        task = asyncio.create_task(run(sandbox, ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds), Box(workspace)))
+        task = asyncio.create_task(
+            run(sandbox, ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds), SandboxSpec(workspace))
+        )
         assert await asyncio.to_thread(trace.becomes, True)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -141,10 +143,10 @@ def test_cancelling_kills_the_tree_and_is_passed_on(sandbox: Sandbox, workspace:
 def test_a_call_never_touches_the_processes_of_another(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
     async def story() -> None:
         daemon = ("python", "-c", f"{DAEMON}\nimport time; time.sleep(60)", trace.seconds)
-        other = asyncio.create_task(run(sandbox, daemon, Box(workspace, limits=ScriptLimits(seconds=60))))
+        other = asyncio.create_task(run(sandbox, daemon, SandboxSpec(workspace, limits=ScriptLimits(seconds=60))))
         assert await asyncio.to_thread(trace.becomes, True)
         for seconds in (60, 0.2):
-            await run(sandbox, ("sh", "-c", "setsid sleep 70 & sleep 0.25"), Box(workspace, limits=ScriptLimits(seconds=seconds)))
+            await run(sandbox, ("sh", "-c", "setsid sleep 70 & sleep 0.25"), SandboxSpec(workspace, limits=ScriptLimits(seconds=seconds)))
         assert trace.alive()
         other.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -159,7 +161,7 @@ def test_calls_cancelled_at_any_moment_leave_nothing(sandbox: Sandbox, workspace
         async def call(delay: float) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay):
-                    await run(sandbox, ("sh", "-c", f"setsid sleep {trace.seconds} & sleep 60"), Box(workspace))
+                    await run(sandbox, ("sh", "-c", f"setsid sleep {trace.seconds} & sleep 60"), SandboxSpec(workspace))
 
         await asyncio.gather(*(call(0.002 * number) for number in range(44)))
 
@@ -325,7 +327,7 @@ for line in sys.stdin:
 
 
 def test_a_grader_talks_with_a_command_over_pipes(sandbox: Sandbox, workspace: Path) -> None:
-    with start(sandbox, ("python", "-c", ECHO), Box(workspace)) as process:
+    with start(sandbox, ("python", "-c", ECHO), SandboxSpec(workspace)) as process:
         for word in (b"abc", b"xyz"):
             process.stdin.write(word + b"\n")
             process.stdin.flush()
@@ -340,7 +342,7 @@ def test_a_grader_talks_with_a_command_over_pipes(sandbox: Sandbox, workspace: P
 
 def test_leaving_a_piped_command_ends_all_it_started(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
     with start(
-        sandbox, ("python", "-c", f"{DAEMON}\nprint('up', flush=True)\nimport time; time.sleep(60)", trace.seconds), Box(workspace)
+        sandbox, ("python", "-c", f"{DAEMON}\nprint('up', flush=True)\nimport time; time.sleep(60)", trace.seconds), SandboxSpec(workspace)
     ) as process:
         assert process.stdout.readline() == b"up\n"
         assert trace.becomes(True)
@@ -351,7 +353,7 @@ def test_leaving_a_piped_command_ends_all_it_started(sandbox: Sandbox, workspace
 
 
 def test_a_piped_command_is_ended_at_its_time_limit(sandbox: Sandbox, workspace: Path) -> None:
-    with start(sandbox, ("sleep", "60"), Box(workspace, limits=ScriptLimits(seconds=0.5))) as process:
+    with start(sandbox, ("sleep", "60"), SandboxSpec(workspace, limits=ScriptLimits(seconds=0.5))) as process:
         assert process.stdout.read() == b""  # it would wait for a minute
 
         assert process.wait(5) == 137
@@ -360,21 +362,21 @@ def test_a_piped_command_is_ended_at_its_time_limit(sandbox: Sandbox, workspace:
 
 def test_a_piped_command_is_ended_at_its_memory_limit(sandbox: Sandbox, workspace: Path) -> None:
     hungry = ("python", "-c", "kept = []\nwhile True: kept.append(b'x' * (8 << 20))")
-    with start(sandbox, hungry, Box(workspace, limits=ScriptLimits(memory_mb=300, seconds=30))) as process:
+    with start(sandbox, hungry, SandboxSpec(workspace, limits=ScriptLimits(memory_mb=300, seconds=30))) as process:
         assert process.stdout.read() == b""
     assert process.reason == "memory"
 
 
 def test_a_flood_of_errors_does_not_stop_a_piped_command(sandbox: Sandbox, workspace: Path) -> None:
     flood = "import sys\nfor _ in range(60): sys.stderr.write('x' * (1 << 20))\nprint('done', flush=True)"
-    with start(sandbox, ("python", "-c", flood), Box(workspace)) as process:
+    with start(sandbox, ("python", "-c", flood), SandboxSpec(workspace)) as process:
         assert process.stdout.readline() == b"done\n"
     assert len(process.stderr_tail()) < 65 * 1024
 
 
 def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(sandbox: Sandbox, workspace: Path) -> None:
     count = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)"
-    with start(sandbox, ("python", "-c", count), Box(workspace, limits=ScriptLimits(seconds=0.7))) as process:
+    with start(sandbox, ("python", "-c", count), SandboxSpec(workspace, limits=ScriptLimits(seconds=0.7))) as process:
         deadline = time.monotonic() + 5
         while not (workspace / "ticks").exists() and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.workspace.snapshots.manifest import Entry, Manifest
+from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from tests.workspace.support import Place
 
 NAMES = [
@@ -46,13 +46,13 @@ NAMES = [
     ],
 )
 def test_globs_select_as_people_expect(globs: list[str], selected: list[str]) -> None:
-    manifest = Manifest({name: Entry("file", 0o644, 1, 0, "00") for name in NAMES})
+    manifest = Manifest({name: ManifestEntry("file", 0o644, 1, 0, "00") for name in NAMES})
     assert sorted(manifest.select(globs).entries) == sorted(selected)
 
 
 def test_a_glob_that_means_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="z-a"):
-        Manifest({"a": Entry("file", 0o644)}).select(["[z-a]"])
+        Manifest({"a": ManifestEntry("file", 0o644)}).select(["[z-a]"])
 
 
 def test_a_digest_is_of_the_content_and_not_of_its_times(place: Place) -> None:

@@ -56,7 +56,7 @@ class HumanAgent:
         Raises:
             RunStopped: the person stopped the run.
         """
-        await Session(environment, self.offered(environment), own_terminal()).act()
+        await HumanSession(environment, self.offered(environment), own_terminal()).act()
 
     def offered(self, environment: Environment) -> Mapping[str, ActionDefinition]:
         """Return the actions that the person can take, by name."""
@@ -64,7 +64,7 @@ class HumanAgent:
         return {name: action for name, action in environment.actions.items() if name not in left_out}
 
 
-class Session:
+class HumanSession:
     """A person's work on one run.
 
     Args:
@@ -219,19 +219,19 @@ class _Echo:
         self._terminal = terminal
         self.streamed = False
 
-    def activity(self, text: str) -> None:
+    def on_status(self, text: str) -> None:
         """Pass the activity on."""
-        self._listener.activity(text)
+        self._listener.on_status(text)
 
-    def output(self, text: str) -> None:
+    def on_output(self, text: str) -> None:
         """Show the output and pass it on."""
         self.streamed = True
         self._terminal.say(text, end="")
-        self._listener.output(text)
+        self._listener.on_output(text)
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Pass the step on."""
-        self._listener.step(step)
+        self._listener.on_step(step)
 
 
 def _others(definition: ActionDefinition, name: str) -> dict[str, JsonValue]:

@@ -15,7 +15,7 @@ from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Role
 
 
-class Entry(NamedTuple):
+class ReplyEntry(NamedTuple):
     """One part of a reply, and what the prompt asks for in it."""
 
     name: str
@@ -25,22 +25,22 @@ class Entry(NamedTuple):
 
 
 ENTRIES = (
-    Entry(
+    ReplyEntry(
         "Reflection",
         "what the last observation means; for an error, its likely cause and how to mend it",
         "after an error or a surprise",
     ),
-    Entry(
+    ReplyEntry(
         "Research Plan and Status",
         "the whole plan, each part with its state and the results that observations have confirmed; put **two stars** around what is new",
         "when the plan or its state has changed",
     ),
-    Entry(
+    ReplyEntry(
         "Fact Check",
         "each new statement of the plan, and whether an observation confirms it or it is a guess; only a run of the code confirms a number",
         "when you are about to rely on a number or a statement that is new",
     ),
-    Entry("Thought", "what you do next, and why", "when the next action does not follow by itself"),
+    ReplyEntry("Thought", "what you do next, and why", "when the next action does not follow by itself"),
 )
 
 ENTRY_NAMES = tuple(entry.name for entry in ENTRIES)

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from mlagentbench.agents.base import render
 from mlagentbench.agents.reply.whole_script import WrittenScript, read_script
-from mlagentbench.agents.search_tree import EXECUTE, WRITE, Growth, Node, Policy, Tree
+from mlagentbench.agents.search_tree import EXECUTE, WRITE, NextNode, Node, Policy, SearchTree
 from mlagentbench.agents.summaries import shortened
 from mlagentbench.environment import Environment
 from mlagentbench.errors import ResponseFormatError
@@ -58,7 +58,7 @@ class SearchAgent:
         for action in self._looks()[len(environment.steps) :]:
             await environment.execute(action)
         while True:
-            tree = Tree(environment.steps, environment.direction)
+            tree = SearchTree(environment.steps, environment.direction)
             if tree.pending is not None:
                 await self._run(environment, tree.pending)
             elif self._may_grow(environment, tree):
@@ -81,7 +81,7 @@ class SearchAgent:
         entries = {"Node": written.entries["Node"]}
         await environment.execute(Action(name=EXECUTE, arguments={"script_name": self.script}), entries=entries, memory=memory)
 
-    async def _write(self, environment: Environment, tree: Tree, growth: Growth) -> None:
+    async def _write(self, environment: Environment, tree: SearchTree, growth: NextNode) -> None:
         """Ask the model for a new node and write its script."""
         number = len(tree.nodes) + 1
         written = await self._ask(environment, self._prompt(environment, tree, growth))
@@ -90,7 +90,7 @@ class SearchAgent:
         memory: dict[str, JsonValue] = {"node": number, "kind": growth.kind, "parent": growth.parent, "tree": tree.memory()}
         await environment.execute(self._writing(written.script), entries=entries, memory=memory)
 
-    async def _write_again(self, environment: Environment, tree: Tree) -> None:
+    async def _write_again(self, environment: Environment, tree: SearchTree) -> None:
         """Write the best node again, to be run and submitted."""
         best = tree.to_submit
         assert best is not None
@@ -101,7 +101,7 @@ class SearchAgent:
     def _writing(self, script: str) -> Action:
         return Action(name=WRITE, arguments={"file_name": self.script, "content": script})
 
-    def _may_grow(self, environment: Environment, tree: Tree) -> bool:
+    def _may_grow(self, environment: Environment, tree: SearchTree) -> bool:
         """Return whether steps and time suffice for another node, and for running the best one again after it."""
         if tree.submitting or (self.max_nodes is not None and len(tree.nodes) >= self.max_nodes):
             return False
@@ -110,7 +110,7 @@ class SearchAgent:
         slowest = max((node.seconds for node in tree.nodes), default=0.0)
         return spare >= 1 and environment.seconds_left > SLOWER * (slowest + (best.seconds if best else 0.0))
 
-    def _may_submit_again(self, environment: Environment, tree: Tree) -> bool:
+    def _may_submit_again(self, environment: Environment, tree: SearchTree) -> bool:
         """Return whether the workspace holds another node's submission, and steps and time suffice to run the best again."""
         best = tree.to_submit
         if best is None or tree.standing == best.number:
@@ -126,7 +126,7 @@ class SearchAgent:
             except ResponseFormatError as error:
                 question = f"{prompt}\nYour last reply could not be used. {error}\nReply again.\n"
 
-    def _prompt(self, environment: Environment, tree: Tree, growth: Growth) -> str:
+    def _prompt(self, environment: Environment, tree: SearchTree, growth: NextNode) -> str:
         parent = tree[growth.parent] if growth.parent else None
         listed, starter = environment.steps[:2]
         part = environment.can_read("agent") // 2
@@ -162,7 +162,7 @@ def _fault(node: Node) -> str:
     return "It failed." if node.failed else "It ran, and printed no line `validation score: NUMBER` with a finite number."
 
 
-def _answer(tree: Tree) -> str:
+def _answer(tree: SearchTree) -> str:
     """Return the final answer: which node is submitted, and its own validation score."""
     found = f"Of {len(tree.nodes)} scripts {len(tree.ranking)} worked."
     if tree.standing is None:

@@ -24,7 +24,7 @@ KINDS: Mapping[str, Kind] = {"draft": "draft", "debug": "debug", "improve": "imp
 _SCORE = re.compile(r"^[ \t*]*validation[ _]score[ \t*]*[:=][ \t*]*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?![\w.%])", re.I | re.M)
 
 
-class Growth(NamedTuple):
+class NextNode(NamedTuple):
     """The kind of the next node, and the node that it is made from."""
 
     kind: Kind
@@ -65,7 +65,7 @@ class Policy:
     seed: int
 
 
-class Tree:
+class SearchTree:
     """The nodes of a run so far.
 
     Args:
@@ -134,19 +134,19 @@ class Tree:
         """The best node that has not failed in a second run."""
         return next((node for node in self.ranking if node.number not in self._failed_again), None)
 
-    def next(self, policy: Policy) -> Growth:
+    def next(self, policy: Policy) -> NextNode:
         """Return what to grow next: first the drafts, then a repair of a buggy leaf or an improvement of the best node.
 
         The choice between those two is random, drawn from the seed and the number of nodes alone, so that a resumed run makes the same one.
         """
         chance = random.Random(f"{policy.seed}/{len(self.nodes)}")
         if sum(node.kind == "draft" for node in self.nodes) < policy.drafts:
-            return Growth("draft")
+            return NextNode("draft")
         best = next(iter(self.ranking), None)
         leaves = self._to_debug(policy.debug_depth)
         if leaves and (best is None or chance.random() < policy.debug_probability):
-            return Growth("debug", chance.choice(leaves).number)
-        return Growth("improve", best.number) if best else Growth("draft")
+            return NextNode("debug", chance.choice(leaves).number)
+        return NextNode("improve", best.number) if best else NextNode("draft")
 
     def _to_debug(self, most: int) -> list[Node]:
         """Return the buggy nodes without children that end a chain of fewer than `most` repairs."""

@@ -1,7 +1,7 @@
 """Check a task with its own `proof.py`, in the sandbox, the processes and the limits of real runs.
 
 The mini variant is prepared anew in temporary folders, so that no cache can hide a fault. Preparing, running and grading are done in
-processes of their own; a caller who checks several tasks at once limits how many of them go on together (`Work.slot`).
+processes of their own; a caller who checks several tasks at once limits how many of them go on together (`CheckSettings.slot`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlagentbench.checks.worker import PROOFS, Proofs
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.baseline import Place, StarterRun, run_starter
+from mlagentbench.grading.baseline import ScriptSettings, StarterRun, run_starter
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer, fork_server
 from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.limits import SandboxChoice
@@ -42,7 +42,7 @@ SEEDS = (SEED, SEED + 1)
 
 
 @dataclass(frozen=True)
-class Work:
+class CheckSettings:
     """Where and how a check is done."""
 
     variant: Variant = "mini"
@@ -61,13 +61,13 @@ class Work:
     """The server that forks graders; `check` starts one for its task."""
 
     @property
-    def place(self) -> Place:
+    def settings(self) -> ScriptSettings:
         """Where and how scripts run."""
         threads = {} if self.threads is None else dict.fromkeys(ONE_THREAD, str(self.threads))
-        return Place(sandbox=self.sandbox, environment=threads, forks=self.forks)
+        return ScriptSettings(sandbox=self.sandbox, environment=threads, forks=self.forks)
 
 
-async def check(task: Task, work: Work = Work()) -> Check:
+async def check(task: Task, work: CheckSettings = CheckSettings()) -> Check:
     """Check a task, and return the findings.
 
     Raises:
@@ -80,7 +80,7 @@ async def check(task: Task, work: Work = Work()) -> Check:
     return Check(task=task.id, variant=work.variant, findings=findings, numbers=numbers, seconds=time.monotonic() - started)
 
 
-async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, ...], Numbers]:
+async def _check(task: Task, work: CheckSettings, folder: Path) -> tuple[tuple[Finding, ...], Numbers]:
     findings = [_spec(task), _problem(task)]
     try:
         await asyncio.to_thread(require_extras, task)
@@ -114,7 +114,7 @@ async def _check(task: Task, work: Work, folder: Path) -> tuple[tuple[Finding, .
 
 
 async def _evidence(
-    task: Task, work: Work, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
+    task: Task, work: CheckSettings, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
 ) -> Evidence:
     """Run the starters, and grade all submissions."""
     work.tell("runs and gradings")
@@ -160,7 +160,7 @@ def _problem(task: Task) -> Finding:
     return ok("problem")
 
 
-async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | None, list[Finding]]:
+async def _prepare(task: Task, work: CheckSettings, folder: Path) -> tuple[Prepared | None, list[Finding]]:
     """Prepare the data; return it, or None if that failed, and the findings on it."""
     if not (task.folder / "prepare.py").is_file():
         return Prepared(None, None), [skipped(name, "the task has no data") for name in ("data", "deterministic", "seeded")]
@@ -182,7 +182,7 @@ async def _prepare(task: Task, work: Work, folder: Path) -> tuple[Prepared | Non
         )
     except _WorkerError as error:
         return None, [failed("data", f"prepare.py failed: {error}")]
-    first, other, again = await asyncio.gather(*(asyncio.to_thread(_digests, place) for place in places))
+    first, other, again = await asyncio.gather(*(asyncio.to_thread(_digests, settings) for settings in places))
     return places[0], [_data(task, places[0]), *_reproducible(first, other, again)]
 
 
@@ -220,7 +220,7 @@ def _digests(data: Prepared) -> dict[str, str]:
     return found
 
 
-async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proofs:
+async def _proofs(task: Task, work: CheckSettings, data: Prepared, folder: Path) -> Proofs:
     out = folder / "proofs"
     out.mkdir()
     await _worker(task, work, ["prove", task.folder, data.public or "", data.private or "", out])
@@ -228,23 +228,23 @@ async def _proofs(task: Task, work: Work, data: Prepared, folder: Path) -> Proof
 
 
 @asynccontextmanager
-async def _place(task: Task, work: Work) -> AsyncIterator[None]:
+async def _place(task: Task, work: CheckSettings) -> AsyncIterator[None]:
     """Hold a slot for work that ends with grading, and first the lock for timing if the task is timed."""
     async with work.timed if task.spec.submission.mode == "code" else nullcontext(), work.slot:
         yield
 
 
 async def _run_starter(
-    task: Task, work: Work, data: Prepared, *, seed: int = 0, files: Files = MappingProxyType({})
+    task: Task, work: CheckSettings, data: Prepared, *, seed: int = 0, files: Files = MappingProxyType({})
 ) -> StarterRun | GradingError:
     async with _place(task, work):
         try:
-            return await run_starter(task, work.variant, data, place=work.place, files=files, seed=seed)
+            return await run_starter(task, work.variant, data, settings=work.settings, files=files, seed=seed)
         except GradingError as error:
             return error
 
 
-async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:
+async def _run_written(task: Task, work: CheckSettings, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:
     """Run the starter with the files of a folder written over it; return None if no folder is given."""
     if folder is None:
         return None
@@ -252,7 +252,7 @@ async def _run_written(task: Task, work: Work, data: Prepared, folder: Path | No
     return await _run_starter(task, work, data, files=files)
 
 
-async def _grade(task: Task, work: Work, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
+async def _grade(task: Task, work: CheckSettings, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
     async with (
         _place(task, work),
         Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0, forks=work.forks) as grader,
@@ -264,7 +264,7 @@ class _WorkerError(Exception):
     """A task's own code failed; the message is the last line of its traceback, and where in the task it is."""
 
 
-async def _worker(task: Task, work: Work, arguments: Sequence[object], **environment: str) -> None:
+async def _worker(task: Task, work: CheckSettings, arguments: Sequence[object], **environment: str) -> None:
     """Run a command of `worker.py`, and kill it at the time limit or when we are cancelled.
 
     Raises:
@@ -289,6 +289,6 @@ async def _worker(task: Task, work: Work, arguments: Sequence[object], **environ
                 await process.wait()
     if process.returncode:
         text = errors.decode(errors="replace").strip()
-        place = task.place_in(text)
+        settings = task.place_in(text)
         what = text.splitlines()[-1] if text else f"exit status {process.returncode}"
-        raise _WorkerError(f"{what} ({place})" if place else what)
+        raise _WorkerError(f"{what} ({settings})" if settings else what)

@@ -20,7 +20,7 @@ import polars as pl
 from mlagentbench.checks.copies import find_copies
 from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped, some
 from mlagentbench.checks.leak_measures import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
-from mlagentbench.checks.tables import Answers, Array, Column, Grid, Table, columns_of, features, place_of
+from mlagentbench.checks.tables import Answers, Array, Clue, PublicArray, PublicTable, columns_of, features, place_of
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task
 
@@ -32,7 +32,7 @@ AGREES = 0.5
 """The share of answers, beyond what the commonest one explains, that a column with an answer's name may hold."""
 
 
-def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Table], grids: list[Grid]) -> list[Finding]:
+def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[PublicTable], grids: list[PublicArray]) -> list[Finding]:
     """Check a task's public files for leaks, and return a finding for each kind of leak.
 
     Args:
@@ -49,7 +49,7 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Table
         why = "the submission is no table" if answers is None else "there are too few answers, or all are alike"
         found |= {name: skipped(name, why) for name in LEAKS if name != "copies"}
     else:
-        sources: list[Table | Grid] = [*tables, *grids]
+        sources: list[PublicTable | PublicArray] = [*tables, *grids]
         columns = [column for source in sources for column in columns_of(source, answers)]
         found["label column"] = _label_column(columns, answers)
         found["oracle"] = _report(
@@ -62,7 +62,7 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Table
     return [found[name] for name in LEAKS]
 
 
-def _telling(columns: list[Column], answers: Answers, probes: tuple[Probe, ...], bar: float) -> Iterator[str]:
+def _telling(columns: list[Clue], answers: Answers, probes: tuple[Probe, ...], bar: float) -> Iterator[str]:
     """Yield a line for each column from which some probe can tell a target."""
     for column in columns:
         for target in answers.targets:
@@ -77,7 +77,7 @@ def _report(name: Name, told: Iterator[str], remedy: str) -> Finding:
     return failed(name, f"{some(found)}; {remedy}") if found else ok(name)
 
 
-def _label_column(columns: list[Column], answers: Answers) -> Finding:
+def _label_column(columns: list[Clue], answers: Answers) -> Finding:
     """Find columns with an answer's name that hold the answers, if only for some rows.
 
     A column of zeros, as in an example submission, holds none.
@@ -105,16 +105,16 @@ def _same(one: Array, other: Array) -> float:
     return float(((left == right) | numbers).mean() or 0.0)  # type: ignore[arg-type]
 
 
-def _order(answers: Answers, tables: list[Table]) -> Finding:
-    orders = [Column("the order of rows", "the gold submission", np.arange(answers.rows, dtype=np.float64))]
+def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
+    orders = [Clue("the order of rows", "the gold submission", np.arange(answers.rows, dtype=np.float64))]
     for table in tables:
         place = place_of(table, answers)
         if place is not None:
-            orders.append(Column("the order of rows", table.name, place))
-    looked_up: list[Column] = []
+            orders.append(Clue("the order of rows", table.name, place))
+    looked_up: list[Clue] = []
     if answers.id_column is not None:
         name = f"the id ({answers.id_column!r})"
-        orders.append(Column("the order of the ids, as text,", "the answers", np.argsort(np.argsort(answers.ids.to_numpy())).astype(float)))
+        orders.append(Clue("the order of the ids, as text,", "the answers", np.argsort(np.argsort(answers.ids.to_numpy())).astype(float)))
         for column in features(answers.ids, name, "the answers"):
             (orders if column.values.dtype.kind == "f" else looked_up).append(column)
     told = [
@@ -130,8 +130,8 @@ def _metadata(public: Path, answers: Answers) -> Finding:
     ids = {value: row for row, value in enumerate(answers.ids.to_list())}
     if answers.id_column is None:
         return skipped("metadata", "rows have no ids by which files could be named")
-    orders: list[Column] = []
-    others: list[Column] = []
+    orders: list[Clue] = []
+    others: list[Clue] = []
     paths = [path for path in sorted(public.rglob("*")) if path.is_file()]
     groups: dict[str, dict[str, os.stat_result]] = {}
     for path in paths:
@@ -157,7 +157,7 @@ def _metadata(public: Path, answers: Answers) -> Finding:
     return _report("metadata", iter(told), "write files one after the other by id, all of one time, in folders that tell nothing")
 
 
-def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str) -> list[Column]:
+def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str) -> list[Clue]:
     """Return a number of each file as a column with a number for each answer; nothing if too few files are named by ids."""
     first = min(values.values(), default=0)
     column = np.full(len(ids), np.nan)
@@ -165,17 +165,17 @@ def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str)
         row = _row(ids, name)
         if row is not None and np.isnan(column[row]):
             column[row] = value - first  # float64 would round nanoseconds since 1970
-    return [Column(what, where, column)] if (~np.isnan(column)).sum() >= FEW_ROWS else []
+    return [Clue(what, where, column)] if (~np.isnan(column)).sum() >= FEW_ROWS else []
 
 
-def _folders(ids: dict[str, int], names: list[str], where: str) -> list[Column]:
+def _folders(ids: dict[str, int], names: list[str], where: str) -> list[Clue]:
     column = np.full(len(ids), "", dtype=object)
     for name in names:
         row = _row(ids, name)
         if row is not None:
             # A folder named by an id only names the row, so it cannot give the answer away.
             column[row] = "/".join(part for part in Path(name).parts[:-1] if part not in ids)
-    return [Column("the folder", where, column)] if (column != "").sum() >= FEW_ROWS else []
+    return [Clue("the folder", where, column)] if (column != "").sum() >= FEW_ROWS else []
 
 
 def _row(ids: dict[str, int], name: str) -> int | None:

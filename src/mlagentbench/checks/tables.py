@@ -29,7 +29,7 @@ ID, PLACE = "the row's id", "the row's place"
 ID_NAME = re.compile(r"(^|_)(id|idx|index|node|row|key)$|Id$|ID$")
 
 
-class Column(NamedTuple):
+class Clue(NamedTuple):
     """A value for each answer's row, from a table, an order or metadata."""
 
     name: str
@@ -68,21 +68,21 @@ class Answers(NamedTuple):
         return self.frame.drop(self.id_column) if self.id_column else self.frame
 
 
-class Table(NamedTuple):
+class PublicTable(NamedTuple):
     """A public table, as text."""
 
     name: str
     frame: pl.DataFrame
 
 
-class Grid(NamedTuple):
+class PublicArray(NamedTuple):
     """A public array as a float64 table, its first axis being the rows."""
 
     name: str
     values: Array
 
 
-def read_answers(name: str, data: bytes, tables: Iterable[Table], names: Iterable[str]) -> Answers | None:
+def read_answers(name: str, data: bytes, tables: Iterable[PublicTable], names: Iterable[str]) -> Answers | None:
     """Read a gold submission.
 
     Args:
@@ -103,16 +103,16 @@ def read_answers(name: str, data: bytes, tables: Iterable[Table], names: Iterabl
     return Answers(frame, id_column, tuple(_targets(values)))
 
 
-def read_tables(public: Path) -> tuple[list[Table], list[Grid]]:
+def read_tables(public: Path) -> tuple[list[PublicTable], list[PublicArray]]:
     """Read all public tables and arrays with at least `FEW_ROWS` rows, including those in archives."""
-    tables: list[Table] = []
-    grids: list[Grid] = []
+    tables: list[PublicTable] = []
+    grids: list[PublicArray] = []
     for path in sorted(public.rglob("*")):
         if path.is_file() and path.stat().st_size <= MAX_BYTES:
             for name, data in unpacked(path.relative_to(public).as_posix(), path.read_bytes()):
                 frame = _parse_any(name, data)
                 if frame is not None and len(frame) >= FEW_ROWS:
-                    tables.append(Table(name, frame))
+                    tables.append(PublicTable(name, frame))
                 grids += _parse_arrays(name, data)
     return tables, grids
 
@@ -133,12 +133,12 @@ def unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
         yield name, data
 
 
-def columns_of(table: Table | Grid, answers: Answers) -> list[Column]:
+def columns_of(table: PublicTable | PublicArray, answers: Answers) -> list[Clue]:
     """Return a table's columns, joined to the answers' rows; none if the rows do not correspond."""
-    return _grid_columns(table, answers) if isinstance(table, Grid) else _table_columns(table, answers)
+    return _grid_columns(table, answers) if isinstance(table, PublicArray) else _table_columns(table, answers)
 
 
-def place_of(table: Table, answers: Answers) -> Array | None:
+def place_of(table: PublicTable, answers: Answers) -> Array | None:
     """Return the row number of each answer in the table, NaN if it has none; None if too few of the ids are in the table."""
     key = _key(table.frame, answers)
     if key is None:
@@ -147,17 +147,17 @@ def place_of(table: Table, answers: Answers) -> Array | None:
     return order[PLACE].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-def features(texts: pl.Series, name: str, place: str) -> Iterator[Column]:
+def features(texts: pl.Series, name: str, place: str) -> Iterator[Clue]:
     """Yield columns made from a column of text: its last number, its letters, its first and last character, its length and more."""
     texts = texts.fill_null("")
     last_number = texts.str.extract(r"(\d+(?:\.\d+)?)\D*$").cast(pl.Float64, strict=False).fill_null(float("nan"))
-    yield Column(f"the last number in {name}", place, last_number.to_numpy())
+    yield Clue(f"the last number in {name}", place, last_number.to_numpy())
     # Such parts of a path are its folder, too.
-    yield Column(f"{name} without its digits", place, texts.str.replace_all(r"\d", "").to_numpy())
-    yield Column(f"the part of {name} before its last / or _", place, texts.str.replace(r"[/_][^/_]*$", "").to_numpy())
-    yield Column(f"the first character of {name}", place, texts.str.slice(0, 1).to_numpy())
-    yield Column(f"the last character of {name}", place, texts.str.slice(-1).to_numpy())
-    yield Column(f"the length of {name}", place, texts.str.len_chars().cast(pl.Float64).to_numpy())
+    yield Clue(f"{name} without its digits", place, texts.str.replace_all(r"\d", "").to_numpy())
+    yield Clue(f"the part of {name} before its last / or _", place, texts.str.replace(r"[/_][^/_]*$", "").to_numpy())
+    yield Clue(f"the first character of {name}", place, texts.str.slice(0, 1).to_numpy())
+    yield Clue(f"the last character of {name}", place, texts.str.slice(-1).to_numpy())
+    yield Clue(f"the length of {name}", place, texts.str.len_chars().cast(pl.Float64).to_numpy())
 
 
 def numbers_or_text(column: pl.Series) -> Array:
@@ -170,7 +170,7 @@ def numbers_or_text(column: pl.Series) -> Array:
     return texts.to_numpy()
 
 
-def _table_columns(table: Table, answers: Answers) -> list[Column]:
+def _table_columns(table: PublicTable, answers: Answers) -> list[Clue]:
     key = _key(table.frame, answers)
     if key is not None:
         frame = answers.ids.to_frame().join(_unique(table.frame, key), on=ID, how="left", maintain_order="left").drop(ID, PLACE)
@@ -184,13 +184,13 @@ def _table_columns(table: Table, answers: Answers) -> list[Column]:
             continue
         values = numbers_or_text(frame[name])
         shown = f"the column {name!r}"
-        found.append(Column(shown, table.name, values, frame[name].fill_null("").str.strip_chars().to_numpy()))
+        found.append(Clue(shown, table.name, values, frame[name].fill_null("").str.strip_chars().to_numpy()))
         if values.dtype.kind in "OU":
             found += features(frame[name], shown, table.name)
     return found
 
 
-def _grid_columns(grid: Grid, answers: Answers) -> list[Column]:
+def _grid_columns(grid: PublicArray, answers: Answers) -> list[Clue]:
     rows = len(grid.values)
     if rows == answers.rows:
         values = grid.values
@@ -200,7 +200,7 @@ def _grid_columns(grid: Grid, answers: Answers) -> list[Column]:
             return []
         values = grid.values[places]
     return [
-        Column(f"the column {number}" if values.shape[1] > 1 else "its only column", grid.name, values[:, number])
+        Clue(f"the column {number}" if values.shape[1] > 1 else "its only column", grid.name, values[:, number])
         for number in range(values.shape[1])
     ]
 
@@ -225,7 +225,7 @@ def _unique(frame: pl.DataFrame, key: str) -> pl.DataFrame:
     return named.with_row_index(PLACE).unique(ID, keep="first", maintain_order=True)
 
 
-def _id_column(frame: pl.DataFrame, tables: Iterable[Table], names: Iterable[str]) -> str | None:
+def _id_column(frame: pl.DataFrame, tables: Iterable[PublicTable], names: Iterable[str]) -> str | None:
     """Return the column that names rows: its values are distinct, and an agent can know them; None if there is none."""
     known = {stem for name in names for stem in (name, Path(name).name, Path(name).stem)}
     tables = list(tables)
@@ -319,7 +319,7 @@ def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(pl.col(flat).cast(pl.String))
 
 
-def _parse_arrays(name: str, data: bytes) -> Iterator[Grid]:
+def _parse_arrays(name: str, data: bytes) -> Iterator[PublicArray]:
     if not name.endswith(".npy"):
         return
     try:
@@ -332,6 +332,6 @@ def _parse_arrays(name: str, data: bytes) -> Iterator[Grid]:
     if flat.shape[1] > MAX_COLUMNS:
         return
     if flat.dtype.kind in "fiub":
-        yield Grid(name, flat.astype(np.float64))
+        yield PublicArray(name, flat.astype(np.float64))
     elif flat.dtype.kind in "US":
-        yield Grid(name, np.column_stack([codes(flat[:, number]) for number in range(flat.shape[1])]).astype(np.float64))
+        yield PublicArray(name, np.column_stack([codes(flat[:, number]) for number in range(flat.shape[1])]).astype(np.float64))

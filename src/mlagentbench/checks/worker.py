@@ -31,7 +31,7 @@ GIVEN = ("gold", "naive", "junk")
 WRITTEN = ("good", "lazy")
 
 
-class Submission(Record):
+class WrittenSubmission(Record):
     """A submission of `proof.py` that was written to a folder."""
 
     name: str
@@ -43,9 +43,9 @@ class Submission(Record):
 class Proofs(Record):
     """The submissions of `proof.py`, and the findings of the leak lint."""
 
-    gold: tuple[Submission, ...]
-    naive: tuple[Submission, ...]
-    junk: tuple[Submission, ...]
+    gold: tuple[WrittenSubmission, ...]
+    naive: tuple[WrittenSubmission, ...]
+    junk: tuple[WrittenSubmission, ...]
     good: Path | None
     """A folder with the files that a good agent writes over the starter; None if `proof.py` has no `good()`."""
     lazy: Path | None
@@ -129,9 +129,10 @@ def _derived(name: str, answers: Answers | None) -> dict[str, Files]:
     }
 
 
-def _lay(folder: Path, submissions: Mapping[str, Files]) -> list[Submission]:
+def _lay(folder: Path, submissions: Mapping[str, Files]) -> list[WrittenSubmission]:
     return [
-        Submission(name=name, folder=_write(folder / f"{number:03}", files)) for number, (name, files) in enumerate(submissions.items())
+        WrittenSubmission(name=name, folder=_write(folder / f"{number:03}", files))
+        for number, (name, files) in enumerate(submissions.items())
     ]
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mlagentbench.cli.options import Indices, task_path_option
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.baseline import RUNS, Measured, Place, StarterRun, kept, measure
+from mlagentbench.grading.baseline import RUNS, MeasuredBaseline, ScriptSettings, StarterRun, kept, measure
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
@@ -54,11 +54,11 @@ def baseline(
     """
     tasks = [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
     console = command_console(stderr=as_lines)
-    found: list[tuple[Task, Measured]] = []
+    found: list[tuple[Task, MeasuredBaseline]] = []
     for task in tasks:
-        place = Place(sandbox, python or Path(sys.executable), gpus if task.spec.gpu else ())
+        settings = ScriptSettings(sandbox, python or Path(sys.executable), gpus if task.spec.gpu else ())
         try:
-            measured, before = _measured(console, task, variant, place, runs, again)
+            measured, before = _measured(console, task, variant, settings, runs, again)
         except (TaskError, GradingError) as error:
             console.print(Text(f"{task.id} has no baseline: {visible(str(error))}", style="red"))
             continue
@@ -74,9 +74,11 @@ def baseline(
     return 3 if len(found) < len(tasks) else 0
 
 
-def _measured(console: Console, task: Task, variant: Variant, place: Place, runs: int, again: bool) -> tuple[Measured, bool]:
+def _measured(
+    console: Console, task: Task, variant: Variant, settings: ScriptSettings, runs: int, again: bool
+) -> tuple[MeasuredBaseline, bool]:
     """Measure a task's baseline; return it, and whether it had been measured before."""
-    before = None if again else kept(task, variant, place)
+    before = None if again else kept(task, variant, settings)
     with console.status(f"{task.id}: the starter") as status:
 
         def tell(number: int, run: StarterRun) -> None:
@@ -86,11 +88,11 @@ def _measured(console: Console, task: Task, variant: Variant, place: Place, runs
             )
             status.update(f"{task.id}: the starter, run {min(number + 1, runs)} of {runs}")
 
-        measured = interrupts.run(measure(task, variant, place=place, runs=runs, again=again, tell=tell))
+        measured = interrupts.run(measure(task, variant, settings=settings, runs=runs, again=again, tell=tell))
     return measured, measured == before
 
 
-def _machine(measured: Measured) -> str:
+def _machine(measured: MeasuredBaseline) -> str:
     """Return one line about the machine and the sandbox of a measurement."""
     facts = measured.hardware
     gpus = facts.get("gpus")
@@ -99,7 +101,7 @@ def _machine(measured: Measured) -> str:
     return f"on {', '.join([*parts, *named])}; scripts in {measured.isolation}"
 
 
-def _listing(found: Sequence[tuple[Task, Measured]]) -> Listing:
+def _listing(found: Sequence[tuple[Task, MeasuredBaseline]]) -> Listing:
     items = []
     for task, measured in found:
         unit, value = task.spec.metric.unit, measured.baseline

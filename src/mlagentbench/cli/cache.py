@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mlagentbench.cli.options import cache_option, task_path_option
 from mlagentbench.data.cache import cache_directory
-from mlagentbench.data.inventory import Entry, entries, remove
+from mlagentbench.data.inventory import CacheEntry, entries, remove
 from mlagentbench.data.prepare import place_of
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Variant
@@ -48,10 +48,10 @@ def list_cache(cache: Path | None, task_paths: Sequence[Path], as_json: bool) ->
     console.print(Text(f"{size(sum(entry.size for entry, _ in found))} in {cache}"), soft_wrap=True)
 
 
-def _rows(found: Iterable[tuple[Entry, str]], cache: Path) -> Iterator[tuple[str, str, int, str, str]]:
+def _rows(found: Iterable[tuple[CacheEntry, str]], cache: Path) -> Iterator[tuple[str, str, int, str, str]]:
     """Yield rows of task, data, bytes, state and path: one for each entry, but one for all downloads of a task from one host."""
 
-    def host(pair: tuple[Entry, str]) -> tuple[object, ...]:
+    def host(pair: tuple[CacheEntry, str]) -> tuple[object, ...]:
         entry, state = pair
         return (entry.task, urlsplit(entry.name).hostname, state) if entry.kind == "download" else (entry.path,)
 
@@ -96,7 +96,7 @@ def clear_cache(task_ids: Sequence[str], variant: Variant | None, downloads: boo
         click.echo(f"{size(sum(entry.size for entry in removed))} removed" if removed else "nothing to remove")
 
 
-def _chosen(entry: Entry, task_ids: Sequence[str], variant: Variant | None, downloads: bool) -> bool:
+def _chosen(entry: CacheEntry, task_ids: Sequence[str], variant: Variant | None, downloads: bool) -> bool:
     if task_ids and entry.task not in task_ids:
         return False
     if entry.kind == "download":
@@ -104,7 +104,7 @@ def _chosen(entry: Entry, task_ids: Sequence[str], variant: Variant | None, down
     return variant is None or entry.variant == variant
 
 
-def _confirm(chosen: Sequence[Entry], cache: Path) -> None:
+def _confirm(chosen: Sequence[CacheEntry], cache: Path) -> None:
     """Ask the person at the terminal whether to remove entries.
 
     Raises:
@@ -119,7 +119,7 @@ def _confirm(chosen: Sequence[Entry], cache: Path) -> None:
     click.confirm(question, abort=True, err=True)
 
 
-def _state(entry: Entry, tasks: Mapping[str, Task], cache: Path) -> str:
+def _state(entry: CacheEntry, tasks: Mapping[str, Task], cache: Path) -> str:
     """Return the state of an entry in a few words; empty if it is ready for use."""
     if entry.kind == "unfinished":
         return "in progress" if entry.in_use(cache) else "left over"
@@ -135,7 +135,7 @@ def _parts(folder: Path) -> Iterable[Path]:
     return folder.rglob(".*.part")
 
 
-def _facts(entry: Entry, state: str) -> dict[str, object]:
+def _facts(entry: CacheEntry, state: str) -> dict[str, object]:
     return {
         "kind": entry.kind,
         "task": entry.task,

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from mlagentbench.checks.check import Work, check
+from mlagentbench.checks.check import CheckSettings, check
 from mlagentbench.checks.findings import LEAKS, Check
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
-from mlagentbench.report.catalogue import Entry, catalogue_page
+from mlagentbench.report.catalogue import CheckedTask, catalogue_page
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, number, percent, plural, visible
 from mlagentbench.sandbox import isolation
@@ -73,14 +73,14 @@ def check_tasks(
         console.print(_listing(tasks, checks), crop=False)
         _explain(console, checks)
     if markdown is not None:
-        markdown.write_text(catalogue_page(map(Entry, tasks, checks)), encoding="utf-8")
+        markdown.write_text(catalogue_page(map(CheckedTask, tasks, checks)), encoding="utf-8")
     return FAULTY if any(found.verdict == "failed" for found in checks) else 0
 
 
 async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: SandboxChoice, parallel: int) -> list[Check]:
     """Check tasks concurrently; first those that take longest: timed tasks, which wait for each other, and tasks with heavy packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
-    work = partial(Work, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
+    work = partial(CheckSettings, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
         display = _Display(console, status, len(tasks))
 

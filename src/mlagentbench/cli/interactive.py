@@ -13,7 +13,7 @@ from mlagentbench.agents.terminal import own_terminal
 from mlagentbench.errors import RunStopped, UsageError
 from mlagentbench.report.text import plural
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner.interactive import Session, allowed_names, changes, make_session, session_of, top_level, write_back
+from mlagentbench.runner.interactive import InteractiveSession, allowed_names, changes, make_session, session_of, top_level, write_back
 from mlagentbench.task.catalogue import Task, find_tasks
 from mlagentbench.task.spec import UNGRADED
 from mlagentbench.util import interrupts
@@ -33,7 +33,9 @@ async def ask_person(request: str) -> str:
     return await terminal.text("Your answer.") if answer.strip() == SEVERAL_LINES else answer
 
 
-def begin(named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]) -> Session:
+def begin(
+    named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]
+) -> InteractiveSession:
     """Make the session for a command line, and ask at the terminal for what it leaves out.
 
     Args:
@@ -53,7 +55,9 @@ def begin(named: Sequence[str], say: str | None, allow: Sequence[str], log_direc
         raise click.Abort from None
 
 
-def _begun(named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]) -> Session:
+def _begun(
+    named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]
+) -> InteractiveSession:
     if len(named) > 1:
         raise UsageError(f"an interactive session has one folder or task, not {len(named)}")
     folder = Path(named[0]) if named else None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 
-class Lazy(NamedTuple):
+class LazyCommand(NamedTuple):
     """A command that is not imported yet."""
 
     place: str
@@ -25,7 +25,7 @@ class LazyGroup(click.Group):
         lazy: these commands by name, by the heading that the help lists them under.
     """
 
-    def __init__(self, *arguments: Any, lazy: Mapping[str, Mapping[str, Lazy]], **more: Any) -> None:
+    def __init__(self, *arguments: Any, lazy: Mapping[str, Mapping[str, LazyCommand]], **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.lazy = lazy
 

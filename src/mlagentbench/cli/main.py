@@ -11,37 +11,37 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from mlagentbench.cli.lazy import Lazy, LazyGroup
+from mlagentbench.cli.lazy import LazyCommand, LazyGroup
 from mlagentbench.errors import MLAgentBenchError, UsageError
 from mlagentbench.util import interrupts
 
 USAGE, FAILED = 2, 3
 INTERRUPTED = interrupts.INTERRUPTED
 
-COMMANDS: Mapping[str, Mapping[str, Lazy]] = {
+COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Runs": {
-        "demo": Lazy("mlagentbench.cli.demo:demo", "Do a real task end to end: no key, no network."),
-        "run": Lazy("mlagentbench.cli.run:run", "Run an agent on tasks, and grade what it leaves."),
-        "resume": Lazy("mlagentbench.cli.resume:resume", "Go on with a run, or fork a new one from a step."),
+        "demo": LazyCommand("mlagentbench.cli.demo:demo", "Do a real task end to end: no key, no network."),
+        "run": LazyCommand("mlagentbench.cli.run:run", "Run an agent on tasks, and grade what it leaves."),
+        "resume": LazyCommand("mlagentbench.cli.resume:resume", "Go on with a run, or fork a new one from a step."),
     },
     "What came of them": {
-        "show": Lazy("mlagentbench.cli.show:show", "Show a run, or one step of it."),
-        "report": Lazy("mlagentbench.cli.report:report", "Tell how runs came out: tables here, and one page."),
-        "view": Lazy("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
-        "grade": Lazy("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
-        "import": Lazy("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
+        "show": LazyCommand("mlagentbench.cli.show:show", "Show a run, or one step of it."),
+        "report": LazyCommand("mlagentbench.cli.report:report", "Tell how runs came out: tables here, and one page."),
+        "view": LazyCommand("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
+        "grade": LazyCommand("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
+        "import": LazyCommand("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },
     "Agents": {
-        "agents": Lazy("mlagentbench.cli.agents:agents", "Who can do tasks."),
+        "agents": LazyCommand("mlagentbench.cli.agents:agents", "Who can do tasks."),
     },
     "Tasks": {
-        "tasks": Lazy("mlagentbench.cli.tasks:tasks", "What there is to run."),
-        "prepare": Lazy("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),
-        "cache": Lazy("mlagentbench.cli.cache:cache_group", "What was prepared and downloaded."),
-        "baseline": Lazy("mlagentbench.cli.baseline:baseline", "Measure the starter's own score and its spread."),
+        "tasks": LazyCommand("mlagentbench.cli.tasks:tasks", "What there is to run."),
+        "prepare": LazyCommand("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),
+        "cache": LazyCommand("mlagentbench.cli.cache:cache_group", "What was prepared and downloaded."),
+        "baseline": LazyCommand("mlagentbench.cli.baseline:baseline", "Measure the starter's own score and its spread."),
     },
     "This machine": {
-        "doctor": Lazy("mlagentbench.cli.doctor:doctor", "Tell what this machine gives: isolation, GPUs, disk, keys."),
+        "doctor": LazyCommand("mlagentbench.cli.doctor:doctor", "Tell what this machine gives: isolation, GPUs, disk, keys."),
     },
 }
 

@@ -101,16 +101,16 @@ class RunProgress:
         self._output = ""
         self._spinner = Spinner("dots", style="cyan")
 
-    def activity(self, text: str) -> None:
+    def on_status(self, text: str) -> None:
         """Show what is being done now."""
         self._activity, self._since, self._output = visible(text), time.monotonic(), ""
 
-    def output(self, text: str) -> None:
+    def on_output(self, text: str) -> None:
         """Show the last line of a script's output."""
         lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
         self._output = visible(lines[-1])[-LAST_OUTPUT:]
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Print the line of a step that is done."""
         self._count = step.number
         style = STATUS_STYLES.get(step.status, "yellow")

@@ -29,7 +29,7 @@ from mlagentbench.cli.spec import spec_fields
 from mlagentbench.cli.summary import JsonLines, show, show_all
 from mlagentbench.engine.evaluate import Evaluation, evaluate
 from mlagentbench.engine.models.providers import check_models
-from mlagentbench.environment import Listener, Silent
+from mlagentbench.environment import Listener, SilentListener
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Result
 from mlagentbench.report.layout import command_console
@@ -314,7 +314,7 @@ def carry_out(
 
 def quiet(run: ReadyRun, number: int) -> Listener:
     """Return a silent listener, for a run that a person does, who sees everything already."""
-    return Silent()
+    return SilentListener()
 
 
 def print_results(console: Console, directories: Sequence[RunDirectory], evaluation: Evaluation) -> None:

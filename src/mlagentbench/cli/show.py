@@ -25,7 +25,7 @@ from mlagentbench.results.load import Run, load_run
 from mlagentbench.rundir.directory import find_runs
 
 
-class More(NamedTuple):
+class StepDetails(NamedTuple):
     """The details of each step that are shown beside it."""
 
     diff: bool
@@ -48,7 +48,7 @@ def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, fo
     that is in progress. The exit status of --follow is 3 when the run was stopped before it ended and no process works on it any more: it
     is not waited for.
     """
-    loaded, more = _the_run(run, in_progress=following), More(diff, files, calls)
+    loaded, more = _the_run(run, in_progress=following), StepDetails(diff, files, calls)
     if following:
         if number is not None:
             raise UsageError("--follow shows every step; leave --step out")
@@ -97,7 +97,7 @@ def _print_headings(console: Console) -> None:
     console.print(terminal.headings(console.width), no_wrap=True, crop=True)
 
 
-def _print_step(console: Console, run: Run, step: Step, more: More, *, whole: bool) -> None:
+def _print_step(console: Console, run: Run, step: Step, more: StepDetails, *, whole: bool) -> None:
     told = terminal.told(run, step, terminal.WHOLE if whole or more.diff else terminal.BRIEF)
     if not whole:
         console.print(terminal.step_lines(run, told, console.width))
@@ -113,12 +113,12 @@ def _print_step(console: Console, run: Run, step: Step, more: More, *, whole: bo
         console.print(part, soft_wrap=True)
 
 
-def _print_calls_after_last(console: Console, run: Run, more: More) -> None:
+def _print_calls_after_last(console: Console, run: Run, more: StepDetails) -> None:
     for part in terminal.calls_after_last(run, whole=more.calls):
         console.print(part, soft_wrap=True)
 
 
-def _follow(run: Run, more: More, as_json: bool) -> int:
+def _follow(run: Run, more: StepDetails, as_json: bool) -> int:
     """Show a run while it goes on, and return the exit status. An interrupt ends this command, not the run."""
     console = Console()
     try:
@@ -141,7 +141,7 @@ def _follow(run: Run, more: More, as_json: bool) -> int:
     return 0 if run.result else FAILED
 
 
-def _follow_steps(console: Console, run: Run, more: More) -> None:
+def _follow_steps(console: Console, run: Run, more: StepDetails) -> None:
     moving = console.is_terminal and not console.is_dumb_terminal
     with console.status("") if moving else nullcontext() as status:
         done, since, ended = 0, time.time(), False

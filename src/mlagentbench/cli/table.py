@@ -26,7 +26,7 @@ FRAME = 3
 """The lines beside those of runs: the headings, the counts, and one for the cursor."""
 
 
-class Row:
+class RunRow:
     """One run: its listener and its line in the table."""
 
     def __init__(self, ready: ReadyRun, number: int) -> None:
@@ -41,17 +41,17 @@ class Row:
         self.seconds = 0.0
         self._output = ""
 
-    def activity(self, text: str) -> None:
+    def on_status(self, text: str) -> None:
         """Note what is being done now."""
         self.doing, self.since, self._output = visible(text).replace("\n", " "), time.monotonic(), ""
 
-    def output(self, text: str) -> None:
+    def on_output(self, text: str) -> None:
         """Note the last line of a script's output."""
         lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
         self._output = visible(lines[-1])[-200:]
         self.last = self._output.strip() or self.last
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Note a step that is done, and the last line of its observation."""
         self.step_count = step.number
         self.tokens += step.usage.tokens
@@ -98,20 +98,20 @@ class RunTable:
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._active: dict[tuple[str, int], Row] = {}
-        self._over: deque[Row] = deque(maxlen=MOST_SHOWN)
+        self._active: dict[tuple[str, int], RunRow] = {}
+        self._over: deque[RunRow] = deque(maxlen=MOST_SHOWN)
         self._ended: Counter[str] = Counter()
         self._tokens = 0
         self._began = time.monotonic()
 
-    def start(self, ready: ReadyRun, number: int) -> Row:
+    def start(self, ready: ReadyRun, number: int) -> RunRow:
         """Add a run that starts now, and return its row."""
-        row = self._active[ready.task.id, number] = Row(ready, number)
+        row = self._active[ready.task.id, number] = RunRow(ready, number)
         return row
 
     def end(self, ready: ReadyRun, number: int, result: Result) -> None:
         """Move a run that is over to those that ended."""
-        row = self._active.pop((ready.task.id, number), None) or Row(ready, number)
+        row = self._active.pop((ready.task.id, number), None) or RunRow(ready, number)
         row.end(result)
         self._tokens += row.tokens
         self._ended["not the agent's" if result.outcome.ended in ("infrastructure", "cancelled") else VERDICTS[result.outcome.verdict]] += 1
@@ -134,7 +134,7 @@ class RunTable:
             yield Segment(set_cell_size(line, options.max_width), STYLES.get(style))
             yield Segment.line()
 
-    def _counts(self, active: list[Row], hidden: int) -> str:
+    def _counts(self, active: list[RunRow], hidden: int) -> str:
         running = f"{len(active)} running" + (f" ({hidden} not shown)" if hidden else "")
         waiting = self._total - len(active) - sum(self._ended.values())
         ended = ", ".join(f"{count} {words}" for words, count in self._ended.most_common())
@@ -155,7 +155,7 @@ def _columns(tasks: list[str], width: int) -> list[_Column]:
     return [*columns, _Column("now", left * 2 // 5), _Column("last", left - left * 2 // 5 - 2)]
 
 
-def _cells(row: Row, columns: list[_Column]) -> list[str]:
+def _cells(row: RunRow, columns: list[_Column]) -> list[str]:
     cells = {
         "task": row.ready.task.id,
         "run": str(row.number),

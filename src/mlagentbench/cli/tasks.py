@@ -11,7 +11,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from mlagentbench.cli.lazy import Lazy, LazyGroup
+from mlagentbench.cli.lazy import LazyCommand, LazyGroup
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.report.layout import command_console, unbroken
 from mlagentbench.task.catalogue import Task, find_task, find_tasks
@@ -23,8 +23,8 @@ ARROWS = {"maximize": "↑", "minimize": "↓"}
 
 COMMANDS = {
     "Commands": {
-        "new": Lazy("mlagentbench.cli.new:new_task", "Make a task of your own: a small one, complete, to be changed."),
-        "check": Lazy("mlagentbench.cli.check:check_tasks", "Let tasks prove themselves."),
+        "new": LazyCommand("mlagentbench.cli.new:new_task", "Make a task of your own: a small one, complete, to be changed."),
+        "check": LazyCommand("mlagentbench.cli.check:check_tasks", "Let tasks prove themselves."),
     }
 }
 """The commands that need more than the catalogue, imported when they are called."""

@@ -36,7 +36,7 @@ from mlagentbench.data.checksums import Expected, digest
 from mlagentbench.data.display import Display
 from mlagentbench.data.extras import install_command
 from mlagentbench.data.kaggle import Competition
-from mlagentbench.data.transfer import Part, Refused, transfer
+from mlagentbench.data.transfer import PartialDownload, Refused, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.task.spec import TaskSpec
@@ -303,7 +303,7 @@ def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> str | None
         wrong = expected.wrong(found.path)
         if wrong is None:
             found.path.rename(wanted.place)
-        Part.of(wanted.place).remove()
+        PartialDownload.of(wanted.place).remove()
         if wrong is None or not found.pieced:
             break
         if again:

@@ -12,7 +12,7 @@ from mlagentbench.data.cache import Source, is_record, locked_if_free, read_reco
 from mlagentbench.records import Variant
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """An entry of the cache."""
 
     kind: Literal["prepared", "unfinished", "download"]
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
             return not held
 
 
-def entries(cache: Path) -> Iterator[Entry]:
+def entries(cache: Path) -> Iterator[CacheEntry]:
     """Yield the entries of the cache: prepared data by task, then downloads."""
     for path in sorted(cache.glob("prepared/*/*")):
         task, name = path.parent.name, path.name
@@ -44,12 +44,12 @@ def entries(cache: Path) -> Iterator[Entry]:
             unfinished = name.startswith(".")
             kind: Literal["unfinished", "prepared"] = "unfinished" if unfinished else "prepared"
             known: Variant = "mini" if variant == "mini" else "full"
-            yield Entry(kind, key, task, known, path, _size(path, own=True), f"prepare-{task}-{variant}")
+            yield CacheEntry(kind, key, task, known, path, _size(path, own=True), f"prepare-{task}-{variant}")
     for path in sorted(cache.glob("downloads/*")):
         source = read_record(path / Source.NAME, Source)
         size = _size(path)
         if source is not None and size:
-            yield Entry("download", source.url, source.task, None, path, size, f"download-{path.name}")
+            yield CacheEntry("download", source.url, source.task, None, path, size, f"download-{path.name}")
 
 
 def downloaded(cache: Path, task: str) -> int:
@@ -57,7 +57,7 @@ def downloaded(cache: Path, task: str) -> int:
     return sum(entry.size for entry in entries(cache) if entry.kind == "download" and entry.task == task)
 
 
-def remove(entry: Entry, cache: Path) -> bool:
+def remove(entry: CacheEntry, cache: Path) -> bool:
     """Remove an entry from the cache. The records of a download stay, so that the next one is checked against them.
 
     Returns:

@@ -39,14 +39,14 @@ Advance = Callable[[int, int | None], object]
 """A callback for progress: the bytes received so far, and the total; None if the server does not say."""
 
 
-class Part(NamedTuple):
+class PartialDownload(NamedTuple):
     """The paths of a partial download and of the note beside it."""
 
     content: Path
     note: Path
 
     @classmethod
-    def of(cls, place: Path) -> Part:
+    def of(cls, place: Path) -> PartialDownload:
         """Return the paths of the partial download of a file."""
         return cls(place.with_name(f".{place.name}.part"), place.with_name(f".{place.name}.part.json"))
 
@@ -123,7 +123,7 @@ def transfer(
     Raises:
         TaskError: it cannot be downloaded, or the disk is full. What was received stays, for the next call to resume.
     """
-    part = Part.of(place)
+    part = PartialDownload.of(place)
     opener = urllib.request.build_opener(_Redirects(plain))
     failures, pieced = 0, False
     while True:
@@ -150,7 +150,9 @@ def transfer(
             raise TaskError(f"cannot write {place}: {error.strerror}") from None
 
 
-def _try(opener: urllib.request.OpenerDirector, url: str, part: Part, headers: Mapping[str, str], advance: Advance | None) -> None:
+def _try(
+    opener: urllib.request.OpenerDirector, url: str, part: PartialDownload, headers: Mapping[str, str], advance: Advance | None
+) -> None:
     """Receive as much as one connection delivers, and return only if the file is complete.
 
     Raises:

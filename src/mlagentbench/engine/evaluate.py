@@ -16,7 +16,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.util._display import init_display_type
 
 from mlagentbench.engine.models.providers import make_models
-from mlagentbench.engine.models.retries import Patience, use_patience
+from mlagentbench.engine.models.retries import RetryPolicy, use_retry_policy
 from mlagentbench.engine.task import inspect_task
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.records import Result
@@ -43,7 +43,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    runs: Sequence[ReadyRun], hooks: RunHooks, *, times: int = 1, parallel: int | None = None, patience: Patience = Patience()
+    runs: Sequence[ReadyRun], hooks: RunHooks, *, times: int = 1, parallel: int | None = None, retry_policy: RetryPolicy = RetryPolicy()
 ) -> Evaluation:
     """Carry out runs, each `times` times. An interrupt ends all runs and grades them; a second one stops at once.
 
@@ -52,7 +52,7 @@ def evaluate(
         hooks: the caller's callbacks. Its `slots` and `failed` are replaced here.
         times: how often each run is carried out.
         parallel: how many runs go on at once; None for as many as the machine has capacity for.
-        patience: how long a failing provider is retried.
+        retry_policy: how long a failing provider is retried.
 
     Raises:
         ModelUnavailable: a model cannot be used; nothing was run.
@@ -60,7 +60,7 @@ def evaluate(
         InfrastructureError: Inspect failed as a whole.
         KeyboardInterrupt: the second interrupt.
     """
-    with use_patience(patience):
+    with use_retry_policy(retry_policy):
         return interrupts.run(_left_behind(_evaluate(runs, hooks, times, parallel or runs_at_once(runs))))
 
 

@@ -1,6 +1,6 @@
 """The environment of an agent: the only place where actions are performed."""
 
 from mlagentbench.environment.environment import Environment
-from mlagentbench.environment.listener import ActionMiddleware, Listener, Perform, Silent, directly
+from mlagentbench.environment.listener import ActionMiddleware, Listener, Perform, SilentListener, directly
 
-__all__ = ["ActionMiddleware", "Environment", "Listener", "Perform", "Silent", "directly"]
+__all__ = ["ActionMiddleware", "Environment", "Listener", "Perform", "SilentListener", "directly"]

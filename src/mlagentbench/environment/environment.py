@@ -17,18 +17,18 @@ from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition, Observation, SessionAnswer
 from mlagentbench.environment.limits import Budget
-from mlagentbench.environment.listener import ActionMiddleware, Listener, Silent, directly
+from mlagentbench.environment.listener import ActionMiddleware, Listener, SilentListener, directly
 from mlagentbench.environment.provider import ProviderCheck
 from mlagentbench.environment.publisher import Publisher
-from mlagentbench.environment.reading import Reads
-from mlagentbench.environment.tally import Tally
+from mlagentbench.environment.reading import FileAccessLog
+from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits, SnapshotRetention
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.sandbox import process
-from mlagentbench.sandbox.base import Box, Execution, Sandbox
+from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
 from mlagentbench.sandbox.session import PythonSession
 from mlagentbench.workspace.paths import Workspace
 
@@ -52,7 +52,7 @@ class Environment:
         workspace: the agent's files.
         directory: where the run is recorded; if it holds steps already, the run continues after them.
         sandbox: the sandbox that the agent's scripts run in.
-        box: what those scripts may see and use in it.
+        sandbox_spec: what those scripts may see and use in it.
         models: the models by role.
         actions: the actions that can be called, by name.
         limits: what the run may use, including the steps already taken.
@@ -70,7 +70,7 @@ class Environment:
         workspace: Workspace,
         directory: RunDirectory,
         sandbox: Sandbox,
-        box: Box,
+        sandbox_spec: SandboxSpec,
         models: Models,
         actions: Mapping[str, ActionDefinition],
         limits: RunLimits = RunLimits(),
@@ -78,14 +78,14 @@ class Environment:
         through: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
         keep: SnapshotRetention | None = None,
-        reads: Reads | None = None,
+        reads: FileAccessLog | None = None,
     ) -> None:
         self.description = description
         self.workspace = workspace
         self.actions = actions
         self.metric, self.direction = directory.info.metric, directory.info.direction
         self.limits = limits
-        self.listener: Listener = listener or Silent()
+        self.listener: Listener = listener or SilentListener()
         self._steps = directory.steps()
         self.ended = bool(self._steps) and "final_answer" in self._steps[-1].details
         """True once a final answer was given, after which nothing can be executed."""
@@ -95,16 +95,16 @@ class Environment:
         """Tokens and cost by role, including those used before the run was resumed."""
         self._directory = directory
         self._sandbox = sandbox
-        self._box = box
+        self._sandbox_spec = sandbox_spec
         self._models = models
         self._through = through
         self._person = person
-        self._publisher = Publisher(workspace, directory, keep, limits, box.limits.workspace_mb)
+        self._publisher = Publisher(workspace, directory, keep, limits, sandbox_spec.limits.workspace_mb)
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None
-        self._tally = Tally()
-        workspace.watch = lambda use, path: self._tally.did(use, path)
-        self._reads = reads or Reads(None, "")
+        self._step_usage = StepUsage()
+        workspace.watch = lambda use, path: self._step_usage.did(use, path)
+        self._reads = reads or FileAccessLog(None, "")
         self.provider = ProviderCheck(self._keep)
         self.budget = Budget(limits, self._steps)
         """What is left of the run's limits."""
@@ -152,13 +152,13 @@ class Environment:
         await self._check_limits()
         action = Action(name=whole(action.name), arguments=whole(action.arguments))
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")
-        self.listener.activity(f"{action.name} {argument}".strip()[:100])
-        self._tally.acting = True
+        self.listener.on_status(f"{action.name} {argument}".strip()[:100])
+        self._step_usage.acting = True
         try:
             observation = await self._through(action, self._perform)
         finally:
-            self._tally.acting = False
-        tally, self._tally = self._tally, Tally()
+            self._step_usage.acting = False
+        step_usage, self._step_usage = self._step_usage, StepUsage()
         step = Step(
             number=len(self._steps) + 1,
             entries=whole(entries),
@@ -166,21 +166,21 @@ class Environment:
             observation=observation.text,
             status=observation.status,
             counted=counted,
-            started=tally.wall,
-            seconds=self._tally.started - tally.started,
-            model_seconds=tally.model_seconds,
-            waited_seconds=tally.waited,
+            started=step_usage.wall,
+            seconds=self._step_usage.started - step_usage.started,
+            model_seconds=step_usage.model_seconds,
+            waited_seconds=step_usage.waited,
             script_seconds=observation.script_seconds,
-            usage=tally.usage,
-            malformed=tally.malformed,
+            usage=step_usage.usage,
+            malformed=step_usage.malformed,
             memory=whole(memory),
             details=observation.details,
-            inside=tuple(tally.inside),
+            inside=tuple(step_usage.inside),
         )
         self._steps.append(step)
         self.ended = "final_answer" in observation.details
         self._publishing = asyncio.create_task(asyncio.to_thread(self._publisher.publish, step))
-        self.listener.step(step)
+        self.listener.on_step(step)
         return step
 
     async def settle(self) -> None:
@@ -236,8 +236,8 @@ class Environment:
             answer = parse(reply)
         except ResponseFormatError as error:
             self._keep("agent", purpose, prompt, reply, seconds, rejected=str(error))
-            self._tally.malformed += 1
-            if self._tally.malformed >= MOST_MALFORMED:
+            self._step_usage.malformed += 1
+            if self._step_usage.malformed >= MOST_MALFORMED:
                 raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {str(error).splitlines()[0]}") from None
             raise
         self._keep("agent", purpose, prompt, reply, seconds)
@@ -252,7 +252,7 @@ class Environment:
             ModelFailed: the provider failed for good.
         """
         await self._check_limits()
-        if self._tally.acting:
+        if self._step_usage.acting:
             options = options._replace(**self.sampling.get(role, {}))
         try:
             reply, seconds = await self._generate(role, lambda model: model.generate(prompt, options))
@@ -286,9 +286,9 @@ class Environment:
 
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, within the limits of scripts and the run's time limit."""
-        limits = replace(self._box.limits, seconds=max(0.1, min(self._box.limits.seconds, self.seconds_left)))
+        limits = replace(self._sandbox_spec.limits, seconds=max(0.1, min(self._sandbox_spec.limits.seconds, self.seconds_left)))
         self._reads.opened()
-        execution = await process.run(self._sandbox, tuple(command), replace(self._box, limits=limits), self._streamed)
+        execution = await process.run(self._sandbox, tuple(command), replace(self._sandbox_spec, limits=limits), self._streamed)
         self._ran(" ".join(command), execution.seconds)
         return execution
 
@@ -298,9 +298,9 @@ class Environment:
         if self._session is None or not self._session.alive:
             renewed = any(step.details.get("session") for step in self._steps)
             self._close_session()
-            self._session = PythonSession(self._sandbox, self._box)
+            self._session = PythonSession(self._sandbox, self._sandbox_spec)
         self._reads.opened()
-        execution = await self._session.run(source, max(0.1, min(self._box.limits.seconds, self.seconds_left)))
+        execution = await self._session.run(source, max(0.1, min(self._sandbox_spec.limits.seconds, self.seconds_left)))
         self._streamed(execution.output)
         self._ran("python session", execution.seconds)
         return SessionAnswer(execution, renewed, ended=not self._session.alive)
@@ -346,14 +346,14 @@ class Environment:
 
     def _ran(self, what: str, seconds: float) -> None:
         """Note a script that ran, and the watched files that it opened."""
-        self._tally.did("run", what, seconds)
+        self._step_usage.did("run", what, seconds)
         for path in self._reads.opened():
-            self._tally.did("read", path)
+            self._step_usage.did("read", path)
 
     def _streamed(self, text: str) -> None:
         """Pass a script's output on as it comes, and store it beside the step in case this process dies before the step ends."""
         self._directory.append_output(len(self._steps) + 1, text)
-        self.listener.output(text)
+        self.listener.on_output(text)
 
     async def _perform(self, action: Action) -> Observation:
         definition = self.actions.get(action.name)
@@ -367,7 +367,7 @@ class Environment:
 
     async def _generate(self, role: Role, ask: Ask) -> tuple[Reply, float]:
         model: Model = getattr(self._models, role)
-        self.listener.activity(f"asking {model.name}")
+        self.listener.on_status(f"asking {model.name}")
         started = time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, self.seconds_left)):
@@ -389,11 +389,11 @@ class Environment:
             rejected=rejected,
         )
         self._directory.append_call(len(self._steps) + 1, call)
-        self._tally.model_seconds += seconds
-        self._tally.waited += reply.waited
-        self._tally.did("ask", role, seconds)
-        self._tally.usage = Usage.total((self._tally.usage, reply.usage))
+        self._step_usage.model_seconds += seconds
+        self._step_usage.waited += reply.waited
+        self._step_usage.did("ask", role, seconds)
+        self._step_usage.usage = Usage.total((self._step_usage.usage, reply.usage))
         self.usage[role] = Usage.total((self.usage.get(role, Usage()), reply.usage))
 
     async def _check_limits(self) -> None:
-        await self.budget.check(self._steps, self._tally.waited, Usage.total(self.usage.values()), self._publisher.stored)
+        await self.budget.check(self._steps, self._step_usage.waited, Usage.total(self.usage.values()), self._publisher.stored)

@@ -12,29 +12,29 @@ from mlagentbench.records import Action, Step
 class Listener(Protocol):
     """Is notified of a run's progress. Its methods must not block."""
 
-    def activity(self, text: str) -> None:
-        """Take note of what is being done now, in a few words."""
+    def on_status(self, text: str) -> None:
+        """Show what is being done now, given in a few words."""
         ...
 
-    def output(self, text: str) -> None:
+    def on_output(self, text: str) -> None:
         """Take a piece of a script's output, as it comes."""
         ...
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Take a step that is done."""
         ...
 
 
-class Silent:
+class SilentListener:
     """A listener that does nothing."""
 
-    def activity(self, text: str) -> None:
+    def on_status(self, text: str) -> None:
         """Do nothing."""
 
-    def output(self, text: str) -> None:
+    def on_output(self, text: str) -> None:
         """Do nothing."""
 
-    def step(self, step: Step) -> None:
+    def on_step(self, step: Step) -> None:
         """Do nothing."""
 
 

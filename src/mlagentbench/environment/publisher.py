@@ -10,7 +10,7 @@ from mlagentbench.records import Step
 from mlagentbench.run_spec import RunLimits, SnapshotRetention
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import storage
-from mlagentbench.sandbox.access import Measured, measure, open_folder
+from mlagentbench.sandbox.access import FolderSize, measure, open_folder
 from mlagentbench.workspace.files import clear
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots.objects import IN_MEMORY
@@ -85,7 +85,7 @@ class Publisher:
         """
         if getattr(failure.__cause__, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
             return None
-        held = measure(self._workspace.root, Measured(self._workspace_bytes, self._limits.files))
+        held = measure(self._workspace.root, FolderSize(self._workspace_bytes, self._limits.files))
         if held.bytes <= self._workspace_bytes and held.files <= self._limits.files and self.stored < self._limits.storage_mb << 20:
             return None
         folder = open_folder(self._workspace.root)

@@ -17,7 +17,7 @@ _OPEN, _OVERFLOW, _IS_FOLDER = 0x20, 0x4000, 0x40000000
 _HEAD = struct.Struct("iIII")
 
 
-class Reads:
+class FileAccessLog:
     """Reports the files of a folder that were opened. The folder must not change.
 
     Args:

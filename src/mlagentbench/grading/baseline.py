@@ -34,7 +34,7 @@ from mlagentbench.grading.lock import holding
 from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import Baseline, Record, Score, Variant
 from mlagentbench.sandbox import isolation, process
-from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Execution, Mount
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Execution, Mount, SandboxSpec
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import TaskSpec
 from mlagentbench.util.machine import hardware, versions
@@ -51,7 +51,7 @@ SEED = "SEED"
 """The environment variable with a starter's seed; without it, starters take 0."""
 
 
-class Place(NamedTuple):
+class ScriptSettings(NamedTuple):
     """Where and how scripts run."""
 
     sandbox: SandboxChoice = "auto"
@@ -88,7 +88,7 @@ class StarterRun(NamedTuple):
         return f"it left no submission, and said at last: {lines[-1].strip() if lines else 'nothing'}"
 
 
-class Measured(Record):
+class MeasuredBaseline(Record):
     """A measurement of a starter, as it is cached."""
 
     task: str
@@ -103,16 +103,16 @@ class Measured(Record):
     versions: Mapping[str, str]
 
 
-def data_box(task: Task, data: Prepared, workspace: Path, *, network: bool, place: Place) -> Box:
+def data_sandbox(task: Task, data: Prepared, workspace: Path, *, network: bool, settings: ScriptSettings) -> SandboxSpec:
     """Return the sandbox spec of a task's scripts: the workspace, with the public data mounted read-only in it."""
-    return Box(
+    return SandboxSpec(
         workspace=workspace,
         read_only=tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in public_data(data).items()),
-        python=place.python,
+        python=settings.python,
         hidden=task.spec.hidden,
         network=network,
-        gpus=place.gpus,
-        limits=place.limits or script_limits(task.spec),
+        gpus=settings.gpus,
+        limits=settings.limits or script_limits(task.spec),
     )
 
 
@@ -135,7 +135,13 @@ def script_limits(spec: TaskSpec) -> ScriptLimits:
 
 
 async def run_starter(
-    task: Task, variant: Variant, data: Prepared, *, place: Place = Place(), files: Files = MappingProxyType({}), seed: int | None = None
+    task: Task,
+    variant: Variant,
+    data: Prepared,
+    *,
+    settings: ScriptSettings = ScriptSettings(),
+    files: Files = MappingProxyType({}),
+    seed: int | None = None,
 ) -> StarterRun:
     """Run a task's starter once in a new workspace, and grade its submission.
 
@@ -143,7 +149,7 @@ async def run_starter(
         task: the task.
         variant: the task's variant.
         data: the data, as `prepared` returns it.
-        place: where and how the script runs.
+        settings: where and how the script runs.
         files: files to write over the starter first.
         seed: the value of the variable `SEED`; None to leave it unset.
 
@@ -151,18 +157,18 @@ async def run_starter(
         GradingError: the grader itself failed.
         SandboxUnavailable: this machine cannot provide the sandbox.
     """
-    sandbox = await asyncio.to_thread(isolation.choose, place.sandbox)
+    sandbox = await asyncio.to_thread(isolation.choose, settings.sandbox)
     async with temporary_folder("mlab-starter-") as folder:
         folder.chmod(0o755)  # a sandbox may run as another user
         public = public_data(data)
         workspace = await finish(lay, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
         await finish(write_files, workspace.root, files)
-        box = data_box(task, data, workspace.root, network=task.spec.network, place=place)
+        sandbox_spec = data_sandbox(task, data, workspace.root, network=task.spec.network, settings=settings)
         told = {} if seed is None else {SEED: str(seed)}
-        box = replace(box, environment={**place.environment, **told})
-        execution = await process.run(sandbox, ("python", task.spec.starter.script), box)
+        sandbox_spec = replace(sandbox_spec, environment={**settings.environment, **told})
+        execution = await process.run(sandbox, ("python", task.spec.starter.script), sandbox_spec)
         submission = await finish(_submission, task, workspace, folder)
-        return StarterRun(execution, await grade_folder(task, variant, data, submission, place.sandbox, place.forks))
+        return StarterRun(execution, await grade_folder(task, variant, data, submission, settings.sandbox, settings.forks))
 
 
 async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
@@ -211,11 +217,11 @@ async def measure(
     task: Task,
     variant: Variant,
     *,
-    place: Place = Place(),
+    settings: ScriptSettings = ScriptSettings(),
     runs: int = RUNS,
     again: bool = False,
     tell: Callable[[int, StarterRun], None] = lambda number, run: None,
-) -> Measured:
+) -> MeasuredBaseline:
     """Return a starter's score over some runs. Runs that are in the cache are not repeated.
 
     Of several processes that measure the same starter at once, one does and the others wait.
@@ -223,7 +229,7 @@ async def measure(
     Args:
         task: the task.
         variant: the task's variant.
-        place: where and how the script runs.
+        settings: where and how the script runs.
         runs: the least number of runs.
         again: ignore the cache, and measure all runs anew.
         tell: called with each new run and its number, from 1.
@@ -235,18 +241,18 @@ async def measure(
         SandboxUnavailable: this machine cannot provide the sandbox.
     """
     data = await asyncio.to_thread(prepared, task, variant)
-    path = await asyncio.to_thread(_kept_at, task, variant, place)
+    path = await asyncio.to_thread(_kept_at, task, variant, settings)
     path.parent.mkdir(parents=True, exist_ok=True)
     async with holding(path.with_suffix(".lock")):
         kept = None if again else _read(path)
         if kept is not None and (kept.baseline.source == "predictor" or len(kept.baseline.values) + len(kept.failures) >= runs):
             return kept
-        name = (await asyncio.to_thread(isolation.choose, place.sandbox)).isolation
+        name = (await asyncio.to_thread(isolation.choose, settings.sandbox)).isolation
         if task.spec.starter.state == "runs":
-            found = await _measured(task, variant, data, place, runs, kept, tell)
+            found = await _measured(task, variant, data, settings, runs, kept, tell)
         else:
-            found = (await _predicted(task, variant, data, place.sandbox), (), ())
-        measured = Measured(
+            found = (await _predicted(task, variant, data, settings.sandbox), (), ())
+        measured = MeasuredBaseline(
             task=task.id,
             variant=variant,
             baseline=found[0],
@@ -260,19 +266,25 @@ async def measure(
         return measured
 
 
-def kept(task: Task, variant: Variant, place: Place = Place()) -> Measured | None:
+def kept(task: Task, variant: Variant, settings: ScriptSettings = ScriptSettings()) -> MeasuredBaseline | None:
     """Return the cached measurement from a machine like this one; None if there is none."""
-    return _read(_kept_at(task, variant, place))
+    return _read(_kept_at(task, variant, settings))
 
 
 async def _measured(
-    task: Task, variant: Variant, data: Prepared, place: Place, runs: int, kept: Measured | None, tell: Callable[[int, StarterRun], None]
+    task: Task,
+    variant: Variant,
+    data: Prepared,
+    settings: ScriptSettings,
+    runs: int,
+    kept: MeasuredBaseline | None,
+    tell: Callable[[int, StarterRun], None],
 ) -> tuple[Baseline, tuple[float, ...], tuple[str, ...]]:
     values = list(kept.baseline.values) if kept else []
     seconds = list(kept.seconds) if kept else []
     failures = list(kept.failures) if kept else []
     for number in range(len(values) + len(failures), runs):
-        run = await run_starter(task, variant, data, place=place, seed=number)
+        run = await run_starter(task, variant, data, settings=settings, seed=number)
         tell(number + 1, run)
         if run.score is None:
             failures.append(run.reason)
@@ -297,7 +309,7 @@ async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Sand
     return Baseline(value=graded.score.value, values=(graded.score.value,), source="predictor")
 
 
-def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
+def _kept_at(task: Task, variant: Variant, settings: ScriptSettings) -> Path:
     """Return the file of a measurement; its name is a digest of everything that a score may depend on."""
     facts = json.dumps(
         [
@@ -307,23 +319,23 @@ def _kept_at(task: Task, variant: Variant, place: Place) -> Path:
             else None,  # its key covers modules of other tasks, too
             hardware(),
             versions(),
-            isolation.choose(place.sandbox).isolation,
-            str(place.python),
-            len(place.gpus),
+            isolation.choose(settings.sandbox).isolation,
+            str(settings.python),
+            len(settings.gpus),
         ],
         sort_keys=True,
     )
     return cache_directory() / "baselines" / task.id / f"{variant}-{hashlib.sha256(facts.encode()).hexdigest()[:16]}.json"
 
 
-def _read(path: Path) -> Measured | None:
+def _read(path: Path) -> MeasuredBaseline | None:
     try:
-        return Measured.model_validate_json(path.read_bytes())
+        return MeasuredBaseline.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
 
 
-def _write(path: Path, measured: Measured) -> None:
+def _write(path: Path, measured: MeasuredBaseline) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(measured.model_dump_json(indent=1) + "\n")
     temporary.rename(path)

@@ -23,7 +23,7 @@ from mlagentbench.grading.reader import MAX_CODE_BYTES, SubmissionFiles
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Variant
 from mlagentbench.sandbox import process
-from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Box, Mount, Sandbox
+from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount, Sandbox, SandboxSpec
 
 HARNESS = "harness"
 CODE = "code"
@@ -90,7 +90,7 @@ class GradingContext:
         workspace.chmod(0o755)
         code.copy_to(workspace / CODE, max_code_bytes)
         _lay_harness(workspace / HARNESS, serve)
-        box = Box(
+        sandbox_spec = SandboxSpec(
             workspace=workspace,
             read_only=self._lay_data(workspace / CODE, data),
             workspace_writable=False,
@@ -98,7 +98,7 @@ class GradingContext:
             environment=environment or {},
             limits=limits,
         )
-        with process.start(self.isolation, ("python", "-I", "-B", "-c", _BOOT, *arguments), box) as started:
+        with process.start(self.isolation, ("python", "-I", "-B", "-c", _BOOT, *arguments), sandbox_spec) as started:
             yield started
 
     def _lay_data(self, code: Path, data: tuple[Path, ...]) -> tuple[Mount, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError, MLAgentBenchError, SandboxUnavailable
-from mlagentbench.grading.baseline import Place, run_starter, script_limits, write_files
+from mlagentbench.grading.baseline import ScriptSettings, run_starter, script_limits, write_files
 from mlagentbench.grading.grade import Grader
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
@@ -95,5 +95,5 @@ class Control:
     async def _starter_has_a_score(self) -> bool:
         limits = script_limits(self._task.spec)
         limits = replace(limits, seconds=min(limits.seconds, self._task.spec.limits.grading_time))
-        run = await run_starter(self._task, self._variant, self._data, place=Place(self._sandbox, limits=limits))
+        run = await run_starter(self._task, self._variant, self._data, settings=ScriptSettings(self._sandbox, limits=limits))
         return run.score is not None

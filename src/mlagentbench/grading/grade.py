@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
 from mlagentbench.grading.lock import timing
-from mlagentbench.grading.worker import Answer, Request, one_line
+from mlagentbench.grading.worker import GradingOutcome, Request, one_line
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
@@ -154,7 +154,7 @@ class Grader:
             raise GradingError(f"the grader of {self.task.id} gave {answer.score.value} as a score; it must be a finite number")
         return Graded(score=answer.score, reason=answer.invalid, seconds=seconds)
 
-    async def _ask(self, request: Request) -> Answer:
+    async def _ask(self, request: Request) -> GradingOutcome:
         worker, self._worker = self._worker, None
         if worker is None:
             worker = await self._stack.enter_async_context(_worker(self.task, self._forks))
@@ -254,7 +254,7 @@ class _Worker:
         self._process = process
         self._errors = errors
 
-    async def ask(self, request: Request, seconds: float) -> Answer:
+    async def ask(self, request: Request, seconds: float) -> GradingOutcome:
         """Send a request, and return its answer.
 
         Raises:
@@ -266,7 +266,7 @@ class _Worker:
             async with asyncio.timeout(seconds):
                 data = await self._process.answers.readline()
                 if data.endswith(b"\n"):
-                    return Answer.model_validate_json(data)
+                    return GradingOutcome.model_validate_json(data)
                 status = await self._process.wait()
         except TimeoutError:
             raise GradingError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mlagentbench.grading.reader import MAX_FILES
 from mlagentbench.grading.worker import one_line
 from mlagentbench.task.spec import TaskSpec
-from mlagentbench.workspace.snapshots.snapshots import Entry, Manifest
+from mlagentbench.workspace.snapshots.snapshots import Manifest, ManifestEntry
 
 LARGEST = 8 * 2**30
 """The most bytes of a submission's files together, holes included; a larger submission is not restored. No task reads as much as 1 GB."""
@@ -39,7 +39,7 @@ def unusable(spec: TaskSpec, submission: Manifest) -> str | None:
     return None
 
 
-def _wrong(entry: Entry, *, folder: bool) -> str:
+def _wrong(entry: ManifestEntry, *, folder: bool) -> str:
     """Return what is wrong with a path that should be a folder or a regular file; empty for nothing."""
     wanted = "a folder" if folder else "a regular file"
     if entry.kind != ("folder" if folder else "file"):

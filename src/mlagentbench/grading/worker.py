@@ -41,7 +41,7 @@ class Request(Record):
     memory_mb: int
 
 
-class Answer(Record):
+class GradingOutcome(Record):
     """The outcome of a grading: exactly one of these is set."""
 
     score: Score | None = None
@@ -65,7 +65,7 @@ def main() -> None:
             out.flush()
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> GradingOutcome:
     """Grade one submission in this process."""
     task = load_task(request.task)
     grader = task.module("grade")
@@ -86,11 +86,11 @@ def answer(request: Request) -> Answer:
         score = grader.grade(context)
         if not isinstance(score, Score):
             raise TypeError(f"grade() returned {score!r:.80}, which is no Score")
-        return Answer(score=score)
+        return GradingOutcome(score=score)
     except InvalidSubmission as reason:
-        return Answer(invalid=one_line(str(reason)))
+        return GradingOutcome(invalid=one_line(str(reason)))
     except SandboxUnavailable as error:
-        return Answer(unavailable=str(error))
+        return GradingOutcome(unavailable=str(error))
 
 
 def one_line(text: str) -> str:

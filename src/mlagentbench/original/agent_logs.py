@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import Logs, Reader, parse_json, text_of
+from mlagentbench.original.files import LogFolders, Reader, parse_json, text_of
 from mlagentbench.original.trace import APPEND, RETRIEVE, Trace, TraceStep, arguments_of
 
 UNREAD = "ActionInputParsingError"
@@ -55,7 +55,7 @@ class AgentLog(NamedTuple):
     turns: Sequence[Turn]
 
 
-def read_agent(logs: Logs, reader: Reader) -> AgentLog:
+def read_agent(logs: LogFolders, reader: Reader) -> AgentLog:
     """Read all files `agent_<step>_<turn>.json`: each contains the turns before it, and later ones may be incomplete."""
     state: Mapping[str, JsonValue] = {}
     found: dict[tuple[int, bool, int], Turn] = {}
@@ -94,7 +94,7 @@ def _turn(value: object, number: int) -> Turn | None:
     return turn._replace(before=index - 1) if turn.acted else turn
 
 
-def of_this_run(turns: Sequence[Turn], trace: Trace, logs: Logs, reader: Reader) -> list[Turn]:
+def of_this_run(turns: Sequence[Turn], trace: Trace, logs: LogFolders, reader: Reader) -> list[Turn]:
     """Return the turns that agree with the trace. A folder that two runs used also has turns of the earlier one."""
     kept = []
     for turn in turns:
@@ -152,7 +152,7 @@ class TurnLogs:
         reader: reads files and collects problems.
     """
 
-    def __init__(self, logs: Logs, entries: Sequence[str], reader: Reader) -> None:
+    def __init__(self, logs: LogFolders, entries: Sequence[str], reader: Reader) -> None:
         self._entries = entries
         self._reader = reader
         self._folder = logs.agent

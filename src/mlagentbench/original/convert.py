@@ -18,7 +18,7 @@ from mlagentbench.grading.score import Ending
 from mlagentbench.original import run_facts as facts_of
 from mlagentbench.original import third_party
 from mlagentbench.original.agent_logs import Turn, of_this_run, read_agent, remembered
-from mlagentbench.original.files import Logs, Reader, digest, path_text
+from mlagentbench.original.files import LogFolders, Reader, digest, path_text
 from mlagentbench.original.run_facts import LONGEST_NAME, Facts, is_known, keeps_log, read_facts
 from mlagentbench.original.steps import Drafts, fill, moved, numbers_in_words, of_guest
 from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
@@ -58,7 +58,7 @@ class Converted(NamedTuple):
         return {role: Usage.total(parts) for role, parts in found.items()}
 
 
-def convert(logs: Logs) -> Converted:
+def convert(logs: LogFolders) -> Converted:
     """Convert a log into a run. `RunInfo.imported` lists what could not be read; the rest is converted.
 
     Raises:
@@ -110,7 +110,7 @@ def _answer(steps: Sequence[TraceStep]) -> str | None:
     return values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
 
 
-def _named(found: Facts, drafts: Drafts, logs: Logs) -> dict[Role, str]:
+def _named(found: Facts, drafts: Drafts, logs: LogFolders) -> dict[Role, str]:
     """Return the models' names from the command line, or else from the logs of calls, or from the folder two levels above the run."""
     if found.models["agent"] != facts_of.UNKNOWN:
         return found.models
@@ -177,7 +177,7 @@ def _steps(drafts: Drafts, times: _Times, trace: Trace) -> list[Step]:
     return found
 
 
-def _info(logs: Logs, trace: Trace, found: Facts, models: dict[Role, str], times: _Times, beginning: str, reader: Reader) -> RunInfo:
+def _info(logs: LogFolders, trace: Trace, found: Facts, models: dict[Role, str], times: _Times, beginning: str, reader: Reader) -> RunInfo:
     task = load_task(BUILT_IN / found.task.replace("-", "_")) if is_known(found.task) else None
     spec = task.spec if task else None
     agent = facts_of.AGENTS.get(found.agent, found.agent or facts_of.UNKNOWN)
@@ -234,7 +234,7 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _workspaces(logs: Logs, indices: Sequence[int], steps: int, reader: Reader) -> dict[int, Path]:
+def _workspaces(logs: LogFolders, indices: Sequence[int], steps: int, reader: Reader) -> dict[int, Path]:
     """Return the workspace's folders by step number. For the last step it is the final folder, if there is one."""
     found = {place + 1: path for place, index in enumerate(indices) if reader.is_folder(path := logs.traces / f"step_{index}_files")}
     final = logs.traces / "step_final_files"

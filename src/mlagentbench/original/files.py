@@ -22,7 +22,7 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-
 """The byte order marks with which Windows programs begin a file, such as a `log` redirected by PowerShell, and their encodings."""
 
 
-class Logs(NamedTuple):
+class LogFolders(NamedTuple):
     """The folders of a run; each may be missing."""
 
     root: Path
@@ -38,7 +38,7 @@ class Logs(NamedTuple):
 class FoundLogs(NamedTuple):
     """The logs found at a folder or below it."""
 
-    logs: list[Logs]
+    logs: list[LogFolders]
     unread: list[tuple[Path, str]]
     """Folders that could not be searched, each with the reason."""
 
@@ -62,9 +62,9 @@ def find_logs(folder: Path) -> FoundLogs:
         if "run.json" in files:
             continue  # a run of this package, whose workspace may contain anything
         if any(entry.name in ("env_log", "agent_log") and entry.name not in files for entry in inside):
-            found.logs.append(Logs(current, current / "env_log", current / "agent_log"))
+            found.logs.append(LogFolders(current, current / "env_log", current / "agent_log"))
         elif "trace.json" in files:
-            found.logs.append(Logs(current, current, current / "agent_log"))
+            found.logs.append(LogFolders(current, current, current / "agent_log"))
         else:
             pending += reversed([Path(entry.path) for entry in inside if entry.is_dir(follow_symlinks=False)])
     if not found.logs:
@@ -232,7 +232,7 @@ def path_text(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def digest(logs: Logs) -> str:
+def digest(logs: LogFolders) -> str:
     """Return the SHA-256 of a run's logs: of the paths, sizes and contents of all files, but without the contents of workspaces."""
     state = hashlib.sha256()
     for path in files_below(logs.root):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.grading.score import Ending
-from mlagentbench.original.files import Logs, Reader, whole
+from mlagentbench.original.files import LogFolders, Reader, whole
 from mlagentbench.original.trace import APPEND, FINAL, RETRIEVE, Trace
 from mlagentbench.records import Ended, Role
 from mlagentbench.run_spec import NO_MODEL
@@ -70,7 +70,7 @@ class Facts(NamedTuple):
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LARGEST else default
 
 
-def read_facts(logs: Logs, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> Facts:
+def read_facts(logs: LogFolders, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> Facts:
     """Read the facts of a run from its files.
 
     Args:
@@ -110,7 +110,7 @@ def _namespace(printed: str) -> dict[str, JsonValue]:
     return read if isinstance(read, dict) else {}
 
 
-def _task(name: str, logs: Logs) -> str:
+def _task(name: str, logs: LogFolders) -> str:
     """Return the task's id in this package, from its name in the log, or else from a folder above the log."""
     if name:
         return our_name(name) or UNKNOWN
@@ -123,7 +123,7 @@ def is_known(task: str) -> bool:
     return 0 < len(task) <= LONGEST_NAME and (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
 
 
-def _guessed_agent(logs: Logs, main: str, reader: Reader) -> str:
+def _guessed_agent(logs: LogFolders, main: str, reader: Reader) -> str:
     """Guess the agent's class from the files that it left, for a log that does not name it; empty if that fails."""
     if "Reflection: What does the observation mean?" in main or reader.list(logs.agent, "step_*_summary_log.log"):
         return "ResearchAgent"
@@ -136,7 +136,7 @@ def _guessed_agent(logs: Logs, main: str, reader: Reader) -> str:
     return ""
 
 
-def _models(arguments: Mapping[str, JsonValue], agent: str, logs: Logs) -> dict[Role, str]:
+def _models(arguments: Mapping[str, JsonValue], agent: str, logs: LogFolders) -> dict[Role, str]:
     named: dict[Role, JsonValue] = {
         "agent": arguments.get("llm_name"),
         "fast": arguments.get("fast_llm_name"),
@@ -149,7 +149,7 @@ def _models(arguments: Mapping[str, JsonValue], agent: str, logs: Logs) -> dict[
     return found
 
 
-def _seconds(logs: Logs, reader: Reader) -> float | None:
+def _seconds(logs: LogFolders, reader: Reader) -> float | None:
     path = logs.env / "overall_time.txt"
     text = reader.text(path, wanted=True)
     if text is None:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from mlagentbench.original import third_party
 from mlagentbench.original.agent_logs import ENTRIES, RESEARCH, SUMMARISED, Turn, TurnLogs, by_position, is_bookkeeping
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import Logs, Reader
+from mlagentbench.original.files import LogFolders, Reader
 from mlagentbench.original.run_facts import Facts
 from mlagentbench.original.trace import APPEND, RETRIEVE, SHUT_DOWN, Trace, TraceStep
 from mlagentbench.records import ModelCall, Role
@@ -59,7 +59,9 @@ def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
     return found
 
 
-def fill(drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: Logs, trace: Trace, found: Facts, reader: Reader) -> None:
+def fill(
+    drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: LogFolders, trace: Trace, found: Facts, reader: Reader
+) -> None:
     """Assign thoughts and calls to steps, in chronological order.
 
     Args:
@@ -165,7 +167,7 @@ class _Lost:
         self.tools: list[int] = []
         """The indices of steps whose action's calls are missing."""
 
-    def say(self, logs: Logs, reader: Reader) -> None:
+    def say(self, logs: LogFolders, reader: Reader) -> None:
         """Report each kind of missing log in a line."""
         if self.replies and not reader.is_folder(logs.agent):
             reader.say(logs.agent, "is missing: what the agent thought, and what its model was asked, is not known")
@@ -228,7 +230,7 @@ def _told(call: LoggedCall, following: LoggedCall | None) -> str:
     return (added.removesuffix(ending) if ending else added).strip() or TOLD_NOTHING
 
 
-def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[LoggedCall]:
+def _tool(logs: LogFolders, index: int, step: TraceStep, reader: Reader) -> list[LoggedCall]:
     """Return the calls of a step's action. A folder that two runs used has more of them, of which the last are this run's."""
     folder = logs.env / "tool_logs"
     paths = [folder / f"step_{index}_tool_log.log"]
@@ -247,7 +249,7 @@ def _tool(logs: Logs, index: int, step: TraceStep, reader: Reader) -> list[Logge
     return found
 
 
-def _stray_tools(logs: Logs, indices: Sequence[int], trace: Trace, reader: Reader) -> None:
+def _stray_tools(logs: LogFolders, indices: Sequence[int], trace: Trace, reader: Reader) -> None:
     known = set(indices)
     for path in reader.list(logs.env / "tool_logs", "step_*_tool_log.log*"):
         match = re.match(r"step_([0-9]+)_", path.name)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import Logs, Reader, parse_json, text_of, whole
+from mlagentbench.original.files import LogFolders, Reader, parse_json, text_of, whole
 from mlagentbench.original.trace import TraceStep
 
 _STAMPED = re.compile(r".*_([0-9]{8}-[0-9]{6})\.log")
@@ -44,7 +44,7 @@ class GuestRun(NamedTuple):
     calls: Sequence[GuestCall]
 
 
-def autogpt(logs: Logs, reader: Reader) -> GuestRun:
+def autogpt(logs: LogFolders, reader: Reader) -> GuestRun:
     """Reconstruct AutoGPT's steps from its model calls: the commands, and the results quoted in the next question."""
     asked = [(stamp, call) for stamp, path in _stamped(reader.list(logs.agent, "*.log")) for call in read_calls(reader.text(path) or "")]
     found, steps, entries = list[GuestCall](), list[TraceStep](), list[Mapping[str, str]]()
@@ -106,7 +106,7 @@ def _returned(prompt: str, action: str) -> str | None:
     return told.partition("returned: ")[2].strip()
 
 
-def langchain(logs: Logs, steps: Sequence[TraceStep], reader: Reader) -> list[Mapping[str, str]]:
+def langchain(logs: LogFolders, steps: Sequence[TraceStep], reader: Reader) -> list[Mapping[str, str]]:
     """Return the thoughts of LangChain's agent before each step, from its output; empty for a step that is not found there."""
     text = _ANSI.sub("", reader.text(logs.agent / "step_log.log") or reader.text(logs.agent / "main_log") or "")
     start = text.find("Entering new")
@@ -123,7 +123,7 @@ def langchain(logs: Logs, steps: Sequence[TraceStep], reader: Reader) -> list[Ma
     return found
 
 
-def finished(logs: Logs, reader: Reader) -> str | None:
+def finished(logs: LogFolders, reader: Reader) -> str | None:
     """Return the final answer that LangChain's agent gave outside its actions; None if it gave none."""
     text = _ANSI.sub("", reader.text(logs.agent / "main_log") or "")
     _, found, rest = text.rpartition("\nFinal Answer:")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.original.files import Logs, Reader, parse_json, text_of, whole
+from mlagentbench.original.files import LogFolders, Reader, parse_json, text_of, whole
 from mlagentbench.records import Inner, StepStatus
 
 APPEND, RETRIEVE = "Append Summary to Research Log", "Retrieval from Research Log"
@@ -59,7 +59,7 @@ class Trace(NamedTuple):
     """False if the file is missing or incomplete, so that there may have been more steps."""
 
 
-def read_trace(logs: Logs, reader: Reader) -> Trace:
+def read_trace(logs: LogFolders, reader: Reader) -> Trace:
     """Read the trace. Of an incomplete file, read the complete steps."""
     path = logs.env / "trace.json"
     text = reader.text(path, wanted=True)
@@ -97,7 +97,7 @@ def _salvaged(text: str, name: str) -> list[object]:
     return found
 
 
-def _steps(values: Sequence[object], logs: Logs, reader: Reader) -> tuple[TraceStep, ...]:
+def _steps(values: Sequence[object], logs: LogFolders, reader: Reader) -> tuple[TraceStep, ...]:
     found = []
     for number, value in enumerate(values):
         step = _step(value)

@@ -14,7 +14,7 @@ from mlagentbench.data.prepare import RECORD, place_of
 from mlagentbench.engine.export import log_path, write_eval_log
 from mlagentbench.errors import MLAgentBenchError, RunNotFound, UsageError
 from mlagentbench.original.convert import Converted, convert
-from mlagentbench.original.files import Logs, files_below, find_logs, path_text
+from mlagentbench.original.files import LogFolders, files_below, find_logs, path_text
 from mlagentbench.original.known_imports import KnownImports
 from mlagentbench.original.run_facts import is_known
 from mlagentbench.records import Outcome, Result, Variant
@@ -92,7 +92,7 @@ def import_logs(
     return done + [_failed(path, f"cannot be looked through for logs: {reason}") for path, reason in found.unread]
 
 
-def _import_or_fail(logs: Logs, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
+def _import_or_fail(logs: LogFolders, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
     """Import a log. Any exception becomes a `failed` outcome, since untrusted files may contain anything."""
     try:
         return _import(logs, log_directory, known, grade=grade)
@@ -109,7 +109,7 @@ def _failed(path: Path, reason: str) -> ImportedRun:
     return ImportedRun(path, None, None, "failed", line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…")
 
 
-def _import(logs: Logs, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
+def _import(logs: LogFolders, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
     if not any(True for folder in (logs.env, logs.agent) for _ in files_below(folder)):
         raise RunNotFound(f"{path_text(logs.root)} holds no file of a run")
     converted = convert(logs)

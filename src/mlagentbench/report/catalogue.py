@@ -25,16 +25,16 @@ This page is written by `mlab tasks check --all --variant mini --markdown docs/t
 """
 
 
-class Entry(NamedTuple):
+class CheckedTask(NamedTuple):
     """A task and the findings of its check."""
 
     task: Task
     check: Check
 
 
-def catalogue_page(entries: Iterable[Entry]) -> str:
+def catalogue_page(entries: Iterable[CheckedTask]) -> str:
     """Return the page of all tasks, by category."""
-    by_category: dict[str, list[Entry]] = {}
+    by_category: dict[str, list[CheckedTask]] = {}
     for entry in entries:
         by_category.setdefault(entry.task.spec.category, []).append(entry)
     known = [category for category in CATEGORIES if category in by_category]
@@ -45,7 +45,7 @@ def catalogue_page(entries: Iterable[Entry]) -> str:
     return "\n".join(parts)
 
 
-def _row(entry: Entry) -> Mapping[str, str]:
+def _row(entry: CheckedTask) -> Mapping[str, str]:
     spec, numbers = entry.task.spec, entry.check.numbers
     # Measured times are left out, since they depend on the machine and the moment.
     timed = spec.submission.mode == "code"

@@ -18,7 +18,7 @@ from mlagentbench.report.text import plural
 from mlagentbench.report.words import FLAGS
 from mlagentbench.results import statistics
 from mlagentbench.results.cells import Cell, cells, trial_of
-from mlagentbench.results.compare import Group, by_category
+from mlagentbench.results.compare import TaskGroup, by_category
 from mlagentbench.results.conditions import Conditions, conditions
 from mlagentbench.results.counts import THRESHOLDS, counts
 from mlagentbench.results.load import Run
@@ -42,7 +42,7 @@ APART: Mapping[str, str] = {
 Key = TypeVar("Key", bound=str)
 
 
-class Standing(NamedTuple):
+class LeaderboardRow(NamedTuple):
     """One column over all its tasks. Amounts are means per counted run, with bootstrap intervals over runs."""
 
     column: str
@@ -71,7 +71,7 @@ class Standing(NamedTuple):
 
 
 class AtThreshold(NamedTuple):
-    """A column's success rates, averaged as `Standing.rate`, if success needs an improvement of more than `threshold`."""
+    """A column's success rates, averaged as `LeaderboardRow.rate`, if success needs an improvement of more than `threshold`."""
 
     column: str
     threshold: float
@@ -81,7 +81,7 @@ class AtThreshold(NamedTuple):
     """At the best step; None where a run's steps were not all graded."""
 
 
-class Course(NamedTuple):
+class ScoreCurve(NamedTuple):
     """One run's scores over its steps, as charts draw them."""
 
     column: str
@@ -98,7 +98,7 @@ class Course(NamedTuple):
         return [score.value for score in self.scores if score.value is not None and math.isfinite(score.value)]
 
 
-class Told(NamedTuple):
+class Notice(NamedTuple):
     """A notice to show beside the numbers."""
 
     title: str
@@ -135,14 +135,14 @@ class Experiment:
         return sum(standing.runs for standing in self.standings)
 
     @cached_property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[LeaderboardRow]:
         """Each column over all its tasks."""
         return [standing(column, by_task) for column, by_task in self.columns.items()]
 
     @cached_property
-    def categories(self) -> Mapping[str, Mapping[str, Group]]:
+    def categories(self) -> Mapping[str, Mapping[str, TaskGroup]]:
         """Groups of tasks by category and column; empty for one category, or for as many as tasks, since they would say nothing new."""
-        found: dict[str, dict[str, Group]] = {}
+        found: dict[str, dict[str, TaskGroup]] = {}
         for column, by_task in self.columns.items():
             for group in by_category(by_task):
                 found.setdefault(group.name, {})[column] = group
@@ -170,7 +170,7 @@ class Experiment:
         """Return the column that a run belongs to."""
         return self.column_of[conditions(run.info)]
 
-    def courses(self, task: str, links: Mapping[Path, str] | None = None) -> list[Course]:
+    def courses(self, task: str, links: Mapping[Path, str] | None = None) -> list[ScoreCurve]:
         """Return the scores of a task's runs.
 
         Args:
@@ -178,7 +178,7 @@ class Experiment:
             links: the addresses that the runs' last points link to, by the runs' directories.
         """
         return [
-            Course(
+            ScoreCurve(
                 self.column(run),
                 run.scores,
                 run.steps[-1].number if run.steps else 0,
@@ -188,17 +188,17 @@ class Experiment:
             for run in self.tasks[task]
         ]
 
-    def told(self) -> list[Told]:
+    def told(self) -> list[Notice]:
         """Return the notices: conditions that differ, runs that are not counted, and flags."""
         found = [*_differences(self.column_of)]
         apart = _together(cell.apart for by_task in self.columns.values() for cell in by_task.values())
         if apart:
             kinds = ", ".join(f"{count} {APART.get(kind, kind)}" for kind, count in apart.most_common())
-            found.append(Told(f"{plural(apart.total(), 'run')} not counted", f"{kinds}. No rate and no mean here has them in it."))
+            found.append(Notice(f"{plural(apart.total(), 'run')} not counted", f"{kinds}. No rate and no mean here has them in it."))
         flags = _together(cell.flags for by_task in self.columns.values() for cell in by_task.values())
         for flag, words in FLAGS.items():
             if flags[flag]:
-                found.append(Told(f"{words.title}: {flags[flag]} of {plural(self.counted, 'counted run')}", words.meaning))
+                found.append(Notice(f"{words.title}: {flags[flag]} of {plural(self.counted, 'counted run')}", words.meaning))
         return found
 
 
@@ -209,7 +209,7 @@ def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
     return total
 
 
-def standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
+def standing(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
     """Summarise a column over all its tasks.
 
     Args:
@@ -219,7 +219,7 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
     trials = [trial for cell in by_task.values() for trial in cell.counted]
     costs = [trial.cost for trial in trials if trial.cost is not None]
     shared = next(iter(by_task.values())).conditions
-    return Standing(
+    return LeaderboardRow(
         column=column,
         agent=shared.agent,
         model=shared.model,
@@ -238,7 +238,7 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> Standing:
     )
 
 
-def _differences(found: Iterable[Conditions]) -> Iterable[Told]:
+def _differences(found: Iterable[Conditions]) -> Iterable[Notice]:
     """Yield a notice for each condition that is not the same for all runs."""
     found = list(found)
     for name, values in (
@@ -248,4 +248,4 @@ def _differences(found: Iterable[Conditions]) -> Iterable[Told]:
     ):
         if len(values) > 1:
             text = f"{', '.join(sorted(values))}. Runs that differ in it stand in columns of their own; compare across them with care."
-            yield Told(f"Different {name}", text)
+            yield Notice(f"Different {name}", text)

@@ -16,12 +16,12 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.report import text, words
-from mlagentbench.report.step_view import Room, shown_path, usage_words
+from mlagentbench.report.step_view import TextBudget, shown_path, usage_words
 from mlagentbench.results.load import Run
 from mlagentbench.task.success import THRESHOLD
 
 
-class Figure(NamedTuple):
+class KeyFigure(NamedTuple):
     """A key figure; `note` explains it."""
 
     label: str
@@ -60,7 +60,7 @@ class RunView(NamedTuple):
     reason: str
     flags: tuple[words.FlagWords, ...]
     problems: tuple[str, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[KeyFigure, ...]
     shares: tuple[Share, ...]
     improvement: str
     improvement_value: float | None
@@ -74,14 +74,14 @@ class RunView(NamedTuple):
     tokens: str
     cost: str
     cost_value: float | None
-    final_answer: text.Cut | None
-    description: text.Cut
-    facts: tuple[Figure, ...]
+    final_answer: text.CutText | None
+    description: text.CutText
+    facts: tuple[KeyFigure, ...]
     command: str
     folder: str
 
 
-def run_view(run: Run, slug: str, room: Room) -> RunView:
+def run_view(run: Run, slug: str, room: TextBudget) -> RunView:
     """Return the view of a run, with long texts cut to `room`."""
     info, result = run.info, run.result
     title, lede = _title(run)
@@ -147,28 +147,28 @@ def _title(run: Run) -> tuple[str, str]:
     return title, f"{scores}{' for the starter' if baseline is not None else ', with no baseline to compare'}. {ended}"
 
 
-def _figures(run: Run) -> tuple[Figure, ...]:
+def _figures(run: Run) -> tuple[KeyFigure, ...]:
     info, result = run.info, run.result
-    figures: list[Figure] = []
+    figures: list[KeyFigure] = []
     if result:
         score = text.quantity(result.score.value, info.unit) if result.score else "none"
-        figures.append(Figure("Score", score, f"{info.metric.replace('_', ' ')}, {words.direction_words(info.direction)}"))
+        figures.append(KeyFigure("Score", score, f"{info.metric.replace('_', ' ')}, {words.direction_words(info.direction)}"))
         baseline = text.quantity(result.baseline.value, info.unit) if result.baseline else "none"
-        figures.append(Figure("Baseline", baseline, words.baseline_words(result.baseline, info.unit) if result.baseline else ""))
+        figures.append(KeyFigure("Baseline", baseline, words.baseline_words(result.baseline, info.unit) if result.baseline else ""))
         success = "yes" if result.success else "no"
-        figures.append(Figure("Improvement", words.improvement_words(result.improvement), "of the baseline, positive for better"))
-        figures.append(Figure("Success", success, f"needs an improvement of more than {THRESHOLD * 100:g} % at the last step"))
+        figures.append(KeyFigure("Improvement", words.improvement_words(result.improvement), "of the baseline, positive for better"))
+        figures.append(KeyFigure("Success", success, f"needs an improvement of more than {THRESHOLD * 100:g} % at the last step"))
     marks = [text.plural(run.failed, "step") + " refused, failed or stopped"] if run.failed else []
     marks += [text.plural(run.malformed, "reply") + " without an action"] if run.malformed else []
-    figures.append(Figure("Steps", str(len(run.steps)), "; ".join(marks)))
-    figures.append(Figure("Time", text.duration(run.seconds), ""))
+    figures.append(KeyFigure("Steps", str(len(run.steps)), "; ".join(marks)))
+    figures.append(KeyFigure("Time", text.duration(run.seconds), ""))
     roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
-    figures.append(Figure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
+    figures.append(KeyFigure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
     if run.usage.tokens:
         known = run.usage.cost is not None
         note = words.price_words(info.spec.prices.values()) if known else "no price is known for this model; --prices gives one"
-        figures.append(Figure("Cost", text.cost(run.usage.cost, run.usage.tokens), note))
-    figures.append(Figure("Isolation", info.isolation, "what the agent's scripts ran in"))
+        figures.append(KeyFigure("Cost", text.cost(run.usage.cost, run.usage.tokens), note))
+    figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)
 
 
@@ -191,24 +191,24 @@ def _shares(run: Run) -> tuple[Share, ...]:
     return tuple(shares)
 
 
-def _facts(run: Run) -> tuple[Figure, ...]:
+def _facts(run: Run) -> tuple[KeyFigure, ...]:
     """Return what a reader needs to repeat the run."""
     info = run.info
     facts = [
-        Figure("Run", info.run),
-        Figure("Task", f"{info.spec.task}, {info.spec.variant} data"),
-        Figure("Agent", _options(info.spec.agent, info.spec.agent_options)),
+        KeyFigure("Run", info.run),
+        KeyFigure("Task", f"{info.spec.task}, {info.spec.variant} data"),
+        KeyFigure("Agent", _options(info.spec.agent, info.spec.agent_options)),
     ]
-    facts += [Figure(f"Model ({role})", model) for role, model in info.spec.model_names.items()]
-    facts.append(Figure("Limits", _pairs({name: value for name, value in asdict(info.spec.limits).items() if value is not None})))
-    facts.append(Figure("Versions", _pairs(info.versions)))
-    facts.append(Figure("Hardware", _pairs(info.hardware) or "not known"))
+    facts += [KeyFigure(f"Model ({role})", model) for role, model in info.spec.model_names.items()]
+    facts.append(KeyFigure("Limits", _pairs({name: value for name, value in asdict(info.spec.limits).items() if value is not None})))
+    facts.append(KeyFigure("Versions", _pairs(info.versions)))
+    facts.append(KeyFigure("Hardware", _pairs(info.hardware) or "not known"))
     if info.parent:
-        facts.append(Figure("Continued from", info.parent))
+        facts.append(KeyFigure("Continued from", info.parent))
     if info.imported:
-        facts.append(Figure("Imported from", info.imported.folder))
+        facts.append(KeyFigure("Imported from", info.imported.folder))
     if info.experience:
-        facts.append(Figure("Experience", f"{text.plural(info.experience.files, 'file')} of {info.experience.folder}"))
+        facts.append(KeyFigure("Experience", f"{text.plural(info.experience.files, 'file')} of {info.experience.folder}"))
     return tuple(facts)
 
 

@@ -25,7 +25,7 @@ FILES = 20
 NO_SNAPSHOT = "no snapshot of this step"
 
 
-class Room(NamedTuple):
+class TextBudget(NamedTuple):
     """How many characters a text may have before it is cut."""
 
     words: int
@@ -38,7 +38,7 @@ class Argument(NamedTuple):
     """A named text of a step: an argument of its action, an entry of the agent's reply, or a rejected reply."""
 
     name: str
-    text: text.Cut
+    text: text.CutText
     block: bool
     """Whether the text is shown as a block of its own."""
 
@@ -83,7 +83,7 @@ class StepView(NamedTuple):
     calls: str
     entries: tuple[Argument, ...]
     arguments: tuple[Argument, ...]
-    observation: tuple[text.Cut, ...]
+    observation: tuple[text.CutText, ...]
     """The observation, without a diff that `changes` shows: then in two parts, before and after it."""
     changes: tuple[ChangeView, ...]
     changes_note: str
@@ -95,7 +95,7 @@ class StepView(NamedTuple):
     rejected: tuple[Argument, ...]
 
 
-def step_views(run: Run, slug: str, room: Room) -> Iterable[StepView]:
+def step_views(run: Run, slug: str, room: TextBudget) -> Iterable[StepView]:
     """Yield the views of a run's steps, with long texts cut to `room`."""
     scores = {score.step: score for score in run.scores}
     before = scores.get(0)
@@ -111,7 +111,7 @@ def shown_path(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def step_view(run: Run, step: Step, slug: str, room: Room, score: StepScore | None, before: StepScore | None) -> StepView:
+def step_view(run: Run, step: Step, slug: str, room: TextBudget, score: StepScore | None, before: StepScore | None) -> StepView:
     """Return the view of one step.
 
     Args:
@@ -155,7 +155,7 @@ def step_view(run: Run, step: Step, slug: str, room: Room, score: StepScore | No
     )
 
 
-def rejected_replies(run: Run, step: int, room: Room) -> tuple[Argument, ...]:
+def rejected_replies(run: Run, step: int, room: TextBudget) -> tuple[Argument, ...]:
     """Return the replies before a step that had no action, each named by the correction that was sent to its model."""
     try:
         calls = run.calls(step)
@@ -200,7 +200,7 @@ def _without(changes: Iterable[FileChange], observation: str) -> list[str]:
     return [observation]
 
 
-def _change_view(change: FileChange, room: Room) -> ChangeView:
+def _change_view(change: FileChange, room: TextBudget) -> ChangeView:
     if change.text is None:
         sizes = [text.size(size) for size in (change.size_before, change.size_after) if size is not None]
         return ChangeView(change.path, change.change, 0, 0, (), 0, f"{' to '.join(sizes)}, no text or too long to compare".lstrip(", "))
@@ -233,7 +233,7 @@ def _parts(lines: Iterable[str]) -> Iterable[DiffPart]:
         yield DiffPart(kind, "\n".join(held) + "\n")
 
 
-def _argument(name: str, value: JsonValue, room: Room) -> Argument:
+def _argument(name: str, value: JsonValue, room: TextBudget) -> Argument:
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return Argument(name, text.cut(shown, room.words), block=len(shown) > SHORT or "\n" in shown)
 

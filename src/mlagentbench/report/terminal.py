@@ -17,13 +17,13 @@ from rich.text import Text
 
 from mlagentbench.records import Step, StepStatus
 from mlagentbench.report.run_view import run_view
-from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, Room, StepView, shown_path, step_view
+from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, StepView, TextBudget, shown_path, step_view
 from mlagentbench.report.text import MINUS, number, plural, size, visible
 from mlagentbench.results.load import Run, unless_damaged
 from mlagentbench.run_spec import NO_MODEL
 
-BRIEF = Room(words=400, output=4_000)
-WHOLE = Room(words=10**9, output=10**9)
+BRIEF = TextBudget(words=400, output=4_000)
+WHOLE = TextBudget(words=10**9, output=10**9)
 FEW_FILES = 20
 """How many files are listed unless the user asks for all."""
 FEW_CHANGES = 3
@@ -37,18 +37,18 @@ VERDICT_STYLES: Mapping[str, str] = {"success": "green", "unfinished": "cyan", "
 DIFF_STYLES: Mapping[str, str] = {"add": "green", "del": "red", "hunk": "cyan"}
 
 
-class Told(NamedTuple):
+class RecordedStep(NamedTuple):
     """A step's record and its view."""
 
     step: Step
     view: StepView
 
 
-def told(run: Run, step: Step, room: Room = BRIEF) -> Told:
+def told(run: Run, step: Step, room: TextBudget = BRIEF) -> RecordedStep:
     """Return a step of a run with its view."""
     graded = {score.step: score for score in run.scores}
     before = [score for number, score in graded.items() if number < step.number]
-    return Told(step, step_view(run, step, "", room, graded.get(step.number), before[-1] if before else None))
+    return RecordedStep(step, step_view(run, step, "", room, graded.get(step.number), before[-1] if before else None))
 
 
 def identity(run: Run) -> RenderableType:
@@ -100,7 +100,7 @@ def headings(width: int) -> Text:
     return line
 
 
-def step_lines(run: Run, shown: Told, width: int) -> RenderableType:
+def step_lines(run: Run, shown: RecordedStep, width: int) -> RenderableType:
     """Return a step in a few lines: the action with its time, tokens and score; the thought; the observation; the changed files.
 
     Args:
@@ -139,7 +139,7 @@ def step_lines(run: Run, shown: Told, width: int) -> RenderableType:
     return Group(*lines)
 
 
-def step_whole(run: Run, shown: Told) -> Iterator[Text]:
+def step_whole(run: Run, shown: RecordedStep) -> Iterator[Text]:
     """Yield all of a step: rejected replies, the agent's entries, the action's arguments, the observation and the changed files."""
     step, view = shown
     style = MARK_STYLES.get(step.status, "yellow")
@@ -247,7 +247,7 @@ def _line(cells: _Cells, width: int) -> Text:
     return Text(f"{cells.number:>4} {cells.mark or ' '} {about.plain}{right}")
 
 
-def _score(run: Run, shown: Told) -> str:
+def _score(run: Run, shown: RecordedStep) -> str:
     """Return a step's score as a cell: without its unit if it would not fit."""
     if shown.view.score_kind == "invalid":
         return "no score"

@@ -110,7 +110,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else many}"
 
 
-class Cut(NamedTuple):
+class CutText(NamedTuple):
     """A text with its middle left out."""
 
     head: str
@@ -119,11 +119,11 @@ class Cut(NamedTuple):
     """How many characters are left out between head and tail; 0 for a whole text, which is all in `head`."""
 
 
-def cut(text: str, limit: int) -> Cut:
+def cut(text: str, limit: int) -> CutText:
     """Keep at most about `limit` characters: two thirds from the start, the rest from the end, where errors are."""
     # A cut that saves fewer characters than the note about it is useless.
     if len(text) <= limit + 80:
-        return Cut(text, "", 0)
+        return CutText(text, "", 0)
     head = text[: limit * 2 // 3]
     tail = text[len(text) - (limit - len(head)) :] if limit > len(head) else ""
     newline = head.rfind("\n")
@@ -132,7 +132,7 @@ def cut(text: str, limit: int) -> Cut:
     newline = tail.find("\n")
     if 0 <= newline < len(tail) // 2:
         tail = tail[newline + 1 :]
-    return Cut(head, tail, len(text) - len(head) - len(tail))
+    return CutText(head, tail, len(text) - len(head) - len(tail))
 
 
 def _visible(match: re.Match[str]) -> str:

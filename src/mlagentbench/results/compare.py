@@ -48,7 +48,7 @@ class Comparison(NamedTuple):
     None if the rates are equal or there are none."""
 
 
-class Group(NamedTuple):
+class TaskGroup(NamedTuple):
     """Some tasks of one column, counted together."""
 
     name: str
@@ -110,17 +110,17 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
     )
 
 
-def overall(column: Column) -> Group:
+def overall(column: Column) -> TaskGroup:
     """Return all tasks of a column as one group."""
     return _group("all tasks", column)
 
 
-def by_category(column: Column) -> list[Group]:
+def by_category(column: Column) -> list[TaskGroup]:
     """Group a column's tasks by category, in the order of each category's first task; those of unknown category come last."""
     return _groups(column, {task: cell.category or UNKNOWN_CATEGORY for task, cell in column.items()}, (UNKNOWN_CATEGORY,))
 
 
-def by_cutoff(column: Column, cutoffs: Mapping[str, datetime.date | None]) -> list[Group]:
+def by_cutoff(column: Column, cutoffs: Mapping[str, datetime.date | None]) -> list[TaskGroup]:
     """Group a column's tasks by whether they were published up to its model's knowledge cutoff, or later.
 
     Tasks of unknown date are a group of their own, and so are tasks of a model of unknown cutoff.
@@ -141,17 +141,17 @@ def by_cutoff(column: Column, cutoffs: Mapping[str, datetime.date | None]) -> li
     return _groups(column, {task: group(cell) for task, cell in column.items()}, (BEFORE, AFTER, UNKNOWN_DATE, UNKNOWN_CUTOFF))
 
 
-def _groups(column: Column, names: Mapping[str, str], last: Iterable[str]) -> list[Group]:
+def _groups(column: Column, names: Mapping[str, str], last: Iterable[str]) -> list[TaskGroup]:
     last = tuple(last)
     order = [*(name for name in dict.fromkeys(names.values()) if name not in last), *(name for name in last if name in names.values())]
     return [_group(name, {task: column[task] for task in column if names[task] == name}) for name in order]
 
 
-def _group(name: str, column: Column) -> Group:
+def _group(name: str, column: Column) -> TaskGroup:
     rates = _rates(column)
     runs = sum(len(cell.counted) for cell in column.values())
     successes = sum(cell.successes for cell in column.values())
-    return Group(
+    return TaskGroup(
         name=name,
         tasks=tuple(rates),
         runs=runs,

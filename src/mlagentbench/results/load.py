@@ -18,7 +18,7 @@ from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import OUTPUT, RunDirectory, find_runs
 from mlagentbench.rundir.files import PUT_BACK
 from mlagentbench.workspace.files import bytes_of
-from mlagentbench.workspace.snapshots.snapshots import Entry, FileChange, Manifest, SnapshotStore
+from mlagentbench.workspace.snapshots.snapshots import FileChange, Manifest, ManifestEntry, SnapshotStore
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ class Run:
         """
         return self.directory.calls(step)
 
-    def files(self, step: int) -> Mapping[str, Entry] | None:
+    def files(self, step: int) -> Mapping[str, ManifestEntry] | None:
         """Return the workspace's entries after a step (0 is the start) by path; None if the snapshot is missing.
 
         Raises:

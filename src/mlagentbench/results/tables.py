@@ -13,7 +13,7 @@ MOST_TASKS = 50
 """The largest number of tasks that `divisors` tries."""
 
 
-class Table(NamedTuple):
+class TaskTable(NamedTuple):
     """A number for each task and column, in percent, as in the paper's Tables 3 and 4."""
 
     rows: Mapping[str, Mapping[str, float | None]]
@@ -85,7 +85,7 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     return named
 
 
-def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
+def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> TaskTable:
     """Return the table of success rates, as the paper's Table 3.
 
     Args:
@@ -94,7 +94,7 @@ def success_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
     return _table({column: {task: _percent(cell.rate) for task, cell in cells.items()} for column, cells in by_column.items()})
 
 
-def improvement_table(by_column: Mapping[str, Mapping[str, Cell]]) -> Table:
+def improvement_table(by_column: Mapping[str, Mapping[str, Cell]]) -> TaskTable:
     """Return the table of average improvements, as the paper's Table 4: a cell with counted runs and no valid submission is 0."""
 
     def number(cell: Cell) -> float | None:
@@ -125,9 +125,9 @@ def _percent(interval: Interval | None) -> float | None:
     return None if interval is None else 100 * interval.value
 
 
-def _table(numbers: Mapping[str, Mapping[str, float | None]]) -> Table:
+def _table(numbers: Mapping[str, Mapping[str, float | None]]) -> TaskTable:
     tasks = list(dict.fromkeys(task for column in numbers.values() for task in column))
     rows = {task: {column: cells.get(task) for column, cells in numbers.items()} for task in tasks}
     known = {column: [value for value in cells.values() if value is not None] for column, cells in numbers.items()}
     averages: dict[str, float | None] = {column: sum(values) / len(values) if values else None for column, values in known.items()}
-    return Table(rows, averages, {column: len(values) for column, values in known.items()})
+    return TaskTable(rows, averages, {column: len(values) for column, values in known.items()})

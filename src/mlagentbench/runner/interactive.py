@@ -88,7 +88,7 @@ class SessionRecord(Record):
     """The top-level names that the agent may change."""
 
 
-class Session(NamedTuple):
+class InteractiveSession(NamedTuple):
     """A session: its task, the person's folder (None without files), and the top-level names that may be changed."""
 
     task: Task
@@ -145,7 +145,7 @@ def allowed_names(folder: Path | None, asked: Sequence[str], besides: Path | Non
     return tuple(name for name in there if name in wanted)
 
 
-def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log_directory: Path) -> Session:
+def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log_directory: Path) -> InteractiveSession:
     """Make a task's folder from a sentence and a person's files.
 
     Args:
@@ -182,16 +182,16 @@ def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log
     return session_of(load_task(place))
 
 
-def session_of(task: Task) -> Session:
+def session_of(task: Task) -> InteractiveSession:
     """Return the session that a task was made in; for any other task a session without a folder, so that nothing is written back."""
     try:
         record = SessionRecord.model_validate_json((task.folder / RECORD).read_bytes())
     except (OSError, ValidationError):
         record = SessionRecord(folder=None, allowed=())
-    return Session(task, Path(record.folder) if record.folder else None, record.allowed)
+    return InteractiveSession(task, Path(record.folder) if record.folder else None, record.allowed)
 
 
-def changes(session: Session, directory: RunDirectory) -> list[FileChange]:
+def changes(session: InteractiveSession, directory: RunDirectory) -> list[FileChange]:
     """Return the changes of a session's run that may be written back: to allowed files, and files that the run added."""
     if session.folder is None or not session.allowed:
         return []
@@ -200,7 +200,7 @@ def changes(session: Session, directory: RunDirectory) -> list[FileChange]:
     return [change for change in found if _is_offered(session, change.path, before, after)]
 
 
-def write_back(session: Session, directory: RunDirectory, offered: Sequence[FileChange]) -> WrittenBack:
+def write_back(session: InteractiveSession, directory: RunDirectory, offered: Sequence[FileChange]) -> WrittenBack:
     """Write changes into the person's folder, but for files that have been changed there meanwhile.
 
     Raises:
@@ -233,7 +233,7 @@ def _ends(directory: RunDirectory) -> tuple[Manifest, Manifest]:
     return Manifest.load(directory.manifest(0)), Manifest.load(directory.manifest(last))
 
 
-def _is_offered(session: Session, path: str, before: Manifest, after: Manifest) -> bool:
+def _is_offered(session: InteractiveSession, path: str, before: Manifest, after: Manifest) -> bool:
     assert session.folder is not None
     parts = path.split("/")
     if any(_is_left_behind(part) for part in parts):

@@ -19,7 +19,7 @@ from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.errors import UsageError
-from mlagentbench.grading.baseline import Place, kept, measure, script_limits
+from mlagentbench.grading.baseline import ScriptSettings, kept, measure, script_limits
 from mlagentbench.grading.score import paper_baseline
 from mlagentbench.records import Baseline
 from mlagentbench.run_spec import RunSpec, check_spec
@@ -57,7 +57,7 @@ class CheckedRun:
         return make_agent(self.spec.agent, self.spec.agent_options)
 
     @property
-    def place(self) -> Place:
+    def settings(self) -> ScriptSettings:
         """Where and how scripts run."""
         return place_of(self.spec)
 
@@ -70,9 +70,9 @@ class ReadyRun(CheckedRun):
     """What the score is compared with; None for nothing, and if the grader measures the starter beside the submission."""
 
 
-def place_of(spec: RunSpec) -> Place:
+def place_of(spec: RunSpec) -> ScriptSettings:
     """Return where and how the scripts of a spec run."""
-    return Place(spec.sandbox, spec.python or Path(sys.executable), spec.gpus, spec.script_limits)
+    return ScriptSettings(spec.sandbox, spec.python or Path(sys.executable), spec.gpus, spec.script_limits)
 
 
 def task_of(spec: RunSpec) -> Task:
@@ -183,7 +183,7 @@ async def compared_with(spec: RunSpec, task: Task) -> Baseline | None:
         TaskError: the starter left no score.
     """
     if _is_measured(spec, task):
-        return (await measure(task, spec.variant, place=_starter_place(spec))).baseline
+        return (await measure(task, spec.variant, settings=_starter_place(spec))).baseline
     if spec.baseline == "none" or task.spec.metric.name == UNGRADED or (spec.baseline == "auto" and task.spec.submission.mode == "code"):
         return None
     found = await asyncio.to_thread(kept, task, spec.variant, _starter_place(spec)) if spec.baseline == "auto" else None
@@ -201,6 +201,6 @@ def _is_measured(spec: RunSpec, task: Task) -> bool:
     return spec.variant == "mini" or paper_baseline(task.spec) is None
 
 
-def _starter_place(spec: RunSpec) -> Place:
+def _starter_place(spec: RunSpec) -> ScriptSettings:
     """Return where and how the starter runs: with its task's own limits, whatever the user allows an agent."""
     return place_of(spec)._replace(limits=None)

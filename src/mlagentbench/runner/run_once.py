@@ -15,10 +15,10 @@ from pathlib import Path
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, line_in
-from mlagentbench.environment import ActionMiddleware, Environment, Listener, Silent, directly
-from mlagentbench.environment.reading import Reads
+from mlagentbench.environment import ActionMiddleware, Environment, Listener, SilentListener, directly
+from mlagentbench.environment.reading import FileAccessLog
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
-from mlagentbench.grading.baseline import data_box, public_data
+from mlagentbench.grading.baseline import data_sandbox, public_data
 from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.model import Models
 from mlagentbench.records import Result, Role
@@ -48,7 +48,7 @@ WATCHED = {**ACTIONS, "Request Help": replace(ACTIONS["Request Help"], hidden=Fa
 class RunHooks:
     """Callbacks for runs in progress, and the means to steer them."""
 
-    listener: Callable[[ReadyRun, int], Listener] = lambda ready, number: Silent()
+    listener: Callable[[ReadyRun, int], Listener] = lambda ready, number: SilentListener()
     """Makes the listener of a run, given the run's number, from 1."""
     finished: Callable[[ReadyRun, int, Result], None] = lambda ready, number, result: None
     """Called with each run's result."""
@@ -96,7 +96,7 @@ async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = Non
             ending = await _settled(environment, await _act(agent, environment, hooks.stop))
         finally:
             environment.close()
-        listener.activity("grading")
+        listener.on_status("grading")
         scoring = Scoring(ready.task, ready.spec.variant, ready.data.private, ready.spec.sandbox, ready.baseline, hooks.slots.gradings)
         return await score_run(directory, scoring, ending, environment.usage, steps_too=ready.spec.score_steps)
 
@@ -195,17 +195,17 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         bring(directory, info.experience)
         given = {EXPERIENCE: directory.experience}
     workspace = _workspace(ready, directory, {**public, **given}, links=ready.sandbox.isolation not in OWN_FILES)
-    box = data_box(ready.task, ready.data, workspace.root, network=ready.task.spec.network, place=ready.place)
+    sandbox_spec = data_sandbox(ready.task, ready.data, workspace.root, network=ready.task.spec.network, settings=ready.settings)
     if info.disk_share_mb is not None:
-        workspace_mb = min(box.limits.workspace_mb, max(1, info.disk_share_mb // WORKSPACE_SHARE))
-        box = replace(box, limits=replace(box.limits, workspace_mb=workspace_mb))
+        workspace_mb = min(sandbox_spec.limits.workspace_mb, max(1, info.disk_share_mb // WORKSPACE_SHARE))
+        sandbox_spec = replace(sandbox_spec, limits=replace(sandbox_spec.limits, workspace_mb=workspace_mb))
     mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in given.items())
     return Environment(
         description=info.description,
         workspace=workspace,
         directory=directory,
         sandbox=ready.sandbox,
-        box=replace(box, read_only=(*box.read_only, *mounts)),
+        sandbox_spec=replace(sandbox_spec, read_only=(*sandbox_spec.read_only, *mounts)),
         models=models,
         actions=ACTIONS if hooks.ask_person is None else WATCHED,
         limits=ready.spec.limits.within(info.disk_share_mb),
@@ -213,7 +213,7 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         through=hooks.middleware,
         person=hooks.ask_person,
         keep=ready.spec.retention,
-        reads=Reads(given.get(EXPERIENCE), EXPERIENCE),
+        reads=FileAccessLog(given.get(EXPERIENCE), EXPERIENCE),
     )
 
 
@@ -245,7 +245,7 @@ def run_info(checked: CheckedRun, models: Mapping[Role, str]) -> RunInfo:
     asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
     return RunInfo(
         run=new_name(facts.id, spec.agent, checked.sample),
-        spec=spec.replace(models=asked, python=checked.place.python, experience=spec.experience and spec.experience.resolve()),
+        spec=spec.replace(models=asked, python=checked.settings.python, experience=spec.experience and spec.experience.resolve()),
         category=facts.category,
         published=facts.published,
         description=told(checked.task.problem, experience),

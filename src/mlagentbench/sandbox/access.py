@@ -25,7 +25,7 @@ _ONLY_NAME = getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_CLOEXEC
 _INHERITED = "system.posix_acl_default"
 
 
-class Measured(NamedTuple):
+class FolderSize(NamedTuple):
     """The size of a folder's content."""
 
     bytes: float
@@ -77,7 +77,7 @@ def is_usable(mode: int) -> bool:
     return mode & (LENT | stat.S_IRUSR) == stat.S_IRUSR
 
 
-def measure(root: str | os.PathLike[str], most: Measured) -> Measured:
+def measure(root: str | os.PathLike[str], most: FolderSize) -> FolderSize:
     """Measure a folder, and stop early once it holds more bytes or more files than `most`. Takes 3 µs per file."""
     size, files = 0, 0
     with contextlib.ExitStack() as opened:
@@ -92,9 +92,9 @@ def measure(root: str | os.PathLike[str], most: Measured) -> Measured:
                 size += entry.stat(follow_symlinks=False).st_blocks * 512
                 if entry.is_dir(follow_symlinks=False):
                     if len(held) > DEEPEST:
-                        return Measured(float("inf"), files)
+                        return FolderSize(float("inf"), files)
                     held.append(_Listing(entry.name, held[-1].descriptor, opened))
-    return Measured(size, files)
+    return FolderSize(size, files)
 
 
 class _Listing:

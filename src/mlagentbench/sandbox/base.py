@@ -1,6 +1,6 @@
-"""The interface of every sandbox: `Sandbox`, its input `Box` and its result `Launch`.
+"""The interface of every sandbox: `Sandbox`, its input `SandboxSpec` and its result `Launch`.
 
-A `Box` is a sandbox spec: what a command may see and use. A sandbox turns a command and a spec into a `Launch`, an argument list that any
+A `SandboxSpec` is a sandbox spec: what a command may see and use. A sandbox turns a command and a spec into a `Launch`, an argument list that any
 process can start. `process.py` starts it, streams its output, enforces its limits and kills all its processes at the end. Scripts of agents
 go through `process.run`; a grader that exchanges data with the agent's code over pipes uses `process.start`.
 """
@@ -21,7 +21,7 @@ WORKSPACE = "/workspace"
 Isolation = Literal["bubblewrap", "docker", "landlock", "none"]
 
 OWN_FILES: frozenset[Isolation] = frozenset({"bubblewrap", "docker"})
-"""The sandboxes with a file system of their own: the workspace is at `WORKSPACE`, and `Box.read_only` is mounted. In the others the
+"""The sandboxes with a file system of their own: the workspace is at `WORKSPACE`, and `SandboxSpec.read_only` is mounted. In the others the
 workspace is at its path on the host, and data must be linked into it."""
 
 
@@ -34,7 +34,7 @@ class Mount(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Box:
+class SandboxSpec:
     """A sandbox spec: everything a command may see and use."""
 
     workspace: Path
@@ -96,10 +96,10 @@ class Sandbox(Protocol):
         """The sandbox's name in results."""
         ...
 
-    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
-        """Return how to start a command in a sandbox. `python` as the command's first word is the interpreter `box.python`.
+    def launch(self, command: tuple[str, ...], spec: SandboxSpec) -> Launch:
+        """Return how to start a command in a sandbox. `python` as the command's first word is the interpreter `spec.python`.
 
         Raises:
-            SandboxUnavailable: this machine cannot provide what `box` asks for.
+            SandboxUnavailable: this machine cannot provide what `spec` asks for.
         """
         ...

@@ -19,12 +19,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
+from mlagentbench.sandbox.base import WORKSPACE, Isolation, Launch, SandboxSpec
 from mlagentbench.sandbox.linux import seccomp
 from mlagentbench.sandbox.linux.limits import set_tasks
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import check_workspace, describe
-from mlagentbench.sandbox.view.layout import Bind, Hollow, Link, Piece, installation, programs, workspace
+from mlagentbench.sandbox.view.layout import Bind, Link, MaskedFolder, Piece, installation, programs, workspace
 
 HOW_TO_GET = "install it: `apt install bubblewrap` (Debian, Ubuntu), `dnf install bubblewrap` (Fedora, RHEL), `pacman -S bubblewrap` (Arch)"
 HOW_TO_ALLOW = (
@@ -44,35 +44,35 @@ class BubblewrapSandbox:
 
     isolation: Isolation = "bubblewrap"
 
-    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
+    def launch(self, command: tuple[str, ...], spec: SandboxSpec) -> Launch:
         """Return how to start a command in its own namespaces.
 
         Raises:
             SandboxUnavailable: bubblewrap is missing, the interpreter cannot be shown, or a GPU or a mount does not exist.
         """
-        interpreter = describe(box.python)
-        check_workspace(box, interpreter)
-        gpus = gpu_nodes(box.gpus)
+        interpreter = describe(spec.python)
+        check_workspace(spec, interpreter)
+        gpus = gpu_nodes(spec.gpus)
         links = [Link(str(link), str(interpreter.executable.resolve())) for link in interpreter.links]
         if not interpreter.provides_python:
             links += [Link(f"{PYTHON_LINKS}/{name}", str(interpreter.executable)) for name in ("python", "python3")]
         arguments = [
             *_privileges(),
-            *_mounts(programs(box.network)),
-            *_kernel(box.limits.memory_mb),
-            *_mounts([*installation(interpreter, box.packages, box.hidden), *links, *workspace(box)]),
+            *_mounts(programs(spec.network)),
+            *_kernel(spec.limits.memory_mb),
+            *_mounts([*installation(interpreter, spec.packages, spec.hidden), *links, *workspace(spec)]),
             *(word for node in gpus.nodes for word in ("--dev-bind", str(node), str(node))),
             *(("--ro-bind", "/sys", "/sys") if gpus.nodes else ()),
             *("--remount-ro", "/dev", "--remount-ro", "/"),
             *("--chdir", WORKSPACE),
         ]
         path = f"{interpreter.executable.parent if interpreter.provides_python else PYTHON_LINKS}:{SYSTEM_PATH}"
-        environment = {**variables(), "PATH": path, "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
+        environment = {**variables(), "PATH": path, "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": gpus.visible, **spec.environment}
         for name, value in environment.items():
             arguments += ["--setenv", name, value]
-        if box.network:
+        if spec.network:
             arguments.append("--share-net")
-        words = (_program(), *arguments, "--", *_tasks_limit(box), *own_command(command, box))
+        words = (_program(), *arguments, "--", *_tasks_limit(spec), *own_command(command, spec))
         return Launch(_with_filter(words), {"PATH": SYSTEM_PATH}, Path("/"), namespace=True)
 
 
@@ -131,20 +131,20 @@ def _mounts(pieces: Iterable[Piece]) -> list[str]:
                 words += ["--bind" if writable else "--ro-bind", str(host), inside]
             case Link(inside, target):
                 words += ["--symlink", target, inside]
-            case Hollow(inside):
+            case MaskedFolder(inside):
                 words += ["--tmpfs", inside]
                 sealed += ["--remount-ro", inside]
     return words + sealed
 
 
-def _tasks_limit(box: Box) -> tuple[str, ...]:
+def _tasks_limit(spec: SandboxSpec) -> tuple[str, ...]:
     """Return the start of a command that limits its number of processes and threads; empty for root, to whom RLIMIT_NPROC does not apply.
 
     The limit is set inside the user namespace, where the kernel counts only that namespace's tasks and not all of the user's.
     """
     if os.getuid() == 0:
         return ()
-    return ("/bin/sh", "-c", f'{set_tasks(box.limits.processes)}; exec "$@"', "sh")
+    return ("/bin/sh", "-c", f'{set_tasks(spec.limits.processes)}; exec "$@"', "sh")
 
 
 def _with_filter(words: tuple[str, ...]) -> tuple[str, ...]:

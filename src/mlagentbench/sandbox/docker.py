@@ -2,7 +2,7 @@
 
 On Linux a container shows the host's own programs and Python installation, read-only, as bubblewrap does, on an empty image that is made
 on first use; nothing is downloaded. Elsewhere, or when `MLAGENTBENCH_DOCKER_IMAGE` names an image, commands run with that image's programs
-and its `python`; `Box.python`, `Box.packages` and `Box.hidden` are ignored.
+and its `python`; `SandboxSpec.python`, `SandboxSpec.packages` and `SandboxSpec.hidden` are ignored.
 
 A container starts in about half a second. Its processes belong to the engine, so that their number is limited but not watched: a command
 that starts too many gets an error, and is not ended. Standard output and standard error come as two streams, so that lines that were
@@ -24,10 +24,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import WORKSPACE, Box, Isolation, Launch
+from mlagentbench.sandbox.base import WORKSPACE, Isolation, Launch, SandboxSpec
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import check_workspace, describe
-from mlagentbench.sandbox.view.layout import SYSTEM_FOLDERS, Bind, Hollow, Link, Piece, installation, programs, workspace
+from mlagentbench.sandbox.view.layout import SYSTEM_FOLDERS, Bind, Link, MaskedFolder, Piece, installation, programs, workspace
 
 HOW_TO_GET = "install it (https://docs.docker.com/engine/install), start its engine, and let your user use it: `docker run hello-world`"
 IMAGE_VARIABLE = "MLAGENTBENCH_DOCKER_IMAGE"
@@ -73,7 +73,7 @@ class DockerSandbox:
     def __init__(self, image: str | None = None) -> None:
         self.image = image or os.environ.get(IMAGE_VARIABLE)
 
-    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
+    def launch(self, command: tuple[str, ...], spec: SandboxSpec) -> Launch:
         """Return how to start a command in a container.
 
         Raises:
@@ -83,15 +83,15 @@ class DockerSandbox:
         docker = _program()
         name = f"mlagentbench-{os.getpid()}-{secrets.token_hex(6)}"
         if self.image is None:
-            view, command = _host_view(box, command)
+            view, command = _host_view(spec, command)
             image = _empty_image(docker)
         else:
-            view = [*_gpus_of_image(box), *_mounts(workspace(box))]
+            view = [*_gpus_of_image(spec), *_mounts(workspace(spec))]
             image = self.image
-        environment = {**variables(), "HOME": "/tmp", **_path(box, self.image), **box.environment}
+        environment = {**variables(), "HOME": "/tmp", **_path(spec, self.image), **spec.environment}
         words = (
             *(docker, "run", "--rm", "--interactive", "--name", name, "--pull", "never", "--log-driver", "none"),
-            *_limits(box),
+            *_limits(spec),
             *view,
             *("--workdir", WORKSPACE, "--entrypoint", "/bin/sh"),
             *(word for key, value in environment.items() for word in ("--env", f"{key}={value}")),
@@ -112,36 +112,36 @@ def server_version() -> str:
     return asked.stdout.strip()
 
 
-def _limits(box: Box) -> list[str]:
-    memory = box.limits.memory_mb
+def _limits(spec: SandboxSpec) -> list[str]:
+    memory = spec.limits.memory_mb
     words = ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only", "--user", f"{os.getuid()}:{os.getgid()}"]
-    words += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m", "--pids-limit", str(box.limits.processes)]
-    words += ["--ulimit", "core=0", "--ulimit", f"fsize={box.limits.file_mb << 20}", "--shm-size", f"{max(memory // 2, 64)}m"]
+    words += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m", "--pids-limit", str(spec.limits.processes)]
+    words += ["--ulimit", "core=0", "--ulimit", f"fsize={spec.limits.file_mb << 20}", "--shm-size", f"{max(memory // 2, 64)}m"]
     words += ["--tmpfs", f"/tmp:rw,exec,mode=1777,size={max(memory // 2, 64)}m"]
-    return words if box.network else [*words, "--network", "none"]
+    return words if spec.network else [*words, "--network", "none"]
 
 
-def _host_view(box: Box, command: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
+def _host_view(spec: SandboxSpec, command: tuple[str, ...]) -> tuple[list[str], tuple[str, ...]]:
     """Return the arguments that show the host's programs, Python and GPUs in a container, and the command with its paths there."""
-    interpreter = describe(box.python)
-    check_workspace(box, interpreter)
-    gpus = gpu_nodes(box.gpus)
-    pieces = [*programs(False), *installation(interpreter, box.packages, box.hidden), *workspace(box)]
+    interpreter = describe(spec.python)
+    check_workspace(spec, interpreter)
+    gpus = gpu_nodes(spec.gpus)
+    pieces = [*programs(False), *installation(interpreter, spec.packages, spec.hidden), *workspace(spec)]
     words = _mounts(piece for piece in pieces if not isinstance(piece, Link))  # the image has the links
     words += [word for node in gpus.nodes for word in ("--device", str(node))]
     words += ["--env", f"CUDA_VISIBLE_DEVICES={gpus.visible}"]
-    command = own_command(command, box)
+    command = own_command(command, spec)
     if command[0] == str(interpreter.executable) and interpreter.links:
         command = (str(interpreter.executable.resolve()), *command[1:])
     return words, command
 
 
-def _gpus_of_image(box: Box) -> list[str]:
-    return ["--gpus", f'"device={",".join(box.gpus)}"'] if box.gpus else []
+def _gpus_of_image(spec: SandboxSpec) -> list[str]:
+    return ["--gpus", f'"device={",".join(spec.gpus)}"'] if spec.gpus else []
 
 
-def _path(box: Box, image: str | None) -> dict[str, str]:
-    return {} if image else {"PATH": f"{Path(os.path.abspath(box.python)).parent}:{SYSTEM_PATH}"}
+def _path(spec: SandboxSpec, image: str | None) -> dict[str, str]:
+    return {} if image else {"PATH": f"{Path(os.path.abspath(spec.python)).parent}:{SYSTEM_PATH}"}
 
 
 def _mounts(pieces: Iterable[Piece]) -> list[str]:
@@ -150,7 +150,7 @@ def _mounts(pieces: Iterable[Piece]) -> list[str]:
         match piece:
             case Bind(host, inside, writable):
                 words += ["--mount", _csv("type=bind", f"source={host}", f"target={inside}", *(() if writable else ("readonly",)))]
-            case Hollow(inside):
+            case MaskedFolder(inside):
                 words += ["--mount", _csv("type=tmpfs", f"target={inside}", "tmpfs-size=1m", "tmpfs-mode=0755")]
     return words
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import Box, Isolation, Launch
+from mlagentbench.sandbox.base import Isolation, Launch, SandboxSpec
 from mlagentbench.sandbox.linux import seccomp
 from mlagentbench.sandbox.standalone import confine
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
@@ -28,7 +28,7 @@ LIMITATIONS = (
     "local sockets with a path, such as Docker's or a desktop's, can be connected to where the user may",
     "other processes can be listed with their command lines, though not read, traced or (from Linux 6.12) signalled",
     "a command that keeps its supervisor from its work is ended by other means, which can miss a process without a control group",
-    "no TCP at all, not even to itself, unless the box has the network",
+    "no TCP at all, not even to itself, unless the sandbox has the network",
 )
 """What a user of this sandbox should know, one line each."""
 
@@ -45,7 +45,7 @@ class LandlockSandbox:
 
     isolation: Isolation = "landlock"
 
-    def launch(self, command: tuple[str, ...], box: Box) -> Launch:
+    def launch(self, command: tuple[str, ...], spec: SandboxSpec) -> Launch:
         """Return how to start a command confined by Landlock.
 
         Raises:
@@ -54,41 +54,41 @@ class LandlockSandbox:
         version = confine.abi()
         if version < NEEDED:
             raise SandboxUnavailable(f"this kernel speaks version {version} of Landlock and {NEEDED} is needed; {HOW_TO_GET}")
-        interpreter = describe(box.python)
-        check_workspace(box, interpreter)
-        call_filter = seccomp.build(sockets=box.network, own_files=False)
+        interpreter = describe(spec.python)
+        check_workspace(spec, interpreter)
+        call_filter = seccomp.build(sockets=spec.network, own_files=False)
         if call_filter is None:
             raise SandboxUnavailable("there is no filter of system calls for this kind of machine; use --sandbox bubblewrap or docker")
-        gpus = gpu_nodes(box.gpus)
+        gpus = gpu_nodes(spec.gpus)
         paths = [
-            *(("read", f"/etc/{name}") for name in (*ETC, *(ETC_NETWORK if box.network else ()))),
+            *(("read", f"/etc/{name}") for name in (*ETC, *(ETC_NETWORK if spec.network else ()))),
             *(("read", path) for path in (*_KERNEL, *(("/sys",) if gpus.nodes else ()))),
-            *_installation(interpreter, box),
+            *_installation(interpreter, spec),
             *(("device", path) for path in (*_DEVICES, *map(str, gpus.nodes))),
-            *(("read", str(mount.host)) for mount in box.read_only),
-            ("write" if box.workspace_writable else "read", str(box.workspace)),
+            *(("read", str(mount.host)) for mount in spec.read_only),
+            ("write" if spec.workspace_writable else "read", str(spec.workspace)),
         ]
         rules = json.dumps(
-            {"paths": paths, "tcp": box.network, "filter": call_filter.hex(), "shared_mb": max(box.limits.memory_mb // 2, 64)}
+            {"paths": paths, "tcp": spec.network, "filter": call_filter.hex(), "shared_mb": max(spec.limits.memory_mb // 2, 64)}
         )
-        words = (sys.executable, "-I", "-S", confine.__file__, rules, *own_command(command, box))
+        words = (sys.executable, "-I", "-S", confine.__file__, rules, *own_command(command, spec))
         path = f"{interpreter.executable.parent}:{SYSTEM_PATH}"
-        environment = {**variables(), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **box.environment}
-        return Launch(words, environment, box.workspace, namespace=False)
+        environment = {**variables(), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **spec.environment}
+        return Launch(words, environment, spec.workspace, namespace=False)
 
 
-def _installation(interpreter: Interpreter, box: Box) -> Iterator[tuple[str, str]]:
-    """Yield the rules for the programs and one Python installation, without this package and with no packages but those in `box.packages`.
+def _installation(interpreter: Interpreter, spec: SandboxSpec) -> Iterator[tuple[str, str]]:
+    """Yield the rules for the programs and one Python installation, without this package and with no packages but those in `spec.packages`.
 
     Landlock allows whole folders and cannot exclude a part of one. A folder with something hidden in it is thus allowed entry by entry.
     """
-    files = {file.resolve() for file in library_files(interpreter, box.hidden)}
+    files = {file.resolve() for file in library_files(interpreter, spec.hidden)}
     hidden = {place.resolve() for place in interpreter.hidden} | files
-    if box.packages is not None:
+    if spec.packages is not None:
         hidden |= {site.resolve() for site in interpreter.sites}
         for site in interpreter.sites:
             yield "list", str(site)
-            shown = (part for entry in package_files(site, box.packages) for part in _around(entry.resolve(), files))
+            shown = (part for entry in package_files(site, spec.packages) for part in _around(entry.resolve(), files))
             yield from (("read", str(path)) for path in shown)
     roots = {root.resolve() for root in (*SYSTEM, *interpreter.roots) if root.exists()}
     for root in sorted(roots):

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import IO, BinaryIO, Self, cast
 
-from mlagentbench.sandbox.base import Box, EndReason, Execution, Sandbox
-from mlagentbench.sandbox.linux.process_tree import Tree
+from mlagentbench.sandbox.base import EndReason, Execution, Sandbox, SandboxSpec
+from mlagentbench.sandbox.linux.process_tree import ProcessTree
 from mlagentbench.sandbox.output import Transcript
 
 GRACE = 1.0
@@ -36,30 +36,30 @@ STDERR_KB = 64
 
 
 async def run(
-    sandbox: Sandbox, command: tuple[str, ...], box: Box, on_output: Callable[[str], None] | None = None, *, groups: bool = True
+    sandbox: Sandbox, command: tuple[str, ...], spec: SandboxSpec, on_output: Callable[[str], None] | None = None, *, groups: bool = True
 ) -> Execution:
     """Run a command to its end or its limits.
 
     Args:
         sandbox: where to run it.
-        command: its words; `python` as the first is the interpreter `box.python`.
-        box: what it may see and use.
+        command: its words; `python` as the first is the interpreter `spec.python`.
+        spec: what it may see and use.
         on_output: called with the output while it comes, safe for a terminal. Parts are left out where the command prints too fast.
         groups: use control groups where they can be made; False enforces the limits as on a machine without them.
 
     Raises:
-        SandboxUnavailable: this machine cannot provide what `box` asks for.
+        SandboxUnavailable: this machine cannot provide what `spec` asks for.
         ActionError: no machine can start the command, for example because it is too long.
         InfrastructureError: a process that it started could not be killed.
     """
     started = time.monotonic()
-    tree = Tree(sandbox.launch(command, box), box, piped=False, groups=groups)
-    transcript = Transcript(box.limits.output_kb << 10)
+    tree = ProcessTree(sandbox.launch(command, spec), spec, piped=False, groups=groups)
+    transcript = Transcript(spec.limits.output_kb << 10)
     output = cast(IO[bytes], tree.popen.stdout)
     os.set_blocking(output.fileno(), False)
     pump = _Pump(output.fileno(), transcript, on_output or (lambda text: None))
     try:
-        reason = await _follow(tree, pump, started + box.limits.seconds)
+        reason = await _follow(tree, pump, started + spec.limits.seconds)
         if reason == "time":
             tree.signal_members(signal.SIGTERM)  # the command may save or print something before it is killed
             await _follow(tree, pump, time.monotonic() + GRACE)
@@ -79,24 +79,24 @@ async def run(
     )
 
 
-def start(sandbox: Sandbox, command: tuple[str, ...], box: Box, *, groups: bool = True) -> SandboxProcess:
+def start(sandbox: Sandbox, command: tuple[str, ...], spec: SandboxSpec, *, groups: bool = True) -> SandboxProcess:
     """Start a command with pipes for its standard streams. Use the result as a context manager: on exit all its processes are killed.
 
     Raises:
-        SandboxUnavailable: this machine cannot provide what `box` asks for.
+        SandboxUnavailable: this machine cannot provide what `spec` asks for.
         ActionError: no machine can start the command, for example because it is too long.
     """
-    return SandboxProcess(Tree(sandbox.launch(command, box), box, piped=True, groups=groups), box)
+    return SandboxProcess(ProcessTree(sandbox.launch(command, spec), spec, piped=True, groups=groups), spec)
 
 
 class SandboxProcess:
     """A running command and its pipes. A thread enforces its limits: at a limit the command is killed, so that its pipes close."""
 
-    def __init__(self, tree: Tree, box: Box) -> None:
+    def __init__(self, tree: ProcessTree, spec: SandboxSpec) -> None:
         self._tree = tree
-        self._box = box
+        self._box = spec
         self._errors = Transcript(STDERR_KB << 10)
-        self._time_left = box.limits.seconds
+        self._time_left = spec.limits.seconds
         self._since: float | None = time.monotonic()
         """When the time left began to count, by the monotonic clock; None while frozen."""
         self._closed = threading.Event()
@@ -263,7 +263,7 @@ class _Pump:
         return self._transcript.total
 
 
-async def _end(tree: Tree) -> None:
+async def _end(tree: ProcessTree) -> None:
     try:
         for pause in tree.ending():
             await asyncio.sleep(pause)
@@ -272,7 +272,7 @@ async def _end(tree: Tree) -> None:
         raise
 
 
-async def _follow(tree: Tree, pump: _Pump, deadline: float) -> EndReason | None:
+async def _follow(tree: ProcessTree, pump: _Pump, deadline: float) -> EndReason | None:
     """Read a command's output until the command ends, or a limit is reached. Returns the limit, or None where the command ended."""
     loop = asyncio.get_running_loop()
     wake = asyncio.Event()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlagentbench.sandbox import process
-from mlagentbench.sandbox.base import Box, EndReason, Execution, Sandbox
+from mlagentbench.sandbox.base import EndReason, Execution, Sandbox, SandboxSpec
 from mlagentbench.sandbox.output import Transcript
 
 SERVER = Path(__file__).parent / "standalone" / "session_server.py"
@@ -23,16 +23,16 @@ class PythonSession:
 
     Args:
         sandbox: where it runs.
-        box: what it may see and use. Its time limit is not used: `run` takes one for each command.
+        spec: what it may see and use. Its time limit is not used: `run` takes one for each command.
 
     Raises:
-        SandboxUnavailable: this machine cannot provide what `box` asks for.
+        SandboxUnavailable: this machine cannot provide what `spec` asks for.
     """
 
-    def __init__(self, sandbox: Sandbox, box: Box) -> None:
-        self._box = box
-        command = ("python", "-u", "-c", SERVER.read_text(encoding="utf-8"), str(box.limits.output_kb << 10))
-        self._process = process.start(sandbox, command, replace(box, limits=replace(box.limits, seconds=ALWAYS)))
+    def __init__(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
+        self._box = spec
+        command = ("python", "-u", "-c", SERVER.read_text(encoding="utf-8"), str(spec.limits.output_kb << 10))
+        self._process = process.start(sandbox, command, replace(spec, limits=replace(spec.limits, seconds=ALWAYS)))
         self._process.freeze()
 
     @property

@@ -24,7 +24,7 @@ from typing import get_args
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction
-from mlagentbench.task.spec import UNGRADED, Metric, Starter, Submission, TaskSpec, read_spec
+from mlagentbench.task.spec import UNGRADED, Metric, Starter, SubmissionSpec, TaskSpec, read_spec
 
 BUILT_IN = Path(__file__).parents[1] / "tasks"
 NAMES: Mapping[str, str] = {
@@ -93,7 +93,7 @@ def read_original(folder: Path) -> TaskSpec:
         TaskError: it does not say what the task is or whether a higher score is better, or its `eval.py` is no Python.
     """
     told, known = " ".join(problem(folder).split()), _known(our_name(folder.name))
-    source = _Source(folder)
+    source = _EvalSource(folder)
     scripts = sorted(path.name for path in (folder / "env").glob("*.py"))
     return TaskSpec(
         id=task_id(folder),
@@ -102,7 +102,7 @@ def read_original(folder: Path) -> TaskSpec:
         modality=known.modality if known else "of the original's layout",
         published=known.published if known else PUBLISHED,
         metric=Metric(name="score of eval.py", direction=_direction(folder, known)) if source.text else NOT_GRADED,
-        submission=Submission(mode="file", files=("**/*",), required=source.required),
+        submission=SubmissionSpec(mode="file", files=("**/*",), required=source.required),
         starter=Starter(script="train.py" if "train.py" in scripts or not scripts else scripts[0]),
         network=False,
         paper=known.paper if known else None,
@@ -131,7 +131,7 @@ def _known(name: str) -> TaskSpec | None:
 
 def notices(folder: Path) -> Sequence[str]:
     """Return warnings of what such a task cannot guarantee, a line each. They are read from its files, none of which is run."""
-    source = _Source(folder)
+    source = _EvalSource(folder)
     found = []
     if not source.text:
         found.append("it has no scripts/eval.py: its runs are not graded")
@@ -152,7 +152,7 @@ def notices(folder: Path) -> Sequence[str]:
     return found
 
 
-class _Source:
+class _EvalSource:
     """What `eval.py` does, as far as its source shows."""
 
     def __init__(self, folder: Path) -> None:

@@ -44,7 +44,7 @@ class Metric(Record):
         return self.gain(value, baseline) / abs(baseline)
 
 
-class Submission(Record):
+class SubmissionSpec(Record):
     """The files of a run that are graded."""
 
     mode: Literal["file", "checkpoint", "code"]
@@ -118,7 +118,7 @@ class TaskSpec(Record):
     modality: str
     published: datetime.date
     metric: Metric
-    submission: Submission
+    submission: SubmissionSpec
     starter: Starter = Starter()
     read_only: tuple[Glob, ...] = ()
     """Top-level names of data that neither the agent nor its scripts may change."""

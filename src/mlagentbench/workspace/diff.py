@@ -6,7 +6,7 @@ import difflib
 from typing import Literal, NamedTuple
 
 from mlagentbench.workspace.places import printable
-from mlagentbench.workspace.snapshots.manifest import Entry, Manifest
+from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from mlagentbench.workspace.snapshots.objects import Objects
 from mlagentbench.workspace.snapshots.restore import read_content
 
@@ -39,11 +39,11 @@ def diff(objects: Objects, before: Manifest, after: Manifest) -> list[FileChange
     return changes
 
 
-def _size(entry: Entry | None) -> int | None:
+def _size(entry: ManifestEntry | None) -> int | None:
     return entry.size if entry is not None and entry.kind == "file" else None
 
 
-def _text(objects: Objects, path: str, old: Entry | None, new: Entry | None) -> str | None:
+def _text(objects: Objects, path: str, old: ManifestEntry | None, new: ManifestEntry | None) -> str | None:
     before, after = _lines(objects, old), _lines(objects, new)
     if before is None or after is None:
         return None
@@ -53,7 +53,7 @@ def _text(objects: Objects, path: str, old: Entry | None, new: Entry | None) -> 
     return head + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _lines(objects: Objects, entry: Entry | None) -> list[str] | None:
+def _lines(objects: Objects, entry: ManifestEntry | None) -> list[str] | None:
     """Return the lines to compare: those of a text, or one line that describes anything else; None for a file that is not shown."""
     if entry is None:
         return []

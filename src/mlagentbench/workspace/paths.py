@@ -23,7 +23,7 @@ from mlagentbench.errors import ActionError, StorageFailed, TaskError
 from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.sandbox.base import WORKSPACE
 from mlagentbench.workspace.files import copy_data, remove, write_all
-from mlagentbench.workspace.places import Place, actual_name, descend, open_file, printable, replacing
+from mlagentbench.workspace.places import PathAt, actual_name, descend, open_file, printable, replacing
 
 __all__ = ["Kind", "Use", "Workspace", "lay", "lay_data", "printable"]
 
@@ -243,7 +243,7 @@ class Workspace:
         return tuple(parts)
 
     @contextmanager
-    def _place(self, path: str, write: bool = False) -> Iterator[Place]:
+    def _place(self, path: str, write: bool = False) -> Iterator[PathAt]:
         """Open a path's last folder. With `write`, create missing folders."""
         parts, shown = self._parts(path), _quoted(path)
         read_only = bool(parts) and parts[0] in self.data
@@ -261,7 +261,7 @@ class Workspace:
             for part in parts[:-1]:
                 held.append(descend(held[-1], part, write))
             name = actual_name(held[-1], parts[-1]) if parts else "."
-            yield Place(held[-1], name, shown, read_only)
+            yield PathAt(held[-1], name, shown, read_only)
         except OSError as error:
             raise self._told(error, shown) from None
         finally:

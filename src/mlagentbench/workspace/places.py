@@ -14,7 +14,7 @@ from mlagentbench.sandbox.access import FOLDER
 from mlagentbench.workspace.files import READ, like_parent
 
 
-class Place(NamedTuple):
+class PathAt(NamedTuple):
     """A name in a folder that is held open."""
 
     folder: int
@@ -63,7 +63,7 @@ def _exists(folder: int, name: str) -> bool:
     return True
 
 
-def open_file(place: Place, flags: int = os.O_RDONLY) -> int:
+def open_file(place: PathAt, flags: int = os.O_RDONLY) -> int:
     """Open a regular file, and nothing else.
 
     Raises:
@@ -80,7 +80,7 @@ def open_file(place: Place, flags: int = os.O_RDONLY) -> int:
     return descriptor
 
 
-def _check_file(status: os.stat_result, place: Place) -> None:
+def _check_file(status: os.stat_result, place: PathAt) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise ActionError(f"{place.shown} is a folder; name a file")
     if stat.S_ISLNK(status.st_mode):
@@ -94,7 +94,7 @@ def _check_file(status: os.stat_result, place: Place) -> None:
 
 
 @contextmanager
-def replacing(place: Place, mode: int | None = None) -> Iterator[int]:
+def replacing(place: PathAt, mode: int | None = None) -> Iterator[int]:
     """Yield a descriptor of a new file that replaces another at the end of the block, unless the block raises.
 
     Args:

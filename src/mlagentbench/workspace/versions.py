@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.run_spec import SnapshotRetention
-from mlagentbench.workspace.snapshots.manifest import Entry
+from mlagentbench.workspace.snapshots.manifest import ManifestEntry
 from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Objects
 
 
 @contextlib.contextmanager
-def publishing(objects: Objects, keep: SnapshotRetention | None, entries: Mapping[str, Entry], path: Path) -> Iterator[None]:
+def publishing(objects: Objects, keep: SnapshotRetention | None, entries: Mapping[str, ManifestEntry], path: Path) -> Iterator[None]:
     """Wrap the publication of a manifest: flush its contents and link the large ones before it, delete old versions after it.
 
     Args:

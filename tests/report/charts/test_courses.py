@@ -7,18 +7,18 @@ from typing import Any
 
 from mlagentbench.report.charts.score_curves import describe_courses, scores_of_task
 from mlagentbench.report.charts.style import LIGHT, THEMED, to_svg
-from mlagentbench.report.experiment import Course
+from mlagentbench.report.experiment import ScoreCurve
 from tests.example_runs import run_info
 from tests.report.charts.drawn import baseline, steps, texts
 
 INFO = run_info("r", metric="accuracy", unit="", direction="maximize")
 
 
-def course(*values: float | None, column: str = "research, a", start: float | None = 0.5, link: str = "") -> Course:
-    return Course(column, steps(*values), len(values), None if start is None else baseline(start), link)
+def course(*values: float | None, column: str = "research, a", start: float | None = 0.5, link: str = "") -> ScoreCurve:
+    return ScoreCurve(column, steps(*values), len(values), None if start is None else baseline(start), link)
 
 
-def layers(*courses: Course) -> list[dict[str, Any]]:
+def layers(*courses: ScoreCurve) -> list[dict[str, Any]]:
     chart = scores_of_task(INFO, courses)
     assert chart is not None
     drawn = chart.to_dict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlagentbench.report.charts import rates
-from mlagentbench.report.charts.rates import Square, heat, heat_map, heat_of_groups, level
+from mlagentbench.report.charts.rates import HeatCell, heat, heat_map, heat_of_groups, level
 from mlagentbench.results.compare import by_category
 from mlagentbench.results.statistics import Interval
 from tests.report.charts.drawn import broken, colors, column, lost, texts, won
@@ -43,7 +43,7 @@ def test_where_there_are_no_runs_nothing_is_told() -> None:
 
     assert (found.value, found.shown, found.bounds, found.of) == (None, "—", "", "")
     only_broken = heat("success", {"c": column(one=[broken()])})
-    assert only_broken.rows["one"]["c"] == Square(None, None, "n 0", 1)
+    assert only_broken.rows["one"]["c"] == HeatCell(None, None, "n 0", 1)
     assert heat_map(only_broken) is None
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import combinations
 
 from mlagentbench.report.charts import tradeoff
-from mlagentbench.report.experiment import Standing, standing
+from mlagentbench.report.experiment import LeaderboardRow, standing
 from tests.report.charts.drawn import broken, column, lost, texts, won
 
 
-def standings(count: int = 3, cost: float | None = 0.5, name: str = "model") -> list[Standing]:
+def standings(count: int = 3, cost: float | None = 0.5, name: str = "model") -> list[LeaderboardRow]:
     return [
         standing(
             f"research, vendor/{name}-{number}",

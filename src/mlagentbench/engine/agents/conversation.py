@@ -18,7 +18,7 @@ from pydantic import JsonValue, TypeAdapter
 from mlagentbench.actions import ACTIONS
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.engine.agents.tools import tool_parameters
-from mlagentbench.engine.models.model import Answer, Question, RoleModel
+from mlagentbench.engine.models.model import InspectReply, InspectRequest, RoleModel
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError
 from mlagentbench.model import Model, Reply
@@ -41,7 +41,7 @@ class Conversation:
         self._before: list[JsonValue] = []
         self._offered: list[str] = []
 
-    async def ask(self, question: Question, parse: Callable[[ModelOutput], T], *, purpose: str = "agent") -> T:
+    async def ask(self, question: InspectRequest, parse: Callable[[ModelOutput], T], *, purpose: str = "agent") -> T:
         """Ask a question, and parse the reply.
 
         Args:
@@ -56,7 +56,7 @@ class Conversation:
             LimitReached: a limit of the run, or the model's context window, was reached.
             ModelFailed: the provider failed, and is not asked again.
         """
-        answers: list[Answer] = []
+        answers: list[InspectReply] = []
 
         async def by_messages(model: Model) -> Reply:
             if not isinstance(model, RoleModel):
@@ -67,7 +67,7 @@ class Conversation:
 
         return await self._environment.consult(by_messages, self._written(question), lambda _: parse(answers[0].output), purpose=purpose)
 
-    def _written(self, question: Question) -> str:
+    def _written(self, question: InspectRequest) -> str:
         messages = dumped(question.messages)
         same = (one == other for one, other in zip(messages, self._before, strict=False))
         after = next((number for number, alike in enumerate(same) if not alike), min(len(messages), len(self._before)))
@@ -79,7 +79,7 @@ class Conversation:
         return json.dumps(written, ensure_ascii=False, indent=1)
 
 
-Ask = Callable[[Question], Awaitable[ModelOutput]]
+Ask = Callable[[InspectRequest], Awaitable[ModelOutput]]
 
 
 class EnvironmentAPI(ModelAPI):
@@ -93,7 +93,7 @@ class EnvironmentAPI(ModelAPI):
         self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
     ) -> ModelOutput:
         """Ask the agent's model."""
-        output = await self._ask(Question(input, tools, tool_choice if tools else None, config))
+        output = await self._ask(InspectRequest(input, tools, tool_choice if tools else None, config))
         # Inspect counts the usage of the underlying model; here it would count it twice.
         return output.model_copy(update={"usage": None})
 

@@ -16,7 +16,7 @@ from inspect_ai.model import ModelOutput
 from pydantic import JsonValue
 
 from mlagentbench.engine.agents.conversation import FINAL_ANSWER, Conversation, thoughts_of
-from mlagentbench.engine.models.model import Question
+from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
 from mlagentbench.records import Action, Step, whole
@@ -29,7 +29,7 @@ LEAVING = 5.0
 """Seconds that an agent has to end when its run has ended; one that goes on longer can no longer ask or act."""
 
 
-class Guest:
+class ExternalAgent:
     """The interface through which a framework's agent uses an environment.
 
     After the final answer or an error, `ask` and `act` do not return, since a framework would catch the exception and go on. `stay`
@@ -51,7 +51,7 @@ class Guest:
         self._acting = asyncio.Lock()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def ask(self, question: Question) -> ModelOutput:
+    async def ask(self, question: InspectRequest) -> ModelOutput:
         """Ask the agent's model, or return the stored reply when the run is resumed."""
         if self._replies:
             output = self._replies.popleft()
@@ -105,7 +105,7 @@ class Guest:
         await self.act(Action(name=FINAL_ANSWER, arguments={"final_answer": answer}))
         return answer
 
-    async def _asked(self, question: Question) -> ModelOutput:
+    async def _asked(self, question: InspectRequest) -> ModelOutput:
         outputs: list[ModelOutput] = []
 
         def read(output: ModelOutput) -> ModelOutput:

@@ -31,11 +31,11 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.agents.base import render
 from mlagentbench.engine.agents.conversation import FINAL_ANSWER, as_tool, model_asking, offered
-from mlagentbench.engine.agents.external import Guest
+from mlagentbench.engine.agents.external import ExternalAgent
 from mlagentbench.environment import Environment
 from mlagentbench.records import Action
 
-_guest: ContextVar[Guest] = ContextVar("guest")
+_guest: ContextVar[ExternalAgent] = ContextVar("guest")
 
 
 def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
@@ -87,10 +87,10 @@ class InspectAgent:
         """Run the agent until it ends, and submit its answer."""
         if self._with_tools is not None:
             self._agent = self._with_tools(tools=_tools(offered(None, environment.actions)))
-        guest = Guest(environment)
+        guest = ExternalAgent(environment)
         await guest.stay(self._lives(environment, guest))
 
-    async def _lives(self, environment: Environment, guest: Guest) -> str:
+    async def _lives(self, environment: Environment, guest: ExternalAgent) -> str:
         # This runs in an asyncio task of its own, so these context variables affect no other agent.
         _guest.set(guest)
         init_active_model(model_asking(guest.ask), active_generate_config())

@@ -22,8 +22,8 @@ from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.base import PROMPTS, render
 from mlagentbench.agents.reply.response import parse_response
 from mlagentbench.engine.agents.conversation import FINAL_ANSWER, as_tool, offered
-from mlagentbench.engine.agents.external import Guest
-from mlagentbench.engine.models.model import Question
+from mlagentbench.engine.agents.external import ExternalAgent
+from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, ResponseFormatError
 from mlagentbench.records import Action
@@ -62,10 +62,10 @@ class LangChainAgent:
     async def __call__(self, environment: Environment) -> None:
         """Run the agent until it ends, and submit its answer."""
         zero_shot = self.kind == "zero-shot"
-        guest = Guest(environment, _check_text if zero_shot else lambda output: None)
+        guest = ExternalAgent(environment, _check_text if zero_shot else lambda output: None)
         await guest.stay(self._writes(environment, guest) if zero_shot else self._calls(environment, guest))
 
-    async def _calls(self, environment: Environment, guest: Guest) -> str:
+    async def _calls(self, environment: Environment, guest: ExternalAgent) -> str:
         from langchain.agents import create_agent
         from langchain_core.tools import StructuredTool
 
@@ -82,7 +82,7 @@ class LangChainAgent:
             state: dict[str, Any] = await agent.ainvoke(question, {"recursion_limit": ENDLESS})
         return str(state["messages"][-1].text)
 
-    async def _writes(self, environment: Environment, guest: Guest) -> str:
+    async def _writes(self, environment: Environment, guest: ExternalAgent) -> str:
         from langchain_classic.agents import AgentExecutor, create_react_agent
         from langchain_core.prompts import PromptTemplate
         from langchain_core.tools import Tool
@@ -119,16 +119,21 @@ def _client() -> BaseChatModel:
 
 
 async def _asked(
-    guest: Guest, model: Model, messages: list[ChatMessage], tools: list[ToolInfo], choice: ToolChoice | None, config: GenerateConfig
+    guest: ExternalAgent,
+    model: Model,
+    messages: list[ChatMessage],
+    tools: list[ToolInfo],
+    choice: ToolChoice | None,
+    config: GenerateConfig,
 ) -> ModelOutput:
     settings = GenerateConfig.model_validate(config.model_dump(exclude=LEFT_OUT, exclude_none=True))
-    return await guest.ask(Question(messages, tools, choice, settings))
+    return await guest.ask(InspectRequest(messages, tools, choice, settings))
 
 
 # The tools below are closures and not `functools.partial` objects, since LangChain inspects their signatures.
 
 
-def _doing(guest: Guest, definition: ActionDefinition) -> Callable[..., Awaitable[str]]:
+def _doing(guest: ExternalAgent, definition: ActionDefinition) -> Callable[..., Awaitable[str]]:
     """Return a function that executes an action with keyword arguments."""
 
     async def do(**arguments: Any) -> str:
@@ -138,7 +143,7 @@ def _doing(guest: Guest, definition: ActionDefinition) -> Callable[..., Awaitabl
     return do
 
 
-def _doing_by_text(guest: Guest, definition: ActionDefinition) -> Callable[[str], Awaitable[str]]:
+def _doing_by_text(guest: ExternalAgent, definition: ActionDefinition) -> Callable[[str], Awaitable[str]]:
     """Return a function that executes an action with arguments given as text."""
     do = _doing(guest, definition)
 

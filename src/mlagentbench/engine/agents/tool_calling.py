@@ -25,7 +25,7 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import render
 from mlagentbench.engine.agents.compaction import check_compaction, compacted, estimated, is_full
 from mlagentbench.engine.agents.conversation import FINAL_ANSWER, Conversation, as_tool, dumped, loaded, offered, thoughts_of
-from mlagentbench.engine.models.model import Question
+from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
 from mlagentbench.errors import LimitReached, ResponseFormatError
 from mlagentbench.records import Action, Step
@@ -103,7 +103,7 @@ class ToolCallingAgent:
 
     async def _ask(self, environment: Environment, conversation: Conversation, history: _History) -> None:
         tools = [as_tool(definition) for definition in offered(self.actions, environment.actions)]
-        question = Question(history.messages, tools, "auto", self.config)
+        question = InspectRequest(history.messages, tools, "auto", self.config)
         outputs: list[ModelOutput] = []
 
         def parse(output: ModelOutput) -> None:

@@ -18,7 +18,7 @@ from inspect_ai.util import LimitExceededError, suspend_working_limit
 
 from mlagentbench.engine.models.prices import tell_prices
 from mlagentbench.engine.models.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
-from mlagentbench.engine.models.retries import Patience, Trouble, Waits, check_reply, patience_in_use, trouble_with
+from mlagentbench.engine.models.retries import ProviderTrouble, ProviderWaits, RetryPolicy, check_reply, current_retry_policy, trouble_with
 from mlagentbench.engine.models.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import GenerateOptions, Models, Reply
@@ -32,7 +32,7 @@ STARTED = (*IN_PROCESS, "vllm", "sglang")
 """Providers that load or start a model as soon as Inspect makes it, even to look it up."""
 
 
-class Question(NamedTuple):
+class InspectRequest(NamedTuple):
     """A question to an Inspect model: a conversation, and the tools that the reply may call."""
 
     messages: Sequence[ChatMessage]
@@ -41,7 +41,7 @@ class Question(NamedTuple):
     config: GenerateConfig = GenerateConfig()
 
 
-class Answer(NamedTuple):
+class InspectReply(NamedTuple):
     """A reply as Inspect returns it, its usage over all requests, and the seconds spent waiting for the provider."""
 
     output: ModelOutput
@@ -56,18 +56,23 @@ class RoleModel:
         model: the model.
         role: the role.
         position: how many replies the role has received before, in a resumed run.
-        patience: how long a failing provider is retried.
+        retry_policy: how long a failing provider is retried.
         waits: the time spent waiting for providers, shared by all roles of a run.
     """
 
     def __init__(
-        self, model: InspectModel, role: Role, position: int = 0, patience: Patience = Patience(), waits: Waits | None = None
+        self,
+        model: InspectModel,
+        role: Role,
+        position: int = 0,
+        retry_policy: RetryPolicy = RetryPolicy(),
+        waits: ProviderWaits | None = None,
     ) -> None:
         self._model = model
         self._role = role
         self._position = position
-        self._patience = patience
-        self._waits = waits or Waits()
+        self._retry_policy = retry_policy
+        self._waits = waits or ProviderWaits()
 
     @property
     def name(self) -> str:
@@ -84,9 +89,9 @@ class RoleModel:
 
     @property
     def check_seconds(self) -> float | None:
-        """`Patience.check`; None for a model in this process, and for a scripted one."""
+        """`RetryPolicy.check`; None for a model in this process, and for a scripted one."""
         api = self._model.api
-        return None if provider_of(self.name) in IN_PROCESS or isinstance(api, ScriptedAPI) else self._patience.check
+        return None if provider_of(self.name) in IN_PROCESS or isinstance(api, ScriptedAPI) else self._retry_policy.check
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Answer a prompt.
@@ -96,14 +101,14 @@ class RoleModel:
             LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
         """
         config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
-        answer = await self.answer(Question([ChatMessageUser(content=whole(prompt))], config=config))
+        answer = await self.answer(InspectRequest([ChatMessageUser(content=whole(prompt))], config=config))
         return self.reply(answer, answer.output.completion)
 
-    def reply(self, answer: Answer, text: str) -> Reply:
+    def reply(self, answer: InspectReply, text: str) -> Reply:
         """Return an answer as this package's `Reply`."""
         return Reply(text, answer.usage, self.name, truncated=answer.output.stop_reason == "max_tokens", waited=answer.waited)
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: InspectRequest) -> InspectReply:
         """Answer a conversation.
 
         Raises:
@@ -115,19 +120,19 @@ class RoleModel:
         started = time.monotonic()
         usages: list[Usage] = []
         requests = spoiled = 0
-        trouble: Trouble | None = None
+        trouble: ProviderTrouble | None = None
         try:
             while True:
                 requests += 1
                 try:
                     output = await self._request(question, position, usages)
                     break
-                except Trouble as new:
+                except ProviderTrouble as new:
                     trouble = new
                 spoiled += trouble.spoiled
-                pause = max(self._patience.before(requests + 1), trouble.retry_after or 0.0)
+                pause = max(self._retry_policy.before(requests + 1), trouble.retry_after or 0.0)
                 seconds = time.monotonic() - started
-                if trouble.lasting or spoiled >= self._patience.spoiled or seconds + pause > self._patience.seconds:
+                if trouble.lasting or spoiled >= self._retry_policy.spoiled or seconds + pause > self._retry_policy.seconds:
                     raise self._given_up(trouble, requests, seconds)
                 with suspend_working_limit():
                     await asyncio.sleep(pause)
@@ -138,9 +143,9 @@ class RoleModel:
             raise self._given_up(trouble, requests, time.monotonic() - started) from None
         ended = time.monotonic()
         waited = self._waits.add(started, ended - (output.time or 0.0))
-        return Answer(output, Usage.total(usages), waited)
+        return InspectReply(output, Usage.total(usages), waited)
 
-    async def _request(self, question: Question, position: int, usages: list[Usage]) -> ModelOutput:
+    async def _request(self, question: InspectRequest, position: int, usages: list[Usage]) -> ModelOutput:
         """Ask once, and record the usage, whether or not the reply is of use.
 
         Raises:
@@ -148,7 +153,7 @@ class RoleModel:
             LimitReached: the prompt is too long, or a limit set through Inspect was reached.
         """
         here = provider_of(self.name) in IN_PROCESS
-        config = question.config.merge(GenerateConfig(max_retries=0, attempt_timeout=None if here else self._patience.request))
+        config = question.config.merge(GenerateConfig(max_retries=0, attempt_timeout=None if here else self._retry_policy.request))
         config = self._within_window(question, config)
         try:
             with turn(self._role, position):
@@ -168,7 +173,7 @@ class RoleModel:
         check_reply(output, self._model.api, here=here)
         return output
 
-    def _within_window(self, question: Question, config: GenerateConfig) -> GenerateConfig:
+    def _within_window(self, question: InspectRequest, config: GenerateConfig) -> GenerateConfig:
         """Return the configuration with the reply limited to the context window, for a model in this process, which does not limit it.
 
         Raises:
@@ -198,7 +203,7 @@ class RoleModel:
         if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason in ("stop", "unknown"):
             output.choices[0].stop_reason = "max_tokens"
 
-    def _given_up(self, trouble: Trouble, requests: int, seconds: float) -> MLAgentBenchError:
+    def _given_up(self, trouble: ProviderTrouble, requests: int, seconds: float) -> MLAgentBenchError:
         if trouble.too_long:
             return LimitReached("limit_context", f"the prompt is longer than {self.name} can read: {trouble}")
         if trouble.withheld:
@@ -240,10 +245,10 @@ def current_models(replies: Mapping[Role, int] = {}) -> Models:
         replies: how many replies each role has given before, in a resumed run.
     """
     main = get_model()
-    waits, patience = Waits(), patience_in_use()
+    waits, retry_policy = ProviderWaits(), current_retry_policy()
     roles: tuple[Role, ...] = get_args(Role)
     models = {role: main if role == "agent" else get_model(role=role, default=main) for role in roles}
-    return Models(**{role: RoleModel(model, role, replies.get(role, 0), patience, waits) for role, model in models.items()})
+    return Models(**{role: RoleModel(model, role, replies.get(role, 0), retry_policy, waits) for role, model in models.items()})
 
 
 def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:

@@ -44,7 +44,7 @@ TOO_LONG = re.compile(
 """Matches the messages by which servers say that a prompt is longer than the context window."""
 
 
-class Patience(NamedTuple):
+class RetryPolicy(NamedTuple):
     """How long a failing provider is retried."""
 
     seconds: float = 900.0
@@ -68,25 +68,25 @@ class Patience(NamedTuple):
         return min(doubled, self.longest_pause) * random.uniform(0.75, 1.25)
 
 
-_in_use: ContextVar[Patience] = ContextVar("patience")
+_in_use: ContextVar[RetryPolicy] = ContextVar("retry_policy")
 
 
-def patience_in_use() -> Patience:
-    """Return the patience of the running evaluation."""
-    return _in_use.get(Patience())
+def current_retry_policy() -> RetryPolicy:
+    """Return the retry policy of the running evaluation."""
+    return _in_use.get(RetryPolicy())
 
 
 @contextmanager
-def use_patience(patience: Patience) -> Iterator[None]:
-    """Use a patience for the evaluations inside this context."""
-    token = _in_use.set(patience)
+def use_retry_policy(retry_policy: RetryPolicy) -> Iterator[None]:
+    """Use a retry policy for the evaluations inside this context."""
+    token = _in_use.set(retry_policy)
     try:
         yield
     finally:
         _in_use.reset(token)
 
 
-class Trouble(Exception):
+class ProviderTrouble(Exception):
     """A request returned no reply, or none of use.
 
     Args:
@@ -116,7 +116,7 @@ class Trouble(Exception):
         self.retry_after = retry_after
 
 
-class Waits:
+class ProviderWaits:
     """The time spent waiting for providers. Time in which several questions wait at once counts once."""
 
     def __init__(self) -> None:
@@ -128,8 +128,8 @@ class Waits:
         return end - start if end - start >= LEAST_WAIT else 0.0
 
 
-def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trouble:
-    """Return the `Trouble` that an error of Inspect or of a provider's client means.
+def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> ProviderTrouble:
+    """Return the `ProviderTrouble` that an error of Inspect or of a provider's client means.
 
     Args:
         error: the error.
@@ -143,16 +143,16 @@ def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Trou
     words = _words(cause)
     if attempt is not None:
         decision = api.should_retry(cause)
-        return Trouble(words, retry_after=getattr(decision, "retry_after", None))
+        return ProviderTrouble(words, retry_after=getattr(decision, "retry_after", None))
     if status is None and here:
-        return Trouble(words, spoiled=True)
+        return ProviderTrouble(words, spoiled=True)
     if status is None:
         # Without a status it is no refusal: the client could not read what the provider sent.
-        return Trouble(f"a malformed reply ({words})", spoiled=True)
+        return ProviderTrouble(f"a malformed reply ({words})", spoiled=True)
     if status == 413 or (status in (400, 422) and TOO_LONG.search(str(cause))):
-        return Trouble(words, lasting=True, too_long=True)
+        return ProviderTrouble(words, lasting=True, too_long=True)
     remedy = REMEDIES.get(status)
-    return Trouble(words + (f" ({remedy})" if remedy else ""), lasting=True)
+    return ProviderTrouble(words + (f" ({remedy})" if remedy else ""), lasting=True)
 
 
 def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> None:
@@ -167,16 +167,16 @@ def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> No
         Trouble: the reply has no choices, is withheld, far too long, or empty.
     """
     if not output.choices:
-        raise Trouble("a reply without choices", spoiled=True)
+        raise ProviderTrouble("a reply without choices", spoiled=True)
     if output.stop_reason == "content_filter":
         reason = " ".join((output.error or output.completion)[:EXCERPT].split())
-        raise Trouble(f"the content was withheld ({reason})", spoiled=True, withheld=True)
+        raise ProviderTrouble(f"the content was withheld ({reason})", spoiled=True, withheld=True)
     if len(output.completion) > LONGEST_REPLY:
-        raise Trouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
+        raise ProviderTrouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
     # An empty reply is accepted if reasoning took all the tokens, which is the model's own doing, and from a script, whose author meant it.
     nothing = not output.completion.strip() and not output.message.tool_calls
     if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
-        raise Trouble("an empty reply", spoiled=True)
+        raise ProviderTrouble("an empty reply", spoiled=True)
 
 
 def _status(error: BaseException) -> int | None:

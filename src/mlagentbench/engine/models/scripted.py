@@ -35,7 +35,7 @@ from mlagentbench.records import Role
 PREFIX = "scripted/"
 
 
-class Turn(NamedTuple):
+class ScriptPosition(NamedTuple):
     """The role that is asked, and the position in its queue."""
 
     role: Role
@@ -43,13 +43,13 @@ class Turn(NamedTuple):
     """How many replies the role has received in this run."""
 
 
-_turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
+_turn: ContextVar[ScriptPosition | None] = ContextVar("turn", default=None)
 
 
 @contextmanager
 def turn(role: Role, position: int) -> Iterator[None]:
     """Set the role and position for the questions asked inside this context."""
-    token = _turn.set(Turn(role, position))
+    token = _turn.set(ScriptPosition(role, position))
     try:
         yield
     finally:
@@ -81,7 +81,7 @@ class ScriptedAPI(ModelAPI):
         """
         now = _turn.get()
         if now is None:
-            now = Turn("agent", self._asked)
+            now = ScriptPosition("agent", self._asked)
             self._asked += 1
         prompt = "\n".join(message.text for message in input)
         reply = self._script.reply(now.role, now.position, prompt, tuple(config.stop_seqs or ()))

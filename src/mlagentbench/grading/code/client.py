@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     """From the first byte of the question to the last of the answer."""
 
 
-class Talk:
+class CodeClient:
     """Sends questions to a process, one at a time, and reads its answers.
 
     Args:

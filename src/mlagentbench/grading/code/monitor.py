@@ -16,7 +16,7 @@ from mlagentbench.sandbox.standalone.supervise import descendants
 PROC = Path("/proc")
 
 
-class Sight(NamedTuple):
+class ProcessUsage(NamedTuple):
     """The state of a process and of all that it started."""
 
     processes: frozenset[int]
@@ -26,10 +26,10 @@ class Sight(NamedTuple):
     """Files whose content they can execute; memory that belongs to no file is named by its kind. None where the kernel does not show it."""
 
 
-def look(root: int) -> Sight:
+def look(root: int) -> ProcessUsage:
     """Inspect a process and its descendants. Where they are gone or this system does not show them, there are no seconds and no code."""
     processes = frozenset((root, *descendants(root)))
-    return Sight(processes, sum(processor_seconds(process) for process in processes), _code(processes))
+    return ProcessUsage(processes, sum(processor_seconds(process) for process in processes), _code(processes))
 
 
 def processor_seconds(process: int) -> float:

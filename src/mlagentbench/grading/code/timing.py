@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from mlagentbench.errors import MLAgentBenchError
-from mlagentbench.grading.code.client import Answer, Talk
+from mlagentbench.grading.code.client import Answer, CodeClient
 from mlagentbench.grading.code.monitor import Meter, look, served_by
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.code.server import HELLO, IMPORT
@@ -75,7 +75,7 @@ class TimedProcess:
     """
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError], rules: Rules) -> None:
-        self._talk = Talk(process, blame)
+        self._talk = CodeClient(process, blame)
         self._process = process
         self._rules = rules
         self.blame = blame
@@ -100,7 +100,7 @@ class TimedProcess:
     def ask(
         self, kind: int, arrays: tuple[Array, ...] = (), *, doing: str, seconds: float = START_SECONDS, count: int = 0, max_values: int = 1
     ) -> Answer:
-        """Ask as `Talk.ask` does; where the code was denied something, say in the error what it is allowed."""
+        """Ask as `CodeClient.ask` does; where the code was denied something, say in the error what it is allowed."""
         try:
             return self._talk.ask(kind, arrays, doing=doing, seconds=seconds, count=count, max_values=max_values)
         except self.blame as error:

@@ -35,7 +35,7 @@ ENDINGS: Mapping[str, str] = {
 }
 
 
-class Part(NamedTuple):
+class BarPart(NamedTuple):
     """A part of a bar: the runs of a column that came out in one way."""
 
     column: str
@@ -46,18 +46,18 @@ class Part(NamedTuple):
     """How many runs the column has."""
 
 
-def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[Part]:
+def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[BarPart]:
     """Count the runs of each column by how they came out; those that are not counted come last."""
     kinds = VERDICTS if kind == "verdict" else ENDINGS
     found = []
     for column, by_task in columns.items():
         trials = [trial for cell in by_task.values() for trial in cell.trials]
         of_kind = [_kind(trial, kind) for trial in trials]
-        found += [Part(column, each, of_kind.count(each), len(trials)) for each in kinds if each in of_kind]
+        found += [BarPart(column, each, of_kind.count(each), len(trials)) for each in kinds if each in of_kind]
     return found
 
 
-def outcomes(found: Sequence[Part], kind: Kind, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
+def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
     """Draw a bar for each column, divided into parts with their numbers of runs.
 
     Args:

@@ -13,7 +13,7 @@ from mlagentbench.report.charts.style import LIGHT, Palette, config, data, name,
 from mlagentbench.report.text import MINUS, plural
 from mlagentbench.results import statistics
 from mlagentbench.results.cells import Cell
-from mlagentbench.results.compare import Group
+from mlagentbench.results.compare import TaskGroup
 from mlagentbench.results.statistics import Interval
 
 CELL_WIDTH, CELL_HEIGHT = 104, 44
@@ -42,7 +42,7 @@ TITLES: Mapping[Measure, tuple[str, str]] = {
 }
 
 
-class Square(NamedTuple):
+class HeatCell(NamedTuple):
     """A cell of a heat map, with its number as a fraction."""
 
     value: float | None
@@ -64,13 +64,13 @@ class Square(NamedTuple):
         return "" if self.interval is None else between(self.interval)
 
 
-class Heat(NamedTuple):
+class HeatMap(NamedTuple):
     """A heat map: a cell for each row (a task, or a group of tasks) and column, and the averages of the columns."""
 
     measure: Measure
     columns: tuple[str, ...]
-    rows: Mapping[str, Mapping[str, Square]]
-    averages: Mapping[str, Square]
+    rows: Mapping[str, Mapping[str, HeatCell]]
+    averages: Mapping[str, HeatCell]
 
 
 def hundredth(value: float) -> str:
@@ -100,25 +100,25 @@ def tint(level: int) -> str:
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
-def heat(measure: Measure, columns: Mapping[str, Mapping[str, Cell]]) -> Heat:
+def heat(measure: Measure, columns: Mapping[str, Mapping[str, Cell]]) -> HeatMap:
     """Return the heat map of success or improvement by task."""
     square = _success if measure == "success" else _improvement
     tasks = list(dict.fromkeys(task for by_task in columns.values() for task in by_task))
     rows = {task: {column: square(by_task.get(task)) for column, by_task in columns.items()} for task in tasks}
     averages = {column: _average(by_task, measure) for column, by_task in columns.items()}
-    return Heat(measure, tuple(columns), rows, averages)
+    return HeatMap(measure, tuple(columns), rows, averages)
 
 
-def heat_of_groups(groups: Mapping[str, Mapping[str, Group]], columns: Sequence[str]) -> Heat:
+def heat_of_groups(groups: Mapping[str, Mapping[str, TaskGroup]], columns: Sequence[str]) -> HeatMap:
     """Return the heat map of success by groups of tasks, in which each run counts once."""
     rows = {}
     for group, by_column in groups.items():
         most = max(len(each.tasks) for each in by_column.values())
         rows[group] = {column: _pooled(by_column.get(column), most) for column in columns}
-    return Heat("success", tuple(columns), rows, {})
+    return HeatMap("success", tuple(columns), rows, {})
 
 
-def heat_map(heat: Heat, palette: Palette = LIGHT, *, title: str = "", words: str = "") -> alt.LayerChart | None:
+def heat_map(heat: HeatMap, palette: Palette = LIGHT, *, title: str = "", words: str = "") -> alt.LayerChart | None:
     """Draw a heat map for a file; the page shows heat maps as HTML tables.
 
     Returns:
@@ -160,38 +160,38 @@ def heat_map(heat: Heat, palette: Palette = LIGHT, *, title: str = "", words: st
     )
 
 
-def _success(cell: Cell | None) -> Square:
+def _success(cell: Cell | None) -> HeatCell:
     if cell is None:
-        return Square(None, None, "")
+        return HeatCell(None, None, "")
     rate, apart = cell.rate, sum(cell.apart.values())
-    return Square(rate and rate.value, rate, f"n {len(cell.counted)}", apart)
+    return HeatCell(rate and rate.value, rate, f"n {len(cell.counted)}", apart)
 
 
-def _pooled(group: Group | None, most: int) -> Square:
+def _pooled(group: TaskGroup | None, most: int) -> HeatCell:
     """Return the cell of a group's runs; it names the number of tasks if that is fewer than in other columns."""
     if group is None or group.pooled is None:
-        return Square(None, None, "")
+        return HeatCell(None, None, "")
     fewer = f", {plural(len(group.tasks), 'task')}" if len(group.tasks) < most else ""
-    return Square(group.pooled.value, group.pooled, f"n {group.runs}{fewer}")
+    return HeatCell(group.pooled.value, group.pooled, f"n {group.runs}{fewer}")
 
 
-def _improvement(cell: Cell | None) -> Square:
+def _improvement(cell: Cell | None) -> HeatCell:
     if cell is None or not cell.counted:
-        return Square(None, None, "n 0" if cell else "", sum(cell.apart.values()) if cell else 0)
+        return HeatCell(None, None, "n 0" if cell else "", sum(cell.apart.values()) if cell else 0)
     found = cell.improvement
     if found is None:
-        return Square(0.0, None, "none valid", sum(cell.apart.values()))
-    return Square(found.value, found if len(cell.improvements) > 1 else None, f"n {len(cell.improvements)}", sum(cell.apart.values()))
+        return HeatCell(0.0, None, "none valid", sum(cell.apart.values()))
+    return HeatCell(found.value, found if len(cell.improvements) > 1 else None, f"n {len(cell.improvements)}", sum(cell.apart.values()))
 
 
-def _average(by_task: Mapping[str, Cell], measure: Measure) -> Square:
+def _average(by_task: Mapping[str, Cell], measure: Measure) -> HeatCell:
     """Return the mean over the tasks that have counted runs, as the paper's averages."""
     cells = [cell for cell in by_task.values() if cell.counted]
     if measure == "success":
         found = statistics.average_rate([(cell.successes, len(cell.counted)) for cell in cells])
     else:
         found = statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in cells])
-    return Square(found and found.value, found, plural(len(cells), "task") if cells else "")
+    return HeatCell(found and found.value, found, plural(len(cells), "task") if cells else "")
 
 
 def _lines(text: str) -> list[str]:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Look, Palette, across, config, data, looks, name, short
+from mlagentbench.report.charts.style import LIGHT, Palette, SeriesStyle, across, config, data, looks, name, short
 from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
-from mlagentbench.report.experiment import Course
+from mlagentbench.report.experiment import ScoreCurve
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import threshold_value
 from mlagentbench.run_spec import RunInfo
@@ -44,7 +44,7 @@ class _Baselines(NamedTuple):
 
 def scores_of_task(
     info: RunInfo,
-    courses: Sequence[Course],
+    courses: Sequence[ScoreCurve],
     palette: Palette = LIGHT,
     *,
     columns: Iterable[str] = (),
@@ -95,7 +95,7 @@ def scores_of_task(
     )
 
 
-def describe_courses(info: RunInfo, courses: Sequence[Course]) -> str:
+def describe_courses(info: RunInfo, courses: Sequence[ScoreCurve]) -> str:
     """Describe what the chart of `scores_of_task` shows and leaves out, for readers who cannot see it."""
     drawn = [course for course in courses if course.values]
     if not drawn:
@@ -118,11 +118,11 @@ def describe_courses(info: RunInfo, courses: Sequence[Course]) -> str:
     return " ".join(sentences)
 
 
-def _last(course: Course) -> float | None:
+def _last(course: ScoreCurve) -> float | None:
     return course.scores[-1].value if course.scores else None
 
 
-def _baselines(courses: Sequence[Course], values: Sequence[float]) -> _Baselines | None:
+def _baselines(courses: Sequence[ScoreCurve], values: Sequence[float]) -> _Baselines | None:
     found = [course.baseline.value for course in courses if course.baseline and math.isfinite(course.baseline.value)]
     if not found:
         return None
@@ -157,7 +157,7 @@ def _margin(info: RunInfo, baseline: float, threshold: float, y: alt.Y, palette:
     ]
 
 
-def _lines(courses: Sequence[Course], by_column: Mapping[str, Look], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
+def _lines(courses: Sequence[ScoreCurve], by_column: Mapping[str, SeriesStyle], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
     """Draw a line for each run, which breaks where a step has no valid score, and a point at its last valid score."""
     present = [column for column in by_column if any(course.column == column for course in courses)]
     labels = short(by_column)

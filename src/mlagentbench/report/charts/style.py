@@ -84,18 +84,18 @@ def ground(palette: Palette) -> str:
     return "var(--paper)" if palette.background == "transparent" else palette.background
 
 
-class Look(NamedTuple):
+class SeriesStyle(NamedTuple):
     """The style of one column's marks."""
 
     color: str
     dash: Sequence[int]
 
 
-def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, Look]:
+def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, SeriesStyle]:
     """Return a style for each column: colours in order, with other dashes each time that they are used up."""
     count = len(palette.series)
     return {
-        column: Look(palette.series[number % count], DASHES[number // count % len(DASHES)])
+        column: SeriesStyle(palette.series[number % count], DASHES[number // count % len(DASHES)])
         for number, column in enumerate(dict.fromkeys(columns))
     }
 

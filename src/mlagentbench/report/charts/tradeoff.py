@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Look, Palette, above, config, data, ground, looks, short
+from mlagentbench.report.charts.style import LIGHT, Palette, SeriesStyle, above, config, data, ground, looks, short
 from mlagentbench.report.charts.values import LOG_FROM, top_of
-from mlagentbench.report.experiment import Standing
+from mlagentbench.report.experiment import LeaderboardRow
 from mlagentbench.results.statistics import Interval
 
 WIDTH, HEIGHT = 310, 230
@@ -23,7 +23,7 @@ MOST_NAMES, LONGEST = 6, 26
 
 Amount = Literal["tokens", "minutes", "dollars"]
 TITLES: Mapping[Amount, str] = {"tokens": "tokens a run, mean", "minutes": "minutes a run, mean", "dollars": "US dollars a run, mean"}
-AMOUNTS: Mapping[Amount, Callable[[Standing], Interval | None]] = {
+AMOUNTS: Mapping[Amount, Callable[[LeaderboardRow], Interval | None]] = {
     "tokens": lambda standing: standing.tokens,
     "minutes": lambda standing: _scaled(standing.seconds, 1 / 60),
     # A mean over some of the runs would not be comparable with other columns.
@@ -55,7 +55,9 @@ class _Box(NamedTuple):
         return max(0.0, wide) * max(0.0, high)
 
 
-def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
+def tradeoff(
+    standings: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True
+) -> alt.LayerChart | None:
     """Draw success rates against what runs took, a point for each column.
 
     Args:
@@ -100,13 +102,13 @@ def tradeoff(standings: Sequence[Standing], amount: Amount, palette: Palette = L
     )
 
 
-def numbered(standings: Sequence[Standing]) -> bool:
+def numbered(standings: Sequence[LeaderboardRow]) -> bool:
     """Return whether points are labelled by numbers, since many or long names would cover one another."""
     names = short(standing.column for standing in standings)
     return len(names) > MOST_NAMES or max(map(len, names.values()), default=0) > LONGEST
 
 
-def left_out(standings: Sequence[Standing], amount: Amount) -> list[str]:
+def left_out(standings: Sequence[LeaderboardRow], amount: Amount) -> list[str]:
     """Return the columns that have a rate but are not drawn, since their amount is unknown."""
     return [standing.column for standing in standings if standing.rate is not None and AMOUNTS[amount](standing) is None]
 
@@ -149,7 +151,7 @@ def _scaled(interval: Interval | None, factor: float) -> Interval | None:
     return None if interval is None else Interval(*(bound * factor for bound in interval))
 
 
-def _rules(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _rules(point: _Point, look: SeriesStyle, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """Draw the two intervals of a point."""
     row = {"x": point.amount.value, "y": point.rate.value}
     across = {**row, "x": point.amount.low, "x2": point.amount.high}
@@ -161,7 +163,7 @@ def _rules(point: _Point, look: Look, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     ]
 
 
-def _points(points: Sequence[_Point], by_point: Sequence[Look], x: alt.X, y: alt.Y, *, key: bool) -> alt.Chart:
+def _points(points: Sequence[_Point], by_point: Sequence[SeriesStyle], x: alt.X, y: alt.Y, *, key: bool) -> alt.Chart:
     """Draw the points at the means, and with `key` a legend that names them."""
     rows: list[dict[str, Any]] = [
         {"x": point.amount.value, "y": point.rate.value, "column": f"{point.label}  {point.name}"} for point in points

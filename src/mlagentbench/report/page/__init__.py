@@ -29,7 +29,7 @@ from mlagentbench.errors import UsageError
 from mlagentbench.report.charts import scores, style, thresholds
 from mlagentbench.report.page.comparison import STANDING_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
-from mlagentbench.report.step_view import Room, rejected_replies, shown_path, step_views
+from mlagentbench.report.step_view import TextBudget, rejected_replies, shown_path, step_views
 from mlagentbench.report.text import plural, visible
 from mlagentbench.results.load import Loaded, Run
 
@@ -38,7 +38,7 @@ MAX_BYTES = 4_900_000
 WHOLE = 1_500_000
 """Up to so many characters, the stories are in the page as HTML; beyond, compressed."""
 ROOMS = tuple(
-    Room(words, output)
+    TextBudget(words, output)
     for words, output in (
         *((12_000, 12_000), (6_000, 5_000), (4_000, 2_500), (3_000, 1_500), (2_000, 1_000), (1_500, 700), (1_200, 500), (1_000, 400)),
         *((800, 300), (600, 240), (450, 190), (330, 150), (240, 120), (170, 90), (120, 60), (80, 40)),
@@ -51,7 +51,7 @@ SAMPLE = 10
 """About how many runs are rendered to estimate the size of the page, before all are."""
 
 
-class Column(NamedTuple):
+class RunColumn(NamedTuple):
     """A column of the table of runs."""
 
     label: str
@@ -61,16 +61,16 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column("Run", "number"),
-    Column("Task", wide=True),
-    Column("Agent", wide=True),
-    Column("Outcome"),
-    Column("Improvement", "number"),
-    Column("Score", "number", wide=True),
-    Column("Steps", "number", wide=True),
-    Column("Time", "number", wide=True),
-    Column("Tokens", "number", wide=True),
-    Column("Cost", "number", wide=True),
+    RunColumn("Run", "number"),
+    RunColumn("Task", wide=True),
+    RunColumn("Agent", wide=True),
+    RunColumn("Outcome"),
+    RunColumn("Improvement", "number"),
+    RunColumn("Score", "number", wide=True),
+    RunColumn("Steps", "number", wide=True),
+    RunColumn("Time", "number", wide=True),
+    RunColumn("Tokens", "number", wide=True),
+    RunColumn("Cost", "number", wide=True),
 )
 
 
@@ -83,7 +83,7 @@ class Filter(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Story:
+class RunPage:
     """A run's part of the page."""
 
     slug: str
@@ -153,7 +153,7 @@ class _Pages:
         self._templates.filters.update(breakable=_breakable, blank=lambda value: "" if value is None else value)
         self._templates.globals.update(plural=plural)
 
-    def run(self, run: Run, room: Room) -> Story:
+    def run(self, run: Run, room: TextBudget) -> RunPage:
         """Render one run's story."""
         slug = self.slugs[run.directory.path]
         view = run_view(run, slug, room)
@@ -165,7 +165,7 @@ class _Pages:
             steps=step_views(run, slug, room) if run.steps else (),
             rejected=rejected_replies(run, run.after_last, room),
         )
-        return Story(slug, view.title, Markup(html))
+        return RunPage(slug, view.title, Markup(html))
 
     def overview(self, runs: Sequence[Run], views: Sequence[RunView], unreadable: Sequence[str]) -> Markup:
         """Render the overview of all runs: the comparison and the table of runs."""
@@ -186,7 +186,7 @@ class _Pages:
         )
         return Markup(html)
 
-    def shell(self, title: str, scope: str, overview: Markup, stories: Sequence[Story], room: Room) -> str:
+    def shell(self, title: str, scope: str, overview: Markup, stories: Sequence[RunPage], room: TextBudget) -> str:
         """Render the whole page."""
         style, script = (files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
         packed = any(story.packed for story in stories)
@@ -214,13 +214,13 @@ class _Pages:
         return self._charts[key]
 
 
-def _fitted(pages: _Pages, runs: Sequence[Run], max_bytes: int, whole: int) -> tuple[Room, list[Story]]:
+def _fitted(pages: _Pages, runs: Sequence[Run], max_bytes: int, whole: int) -> tuple[TextBudget, list[RunPage]]:
     """Render all stories, with their texts cut as little as the page's size allows."""
     sample = runs[:: max(1, len(runs) // SAMPLE)]
     # The rest of the page is its style and script, and a heading for each run.
     budget = max_bytes - 50_000 - 500 * len(runs)
 
-    def seems_to_fit(room: Room) -> bool:
+    def seems_to_fit(room: TextBudget) -> bool:
         return sum(len(_pack(pages.run(run, room).html)) for run in sample) * len(runs) <= budget * len(sample)
 
     first = bisect.bisect_left(ROOMS[:-1], True, key=seems_to_fit) if len(sample) < len(runs) else 0
@@ -228,7 +228,7 @@ def _fitted(pages: _Pages, runs: Sequence[Run], max_bytes: int, whole: int) -> t
         stories = [pages.run(run, room) for run in runs]
         if sum(len(story.html) for story in stories) <= min(whole, budget):
             break
-        stories = [Story(story.slug, story.title, Markup(), _pack(story.html)) for story in stories]
+        stories = [RunPage(story.slug, story.title, Markup(), _pack(story.html)) for story in stories]
         if sum(len(story.packed) for story in stories) <= budget:
             break
     return room, stories

@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from mlagentbench.report import text
 from mlagentbench.report.charts import outcomes, rates, score_curves, style, thresholds, tradeoff
-from mlagentbench.report.charts.rates import Heat, Square, between, hundredth
+from mlagentbench.report.charts.rates import HeatCell, HeatMap, between, hundredth
 from mlagentbench.report.charts.style import THEMED, looks
-from mlagentbench.report.experiment import FEW, Experiment, Standing, Told
+from mlagentbench.report.experiment import FEW, Experiment, LeaderboardRow, Notice
 from mlagentbench.report.tables.build import notices
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
@@ -26,7 +26,7 @@ KEYED = 2
 """From so many columns on, a key of colours is shown."""
 
 
-class Key(NamedTuple):
+class ColourKey(NamedTuple):
     """An entry of a key: a colour of the charts and the name it stands for."""
 
     name: str
@@ -44,7 +44,7 @@ class Picture(NamedTuple):
     """The values of the chart, one by one, for readers who cannot see it."""
 
 
-class Piece(NamedTuple):
+class BarPiece(NamedTuple):
     """A piece of a bar; positions and widths are in percent of the bar's length."""
 
     color: str
@@ -60,20 +60,20 @@ class Piece(NamedTuple):
 class Bar(NamedTuple):
     """The runs of a column by verdict, or by what ended them."""
 
-    head: Head
+    head: ColumnName
     runs: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarPiece, ...]
 
 
 class Bars(NamedTuple):
     """A bar for each column, with a key."""
 
     title: str
-    key: tuple[Key, ...]
+    key: tuple[ColourKey, ...]
     bars: tuple[Bar, ...]
 
 
-class Head(NamedTuple):
+class ColumnName(NamedTuple):
     """A column's name in parts."""
 
     agent: str
@@ -81,7 +81,7 @@ class Head(NamedTuple):
     under: str
 
 
-class Box(NamedTuple):
+class ShadedCell(NamedTuple):
     """A cell of a heat map."""
 
     value: str
@@ -96,7 +96,7 @@ class HeatRow(NamedTuple):
 
     name: str
     note: str
-    boxes: tuple[Box, ...]
+    boxes: tuple[ShadedCell, ...]
 
 
 class HeatTable(NamedTuple):
@@ -122,27 +122,27 @@ class Amount(NamedTuple):
     whisker: Whisker | None = None
 
 
-class StandingRow(NamedTuple):
+class LeaderboardTableRow(NamedTuple):
     """A column over all its tasks, as a row of the table of agents and models."""
 
-    head: Head
+    head: ColumnName
     amounts: tuple[Amount, ...]
 
 
 STANDING_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a run", "Time a run", "Cost a run")
 
 
-class Comparison(NamedTuple):
+class Overview(NamedTuple):
     """The parts of the overview."""
 
-    told: tuple[Told, ...]
-    key: tuple[Key, ...]
-    heads: tuple[Head, ...]
-    standings: tuple[StandingRow, ...]
+    told: tuple[Notice, ...]
+    key: tuple[ColourKey, ...]
+    heads: tuple[ColumnName, ...]
+    standings: tuple[LeaderboardTableRow, ...]
     success: HeatTable | None
     improvement: HeatTable | None
     tradeoffs: tuple[Picture, ...]
-    numbers: tuple[Key, ...]
+    numbers: tuple[ColourKey, ...]
     """The key of `tradeoffs`, where points have numbers."""
     outcomes: tuple[Bars, ...]
     categories: HeatTable | None
@@ -165,7 +165,7 @@ class Comparison(NamedTuple):
         return tuple((place, title) for place, title, there in parts if there)
 
 
-def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
+def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
     """Prepare the overview of many runs.
 
     Args:
@@ -177,18 +177,18 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
     standings = experiment.standings if many else []
     columns = experiment.columns if many else {}
     by_column = looks(experiment.columns, THEMED)
-    return Comparison(
+    return Overview(
         told=tuple(notices(experiment)),
-        key=tuple(Key(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
+        key=tuple(ColourKey(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
         if len(by_column) >= KEYED
         else (),
         heads=tuple(_head(standing) for standing in experiment.standings),
-        standings=tuple(StandingRow(_head(standing), _amounts(standing)) for standing in standings),
+        standings=tuple(LeaderboardTableRow(_head(standing), _amounts(standing)) for standing in standings),
         # The standings say the same about a single task.
         success=_table(rates.heat("success", columns), experiment) if len(experiment.tasks) > 1 else None,
         improvement=_table(rates.heat("improvement", columns), experiment) if len(experiment.tasks) > 1 else None,
         tradeoffs=_tradeoffs(standings),
-        numbers=tuple(Key(f"{number}  {column}", look.color) for number, (column, look) in enumerate(by_column.items(), start=1))
+        numbers=tuple(ColourKey(f"{number}  {column}", look.color) for number, (column, look) in enumerate(by_column.items(), start=1))
         if tradeoff.numbered(standings)
         else (),
         outcomes=_outcomes(experiment) if many else (),
@@ -198,11 +198,11 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Comparison:
     )
 
 
-def _head(standing: Standing) -> Head:
-    return Head(standing.agent, standing.model, standing.under)
+def _head(standing: LeaderboardRow) -> ColumnName:
+    return ColumnName(standing.agent, standing.model, standing.under)
 
 
-def _amounts(standing: Standing) -> tuple[Amount, ...]:
+def _amounts(standing: LeaderboardRow) -> tuple[Amount, ...]:
     apart = standing.apart.total()
     over = text.plural(len(standing.tasks), "task")
     rate = standing.rate
@@ -217,7 +217,7 @@ def _amounts(standing: Standing) -> tuple[Amount, ...]:
     )
 
 
-def _improvement(standing: Standing) -> Amount:
+def _improvement(standing: LeaderboardRow) -> Amount:
     found = standing.improvement
     if found is None:
         return Amount("none")
@@ -225,7 +225,7 @@ def _improvement(standing: Standing) -> Amount:
     return Amount(f"{hundredth(found.value)} %", f"{bounds}{f'{standing.valid:,} valid'}")
 
 
-def _cost(standing: Standing) -> Amount:
+def _cost(standing: LeaderboardRow) -> Amount:
     """Return the mean cost of a run, with a note if only some costs are known; `unknown` if none is, and a dash without tokens."""
     unknown = standing.runs - standing.priced
     asked = standing.tokens.value if standing.tokens else 0
@@ -247,7 +247,7 @@ def _whisker(interval: Interval) -> Whisker:
     return Whisker(round(100 * interval.low, 1), round(100 * (interval.high - interval.low), 1), round(100 * interval.value, 1))
 
 
-def _table(heat: Heat, experiment: Experiment) -> HeatTable | None:
+def _table(heat: HeatMap, experiment: Experiment) -> HeatTable | None:
     if not any(square.value is not None for by_column in heat.rows.values() for square in by_column.values()):
         return None
     rows = tuple(
@@ -269,13 +269,13 @@ def _categories(experiment: Experiment) -> HeatTable | None:
     return HeatTable(tuple(rows), None)
 
 
-def _box(square: Square, heat: Heat) -> Box:
+def _box(square: HeatCell, heat: HeatMap) -> ShadedCell:
     apart = f"{square.apart} not counted" if square.apart else ""
     level = None if square.value is None else rates.level(square.value, heat.measure)
-    return Box(square.shown, square.bounds, square.of, apart, level)
+    return ShadedCell(square.shown, square.bounds, square.of, apart, level)
 
 
-def _tradeoffs(standings: Sequence[Standing]) -> tuple[Picture, ...]:
+def _tradeoffs(standings: Sequence[LeaderboardRow]) -> tuple[Picture, ...]:
     titles: Mapping[tradeoff.Amount, str] = {"tokens": "Tokens", "minutes": "Time", "dollars": "Cost"}
     pictures = []
     for amount, title in titles.items():
@@ -295,7 +295,7 @@ def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
     for kind, title in titles.items():
         words, colors = (outcomes.VERDICTS, THEMED.verdicts) if kind == "verdict" else (outcomes.ENDINGS, THEMED.endings)
         parts = outcomes.parts(experiment.columns, kind)
-        key = tuple(Key(word, colors[each]) for each, word in words.items() if any(part.kind == each for part in parts))
+        key = tuple(ColourKey(word, colors[each]) for each, word in words.items() if any(part.kind == each for part in parts))
         if len(key) > 1:
             bars = [
                 _bar(_head(standing), [part for part in parts if part.column == standing.column], kind) for standing in experiment.standings
@@ -304,7 +304,7 @@ def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
     return tuple(found)
 
 
-def _bar(head: Head, parts: Sequence[outcomes.Part], kind: outcomes.Kind) -> Bar:
+def _bar(head: ColumnName, parts: Sequence[outcomes.BarPart], kind: outcomes.Kind) -> Bar:
     words = outcomes.VERDICTS if kind == "verdict" else outcomes.ENDINGS
     colors = THEMED.verdicts if kind == "verdict" else THEMED.endings
     pieces, start = [], 0.0
@@ -312,7 +312,7 @@ def _bar(head: Head, parts: Sequence[outcomes.Part], kind: outcomes.Kind) -> Bar
         width = 100 * part.runs / part.of
         label = f"{part.runs:,}" if width >= LABELLED else ""
         pieces.append(
-            Piece(colors[part.kind], round(start, 2), round(width, 2), round(start + width / 2, 2), part.runs, label, words[part.kind])
+            BarPiece(colors[part.kind], round(start, 2), round(width, 2), round(start + width / 2, 2), part.runs, label, words[part.kind])
         )
         start += width
     return Bar(head, parts[0].of, tuple(pieces))

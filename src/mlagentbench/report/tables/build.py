@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from mlagentbench.report import text
-from mlagentbench.report.experiment import Experiment, Standing, Told
-from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Shown, Table, Value, named
+from mlagentbench.report.experiment import Experiment, LeaderboardRow, Notice
+from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
 from mlagentbench.report.words import ENDED, VERDICTS, price_words
 from mlagentbench.results.cells import Cell, trial
-from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, Group, by_cutoff, comparisons
+from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff, comparisons
 from mlagentbench.results.counts import DAMAGED, UNFINISHED
 from mlagentbench.results.statistics import Interval
 from mlagentbench.results.tables import improvement_table, success_table
@@ -42,13 +42,13 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
     return [table for table in (*of_counted, *whatever, *of_groups) if table.rows]
 
 
-def notices(experiment: Experiment) -> list[Told]:
+def notices(experiment: Experiment) -> list[Notice]:
     """Return the notices to show beside the numbers: those of `Experiment.told`, and differences between the runs of a cell."""
     differing: dict[str, list[str]] = {}
     for task, column, cell in _cells(experiment):
         for difference in cell.differences:
             differing.setdefault(difference, []).append(f"{task} by {column}")
-    told = [Told("Runs of one cell differ", f"{difference} ({_some(where)}).") for difference, where in differing.items()]
+    told = [Notice("Runs of one cell differ", f"{difference} ({_some(where)}).") for difference, where in differing.items()]
     return [*experiment.told(), *told]
 
 
@@ -71,7 +71,7 @@ def success(experiment: Experiment) -> Table:
         columns={"task": "text", **COLUMN, "rate": "number", **INTERVAL, "successes": "count", "runs": "count", "tasks": "count"},
         rows=_ordered(experiment, rows),
         down=TASK,
-        shown=[Shown("", lambda row: _estimate(row, "rate", of="runs"))],
+        shown=[TextColumn("", lambda row: _estimate(row, "rate", of="runs"))],
         across="column",
         notes=[
             "A success is more than 10% better than the baseline at the last step.",
@@ -104,7 +104,7 @@ def improvement(experiment: Experiment) -> Table:
         columns={"task": "text", **COLUMN, "improvement": "number", **INTERVAL, "valid": "count", "runs": "count", "tasks": "count"},
         rows=_ordered(experiment, rows),
         down=TASK,
-        shown=[Shown("", lambda row: _estimate(row, "improvement", of="valid", signed=True))],
+        shown=[TextColumn("", lambda row: _estimate(row, "improvement", of="valid", signed=True))],
         across="column",
         notes=[
             "Means over valid submissions at the last step; a cell with runs and no valid submission is 0.",
@@ -116,7 +116,7 @@ def improvement(experiment: Experiment) -> Table:
 def cost(experiment: Experiment) -> Table:
     """Return the table of what a run took: mean steps, time, tokens and cost over each column's counted runs."""
 
-    def row(standing: Standing) -> Row:
+    def row(standing: LeaderboardRow) -> Row:
         amounts = {"tokens": standing.tokens, "seconds": standing.seconds, "steps": standing.steps, "cost": standing.cost}
         found = {f"{name}{bound}": value for name, mean in amounts.items() for bound, value in _bounds(mean).items()}
         return {**_column(experiment, standing.column), "runs": standing.runs, **found, "priced": standing.priced}
@@ -132,11 +132,11 @@ def cost(experiment: Experiment) -> Table:
         rows=[row(standing) for standing in experiment.standings],
         down=NAME,
         shown=[
-            Shown("runs", lambda row: str(row["runs"])),
-            Shown("steps", mean("steps", lambda steps: f"{steps:.1f}")),
-            Shown("time", mean("seconds", text.duration)),
-            Shown("tokens", mean("tokens", lambda tokens: text.tokens(round(tokens)))),
-            Shown("cost", _price),
+            TextColumn("runs", lambda row: str(row["runs"])),
+            TextColumn("steps", mean("steps", lambda steps: f"{steps:.1f}")),
+            TextColumn("time", mean("seconds", text.duration)),
+            TextColumn("tokens", mean("tokens", lambda tokens: text.tokens(round(tokens)))),
+            TextColumn("cost", _price),
         ],
         notes=_priced(experiment),
     )
@@ -194,12 +194,12 @@ def compared(experiment: Experiment) -> Table:
             "improvement_tasks": "count",
         },
         rows=[_comparison(comparison) for comparison in found],
-        down=Shown("pair", lambda row: f"{named(row['first'])} less {named(row['second'])}", number=False),
+        down=TextColumn("pair", lambda row: f"{named(row['first'])} less {named(row['second'])}", number=False),
         shown=[
-            Shown("difference", lambda row: _estimate(row, "difference", signed=True)),
-            Shown("p", lambda row: _p(row["p"])),
-            Shown("tasks", lambda row: str(row["tasks"])),
-            Shown("runs needed", lambda row: text.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
+            TextColumn("difference", lambda row: _estimate(row, "difference", signed=True)),
+            TextColumn("p", lambda row: _p(row["p"])),
+            TextColumn("tasks", lambda row: str(row["tasks"])),
+            TextColumn("runs needed", lambda row: text.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
         ],
         notes=[
             "Paired by task. p is of an exact sign-flip test over tasks, adjusted for the number of pairs (Holm).",
@@ -222,16 +222,16 @@ def not_counted(experiment: Experiment) -> Table:
         title="Runs that are not counted in any rate or mean",
         columns={"run": "text", "task": "text", "column": "text", "apart": "text", "reason": "text"},
         rows=rows,
-        down=Shown("run", lambda row: str(row["run"]), number=False, copied=True),
+        down=TextColumn("run", lambda row: str(row["run"]), number=False, copied=True),
         shown=[
-            Shown("why", lambda row: str(row["apart"]).replace("_", " "), number=False),
-            Shown("reason", lambda row: str(row["reason"] or ""), number=False),
+            TextColumn("why", lambda row: str(row["apart"]).replace("_", " "), number=False),
+            TextColumn("reason", lambda row: str(row["reason"] or ""), number=False),
         ],
     )
 
 
-NAME = Shown("agent, model", lambda row: named(row["column"]), number=False)
-TASK = Shown("task", lambda row: AVERAGE if row["task"] is None else str(row["task"]), number=False)
+NAME = TextColumn("agent, model", lambda row: named(row["column"]), number=False)
+TASK = TextColumn("task", lambda row: AVERAGE if row["task"] is None else str(row["task"]), number=False)
 BOUNDS = ("", "_low", "_high")
 
 
@@ -262,7 +262,7 @@ def _ordered(experiment: Experiment, rows: Sequence[Row]) -> list[Row]:
     return [row for line in by_line.values() for row in sorted(line, key=lambda row: first[str(row["column"])])]
 
 
-def _group(experiment: Experiment, name: str, column: str, group: Group) -> Row:
+def _group(experiment: Experiment, name: str, column: str, group: TaskGroup) -> Row:
     found = group.pooled if len(group.tasks) == 1 else group.mean
     return {name: group.name, **_column(experiment, column), **_interval("rate", found), "tasks": len(group.tasks), "runs": group.runs}
 
@@ -273,8 +273,8 @@ def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
         title=title,
         columns={down: "text", **COLUMN, "rate": "number", **INTERVAL, "tasks": "count", "runs": "count"},
         rows=rows,
-        down=Shown(down, lambda row: str(row[down]), number=False),
-        shown=[Shown("", lambda row: _estimate(row, "rate", of="tasks"))],
+        down=TextColumn(down, lambda row: str(row[down]), number=False),
+        shown=[TextColumn("", lambda row: _estimate(row, "rate", of="tasks"))],
         across="column",
     )
 
@@ -293,7 +293,7 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
         columns={**COLUMN, what: "text", "runs": "count"},
         rows=rows,
         down=NAME,
-        shown=[Shown("", lambda row: str(row["runs"]))],
+        shown=[TextColumn("", lambda row: str(row["runs"]))],
         across=what,
         words=words,
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from mlagentbench.errors import UsageError
 from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.build import notices
-from mlagentbench.report.tables.model import Grid, Kind, Table, grid
+from mlagentbench.report.tables.model import Kind, Table, TextTable, grid
 from mlagentbench.report.text import MINUS, NONE, visible
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def markdown(table: Table) -> str:
     return "\n\n".join([f"**{_markdown(table.title)}**", pipe_table(grid(table)), *map(_markdown, table.notes)]) + "\n"
 
 
-def pipe_table(shown: Grid) -> str:
+def pipe_table(shown: TextTable) -> str:
     """Return the lines of a Markdown table."""
     rule = "|".join("---:" if number else "---" for number in shown.numbers)
     lines = [f"| {' | '.join(map(_markdown, line))} |" for line in (shown.headings, *shown.lines)]

@@ -23,7 +23,7 @@ AVERAGE = "average over tasks"
 """The name of the line below all tasks."""
 
 
-class Shown(NamedTuple):
+class TextColumn(NamedTuple):
     """A column as it is formatted for people."""
 
     heading: str
@@ -43,9 +43,9 @@ class Table:
     title: str
     columns: Mapping[str, Kind]
     rows: Sequence[Row]
-    down: Shown
+    down: TextColumn
     """The first column for people: the names of the lines."""
-    shown: Sequence[Shown]
+    shown: Sequence[TextColumn]
     """The other columns for people; with `across`, exactly one, which formats the cells."""
     across: str | None = None
     """The column of raw values that become headings; rows with the same text of `down` are then one line."""
@@ -55,7 +55,7 @@ class Table:
     """Notes to show below the table, one or a few sentences each."""
 
 
-class Grid(NamedTuple):
+class TextTable(NamedTuple):
     """A table as people see it: text only."""
 
     headings: list[str]
@@ -65,11 +65,11 @@ class Grid(NamedTuple):
     """Whether each column is right-aligned."""
 
 
-def grid(table: Table) -> Grid:
+def grid(table: Table) -> TextTable:
     """Format a table for people, at its full width."""
     if table.across is None:
         lines = [[table.down.text(row), *(shown.text(row) for shown in table.shown)] for row in table.rows]
-        return Grid(
+        return TextTable(
             [table.down.heading, *(shown.heading for shown in table.shown)], lines, [False, *(shown.number for shown in table.shown)]
         )
     (cell,) = table.shown
@@ -79,7 +79,7 @@ def grid(table: Table) -> Grid:
         by_line.setdefault(table.down.text(row), {})[str(row[table.across])] = cell.text(row)
     lines = [[label, *(cells.get(name, NONE) for name in names)] for label, cells in by_line.items()]
     headings = [table.words.get(name, named(name)) for name in names]
-    return Grid([table.down.heading, *headings], lines, [False, *(cell.number for _ in names)])
+    return TextTable([table.down.heading, *headings], lines, [False, *(cell.number for _ in names)])
 
 
 def named(column: Value) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from mlagentbench.report.layout import Item, Listing
-from mlagentbench.report.tables.model import AVERAGE, Grid, Table, grid
+from mlagentbench.report.tables.model import AVERAGE, Table, TextTable, grid
 from mlagentbench.report.text import visible
 
 LABEL = 34
@@ -45,12 +45,12 @@ def shown(table: Table, width: int) -> Iterator[RenderableType]:
         yield Text(visible(note), style="dim")
 
 
-def _listing(part: Grid) -> Listing:
+def _listing(part: TextTable) -> Listing:
     columns = [heading + ">" * number for heading, number in zip(part.headings, part.numbers, strict=True)]
     return Listing(columns[0], columns[1:], [Item(line[0], [visible(" ".join(cell.split())) for cell in line[1:]]) for line in part.lines])
 
 
-def _parts(whole: Grid, width: int) -> Iterator[Grid]:
+def _parts(whole: TextTable, width: int) -> Iterator[TextTable]:
     """Split a grid into grids that fit the width, each with the names of the lines."""
     label = _label(whole, width)
     left = width - label
@@ -65,23 +65,23 @@ def _parts(whole: Grid, width: int) -> Iterator[Grid]:
     yield _part(whole, places)
 
 
-def _label(whole: Grid, width: int) -> int:
+def _label(whole: TextTable, width: int) -> int:
     """Return the width of the names of lines: narrower than the longest if the table then need not be split."""
     longest = min(LABEL, max(map(cell_len, (whole.headings[0], *(line[0] for line in whole.lines)))))
     left = width - sum(GAP + _width(whole, place) for place in range(1, len(whole.headings)))
     return left if SHORT_LABEL <= left < longest else longest
 
 
-def _part(whole: Grid, places: list[int]) -> Grid:
+def _part(whole: TextTable, places: list[int]) -> TextTable:
     taken = [0, *places]
-    return Grid(
+    return TextTable(
         [whole.headings[place] for place in taken],
         [[line[place] for place in taken] for line in whole.lines],
         [whole.numbers[place] for place in taken],
     )
 
 
-def _width(whole: Grid, place: int) -> int:
+def _width(whole: TextTable, place: int) -> int:
     """Return the width of a column: that of its cells, or of its heading broken into lines."""
     cells = max((cell_len(line[place]) for line in whole.lines), default=0)
     return max(cells, *map(cell_len, _heading_lines(whole.headings[place], max(cells, HEADING))))
@@ -95,7 +95,7 @@ def _heading_lines(heading: str, room: int) -> list[str]:
     return lines or [""]
 
 
-def _rich(part: Grid, label: int) -> RichTable:
+def _rich(part: TextTable, label: int) -> RichTable:
     table = RichTable(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
     for place, (heading, number) in enumerate(zip(part.headings, part.numbers, strict=True)):
         room = max(HEADING, _width(part, place))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.sandbox.access import Measured, measure
+from mlagentbench.sandbox.access import FolderSize, measure
 from mlagentbench.sandbox.base import EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send
 
@@ -33,7 +33,7 @@ MEMORY_ERRORS = ("MemoryError", "std::bad_alloc", "an't allocate memory", "annot
 _ROOT = Path("/sys/fs/cgroup")
 
 
-class Group(NamedTuple):
+class ControlGroup(NamedTuple):
     """A control group of one command: one folder in version 2, one per controller in version 1."""
 
     folders: tuple[Path, ...]
@@ -69,7 +69,7 @@ class Group(NamedTuple):
         return not any(folder.exists() for folder in self.folders)
 
 
-def make_group(limits: ScriptLimits) -> Group | None:
+def make_group(limits: ScriptLimits) -> ControlGroup | None:
     """Make a control group with a command's limits; None where this machine does not allow it."""
     group = None
     parents = _parents()
@@ -80,7 +80,7 @@ def make_group(limits: ScriptLimits) -> Group | None:
     return group
 
 
-def prelude(limits: ScriptLimits, group: Group | None, namespace: bool) -> tuple[str, ...]:
+def prelude(limits: ScriptLimits, group: ControlGroup | None, namespace: bool) -> tuple[str, ...]:
     """Return the start of an argument list: a shell that sets the limits on itself, then executes the command that follows.
 
     Code between fork and exec (`preexec_fn`) could deadlock in a process with threads.
@@ -104,7 +104,7 @@ def set_tasks(most: int) -> str:
     return f"ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null"
 
 
-class Watch:
+class LimitWatch:
     """Checks a running command's limits.
 
     Args:
@@ -114,12 +114,12 @@ class Watch:
         group: its control group, if it has one.
     """
 
-    def __init__(self, limits: ScriptLimits, pid: int, workspace: Path, group: Group | None) -> None:
+    def __init__(self, limits: ScriptLimits, pid: int, workspace: Path, group: ControlGroup | None) -> None:
         self._limits = limits
         self._pid = pid
         self._group = group
         self._hit: frozenset[str] = frozenset()
-        self.disk = DiskWatch(workspace, Measured(limits.workspace_mb << 20, limits.workspace_files))
+        self.disk = DiskWatch(workspace, FolderSize(limits.workspace_mb << 20, limits.workspace_files))
 
     def check(self) -> EndReason | None:
         """Return the limit of memory or processes that is reached; None where neither is. Takes little time."""
@@ -171,10 +171,10 @@ class DiskWatch:
     SHARE = 0.05
     """The fraction of the time that measuring takes at most."""
 
-    def __init__(self, folder: Path, most: Measured) -> None:
+    def __init__(self, folder: Path, most: FolderSize) -> None:
         self._folder = folder
         self._most = most
-        self._held = Measured(0, 0)
+        self._held = FolderSize(0, 0)
         self._free = _free(folder)
         self._looked = time.monotonic() - self.LONGEST + 1  # measure first after a second: most commands are shorter
         self._next = 0.0
@@ -241,9 +241,9 @@ def _candidates() -> list[tuple[Path, ...]]:
     return found
 
 
-def _make(parents: tuple[Path, ...], limits: ScriptLimits) -> Group:
+def _make(parents: tuple[Path, ...], limits: ScriptLimits) -> ControlGroup:
     name = f"mlagentbench-{os.getpid()}-{secrets.token_hex(4)}"
-    group = Group(tuple(parent / name for parent in parents))
+    group = ControlGroup(tuple(parent / name for parent in parents))
     memory, tasks = limits.memory_mb << 20, limits.processes
     try:
         for folder in group.folders:
@@ -301,13 +301,13 @@ def _tasks_of_user() -> int:
     return tasks
 
 
-def _free(folder: Path) -> Measured:
+def _free(folder: Path) -> FolderSize:
     """Return the free bytes and the free inodes of a folder's disk. File systems that create inodes as needed report 0 of them."""
     try:
         disk = os.statvfs(folder)
     except OSError:
-        return Measured(0, 0)
-    return Measured(disk.f_bavail * disk.f_frsize, disk.f_favail)
+        return FolderSize(0, 0)
+    return FolderSize(disk.f_bavail * disk.f_frsize, disk.f_favail)
 
 
 def _read(path: Path) -> str:

@@ -23,20 +23,20 @@ import time
 from collections.abc import Callable, Iterator
 
 from mlagentbench.errors import ActionError, InfrastructureError
-from mlagentbench.sandbox.base import Box, EndReason, Launch
-from mlagentbench.sandbox.linux.limits import Watch, make_group, prelude
+from mlagentbench.sandbox.base import EndReason, Launch, SandboxSpec
+from mlagentbench.sandbox.linux.limits import LimitWatch, make_group, prelude
 from mlagentbench.sandbox.standalone import supervise
 
 PATIENCE = 10.0
 """Seconds to wait for killed processes: a driver may need some of them to free a GPU's memory."""
 
 
-class Tree:
+class ProcessTree:
     """A command's processes.
 
     Args:
         launch: how to start it.
-        box: its limits, and the workspace whose size is one of them.
+        spec: its limits, and the workspace whose size is one of them.
         piped: use pipes for standard input and standard error; False gives no input, and puts errors among the output.
         groups: use a control group where one can be made.
 
@@ -45,7 +45,7 @@ class Tree:
         InfrastructureError: the launcher cannot be started.
     """
 
-    def __init__(self, launch: Launch, box: Box, *, piped: bool, groups: bool) -> None:
+    def __init__(self, launch: Launch, spec: SandboxSpec, *, piped: bool, groups: bool) -> None:
         _adopt_orphans(os.getpid())
         self._launch = launch
         self._mark = secrets.token_hex(8)
@@ -53,14 +53,14 @@ class Tree:
         self._ended_by_itself: bool | None = None
         self._over = False
         self._orphans: set[int] = set()
-        self._group = make_group(box.limits) if groups and not launch.control else None
+        self._group = make_group(spec.limits) if groups and not launch.control else None
         command = launch.command
         if not launch.namespace:
             at_the_end = launch.control(signal.SIGKILL) if launch.control else ()
             command = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *at_the_end, "--", *command)
         try:
             self.popen = subprocess.Popen(
-                (*prelude(box.limits, self._group, launch.namespace), *command),
+                (*prelude(spec.limits, self._group, launch.namespace), *command),
                 stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if piped else subprocess.STDOUT,
@@ -74,7 +74,7 @@ class Tree:
             if isinstance(error, ValueError) or error.errno == errno.E2BIG:
                 raise ActionError(f"the command cannot be started: {error}; it is too long, or holds a NUL byte") from None
             raise InfrastructureError(f"cannot start a sandbox in {launch.directory}: {error}") from None
-        self.watch = Watch(box.limits, self.popen.pid, box.workspace, self._group)
+        self.watch = LimitWatch(spec.limits, self.popen.pid, spec.workspace, self._group)
 
     @property
     def exit_code(self) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.base import SandboxSpec
 
 COMMON = {
     "LANG": "C.UTF-8",
@@ -41,17 +41,17 @@ def variables() -> dict[str, str]:
     return {**COMMON, **{name: os.environ[name] for name in PASSED if name in os.environ}}
 
 
-def host_environment(box: Box) -> Mapping[str, str]:
+def host_environment(spec: SandboxSpec) -> Mapping[str, str]:
     """Return the environment of a command that sees the host's file system: the host's PATH, but none of its secrets."""
-    path = f"{Path(os.path.abspath(box.python)).parent}:{os.environ.get('PATH', SYSTEM_PATH)}"
-    gpus = {"CUDA_VISIBLE_DEVICES": ",".join(box.gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    return {**variables(), "PATH": path, **gpus, **box.environment}
+    path = f"{Path(os.path.abspath(spec.python)).parent}:{os.environ.get('PATH', SYSTEM_PATH)}"
+    gpus = {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    return {**variables(), "PATH": path, **gpus, **spec.environment}
 
 
-def own_command(command: tuple[str, ...], box: Box) -> tuple[str, ...]:
-    """Return the command, with the path of `box.python` where its first word is `python` or `python3`."""
+def own_command(command: tuple[str, ...], spec: SandboxSpec) -> tuple[str, ...]:
+    """Return the command, with the path of `spec.python` where its first word is `python` or `python3`."""
     if command[0] in ("python", "python3"):
-        return (os.path.abspath(box.python), *command[1:])
+        return (os.path.abspath(spec.python), *command[1:])
     return command
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.base import SandboxSpec
 
 PACKAGE = "mlagentbench"
 """Hidden in every sandbox: tasks make their small data from a seed, so that this package holds the answers."""
@@ -91,17 +91,17 @@ def describe(python: Path) -> Interpreter:
     return Interpreter(executable, roots, sites, libraries, links, tuple(hidden))
 
 
-def check_workspace(box: Box, interpreter: Interpreter) -> None:
+def check_workspace(spec: SandboxSpec, interpreter: Interpreter) -> None:
     """Raise SandboxUnavailable if a spec's workspace or mounts do not exist, or its workspace lies in the visible installation.
 
     A workspace in the installation would be visible with the files beside it, which may hold answers.
     """
-    if not box.workspace.is_dir():
-        raise SandboxUnavailable(f"the workspace {box.workspace} is no folder")
-    for mount in box.read_only:
+    if not spec.workspace.is_dir():
+        raise SandboxUnavailable(f"the workspace {spec.workspace} is no folder")
+    for mount in spec.read_only:
         if not mount.host.exists():
             raise SandboxUnavailable(f"{mount.host}, which a sandbox was to show at {mount.inside}, does not exist")
-    workspace = box.workspace.resolve()
+    workspace = spec.workspace.resolve()
     for root in (*interpreter.roots, *SYSTEM):
         if workspace.is_relative_to(root.resolve()):
             raise SandboxUnavailable(

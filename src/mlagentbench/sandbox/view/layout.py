@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mlagentbench.sandbox.base import WORKSPACE, Box
+from mlagentbench.sandbox.base import WORKSPACE, SandboxSpec
 from mlagentbench.sandbox.standalone import absent_file, empty_file
 from mlagentbench.sandbox.view.interpreter import Interpreter, library_files, package_files
 
@@ -25,7 +25,7 @@ class Bind(NamedTuple):
     writable: bool = False
 
 
-class Hollow(NamedTuple):
+class MaskedFolder(NamedTuple):
     """An empty read-only folder, mounted over one of the host. It holds only what is mounted in it later."""
 
     inside: str
@@ -38,7 +38,7 @@ class Link(NamedTuple):
     target: str
 
 
-Piece = Bind | Hollow | Link
+Piece = Bind | MaskedFolder | Link
 
 
 def programs(network: bool) -> Iterator[Piece]:
@@ -68,13 +68,13 @@ def installation(interpreter: Interpreter, packages: tuple[str, ...] | None, hid
     shown: list[Path] = []
     if packages is not None:
         for site in interpreter.sites:
-            yield Hollow(str(site))
+            yield MaskedFolder(str(site))
             for entry in package_files(site, packages):
                 shown.append(entry)
                 yield Bind(entry, str(entry))
     for place in interpreter.hidden:
         if packages is None or not any(place.is_relative_to(site) for site in interpreter.sites):
-            yield Hollow(str(place))
+            yield MaskedFolder(str(place))
             yield Bind(absent_file(), str(place / "__init__.py"))
     for file in library_files(interpreter, hidden):
         in_site = any(file.is_relative_to(site) for site in interpreter.sites)
@@ -82,8 +82,8 @@ def installation(interpreter: Interpreter, packages: tuple[str, ...] | None, hid
             yield Bind(empty_file(), str(file))
 
 
-def workspace(box: Box) -> Iterator[Piece]:
+def workspace(spec: SandboxSpec) -> Iterator[Piece]:
     """Yield the workspace, and the read-only data in it."""
-    yield Bind(box.workspace, WORKSPACE, box.workspace_writable)
-    for mount in box.read_only:
+    yield Bind(spec.workspace, WORKSPACE, spec.workspace_writable)
+    for mount in spec.read_only:
         yield Bind(mount.host, mount.inside)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mlagentbench.errors import GradingError, InvalidSubmission
-from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.client import CodeClient
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
@@ -84,7 +84,7 @@ def grade(context: GradingContext) -> Score:
     with context.sandbox(
         SubmissionFiles(folder), SERVE, packages=None, environment=OFFLINE, limits=LIMITS, max_code_bytes=MAX_WEIGHTS + 2 * MAX_JSON
     ) as process:
-        model = Model(Talk(process, InvalidSubmission), config)
+        model = Model(CodeClient(process, InvalidSubmission), config)
         rows = [model.encode(text) for text in texts]
         found = [window for row in rows for window in windows(row, model.context)]
         model.look_for_the_future(found, rng)
@@ -164,7 +164,7 @@ class Model:
         config: the model's config.
     """
 
-    def __init__(self, talk: Talk, config: dict[str, Any]) -> None:
+    def __init__(self, talk: CodeClient, config: dict[str, Any]) -> None:
         self._talk = talk
         loaded = talk.ask(LOAD, doing="loading the model", seconds=LOAD_SECONDS, count=1, max_values=4).arrays[0]
         known, entries, self.parameters, longest = map(int, loaded)

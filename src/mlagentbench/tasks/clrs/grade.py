@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.client import CodeClient
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.code.timing import ONE_THREAD
 from mlagentbench.grading.context import GradingContext
@@ -88,7 +88,7 @@ def grade(context: GradingContext) -> Score:
 class _Processor(NamedTuple):
     """The agent's processor in its sandbox."""
 
-    talk: Talk
+    talk: CodeClient
 
     def load(self, number: int, hidden_dim: int) -> float:
         """Build the processor with the set of weights of this number; return how many weights these are."""
@@ -114,13 +114,13 @@ class _Processor(NamedTuple):
 class _Model(NamedTuple):
     """The task's own model in its sandbox, with the agent's weights."""
 
-    talk: Talk
+    talk: CodeClient
     hidden_dim: int
     size: float
     """How many weights it has without the processor."""
 
     @staticmethod
-    def load(talk: Talk) -> _Model:
+    def load(talk: CodeClient) -> _Model:
         """Have the process load the agent's weights into the model."""
         doing = "loading checkpoint.npz into model.py"
         loaded = talk.ask(serve_model.LOAD, doing=doing, seconds=LOAD_SECONDS, count=1, max_values=2).arrays[0]
@@ -141,7 +141,7 @@ class _Model(NamedTuple):
 
 
 @contextmanager
-def _model_process(context: GradingContext) -> Iterator[Talk]:
+def _model_process(context: GradingContext) -> Iterator[CodeClient]:
     folder = context.scratch / "model"
     folder.mkdir()
     (folder / MODEL).write_bytes(context.starter.read_bytes(MODEL))
@@ -175,7 +175,7 @@ def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iter
 
 
 @contextmanager
-def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[Talk]:
+def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[CodeClient]:
     with context.sandbox(
         SubmissionFiles(folder),
         Path(serve),
@@ -184,7 +184,7 @@ def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[Talk
         limits=LIMITS,
         max_code_bytes=4 * MAX_CHECKPOINT,
     ) as process:
-        yield Talk(process, InvalidSubmission)
+        yield CodeClient(process, InvalidSubmission)
 
 
 def _processors_weights(context: GradingContext) -> Weights:

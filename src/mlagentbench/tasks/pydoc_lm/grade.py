@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.code.client import Talk
+from mlagentbench.grading.code.client import CodeClient
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.limits import ScriptLimits
@@ -41,7 +41,7 @@ def grade(context: GradingContext) -> Score:
     assert context.private is not None
     text = streams(json.loads((context.private / "test.json").read_text(encoding="utf-8")), STREAMS)
     with context.sandbox(context.submission, SERVE, packages=None, limits=LIMITS, max_code_bytes=MAX_BYTES) as process:
-        given = _read(Talk(process, InvalidSubmission), text)
+        given = _read(CodeClient(process, InvalidSubmission), text)
     bits = -np.log2(given)
     return Score(
         value=float(bits.mean()),
@@ -56,7 +56,7 @@ def grade(context: GradingContext) -> Score:
     )
 
 
-def _read(talk: Talk, text: np.ndarray) -> Array:
+def _read(talk: CodeClient, text: np.ndarray) -> Array:
     """Return the probability that the model gives to each symbol of a text, in the text's shape, (streams, length)."""
     count, length = text.shape
     talk.ask(LOAD, doing="importing model.py and making a Model", seconds=LOAD_SECONDS)

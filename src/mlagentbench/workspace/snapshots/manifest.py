@@ -34,7 +34,7 @@ Signature = tuple[int, ...]
 """Numbers that show without reading it that a file has not changed: times of modification and change, size, inode, mode."""
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     """What one name of a workspace is."""
 
     kind: EntryKind
@@ -58,18 +58,18 @@ class _Base:
     path: Path | None = None
     check: str = ""
     """The SHA-256 of its bytes."""
-    entries: Mapping[str, Entry] = {}
+    entries: Mapping[str, ManifestEntry] = {}
 
     def serves(self, path: Path) -> bool:
         """Return whether a manifest at a path can be stored as a difference from it."""
         return self.path is not None and self.path != path and self.path.parent == path.parent and self.path.exists()
 
 
-Publishing = Callable[[Mapping[str, Entry], Path], AbstractContextManager[None]]
+Publishing = Callable[[Mapping[str, ManifestEntry], Path], AbstractContextManager[None]]
 """A store's context manager around the publication of entries at a path: it flushes their contents to disk first."""
 
 
-def _nothing(entries: Mapping[str, Entry], path: Path) -> AbstractContextManager[None]:
+def _nothing(entries: Mapping[str, ManifestEntry], path: Path) -> AbstractContextManager[None]:
     """Do nothing: the contents of a manifest from disk are already flushed."""
     return nullcontext()
 
@@ -78,7 +78,7 @@ def _nothing(entries: Mapping[str, Entry], path: Path) -> AbstractContextManager
 class Manifest:
     """A workspace at one moment: entries by path, relative to the workspace. Two are equal when their entries are."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ManifestEntry]
     _signatures: Mapping[str, Signature] = field(default_factory=dict, repr=False, compare=False)
     _publishing: Publishing = field(default=_nothing, repr=False, compare=False)
     _base: _Base = field(default_factory=_Base, repr=False, compare=False)
@@ -146,7 +146,7 @@ class Manifest:
         content, check = _read(path)
         base = _Base()
         try:
-            entries = {name: Entry(*row) for name, row in content["set"].items()}
+            entries = {name: ManifestEntry(*row) for name, row in content["set"].items()}
             if "base" not in content:
                 base.path, base.check, base.entries = path, check, entries
             else:
@@ -154,7 +154,7 @@ class Manifest:
                 full, base.check = _read(base.path)
                 if base.check != content["check"]:
                     raise _damaged(base.path)
-                base.entries = {name: Entry(*row) for name, row in full["set"].items()}
+                base.entries = {name: ManifestEntry(*row) for name, row in full["set"].items()}
                 entries = {**base.entries, **entries}
                 for name in content["gone"]:
                     del entries[name]
@@ -166,7 +166,7 @@ class Manifest:
         return cls(entries, _base=base)
 
 
-def _rows(entries: Mapping[str, Entry]) -> dict[str, list[object]]:
+def _rows(entries: Mapping[str, ManifestEntry]) -> dict[str, list[object]]:
     """Return entries as lists for JSON, without the fields at their ends that are None."""
     rows: dict[str, list[object]] = {}
     for name, entry in entries.items():
@@ -221,7 +221,7 @@ def _damaged(path: Path) -> RunNotFound:
     return RunNotFound(f"the snapshot {path} is damaged; restore it from a backup, or use another step")
 
 
-def _is_entry(entry: Entry) -> bool:
+def _is_entry(entry: ManifestEntry) -> bool:
     """Return whether the fields of an entry have the right types and ranges."""
     numbers, texts = (entry.mode, entry.size, entry.mtime_ns), (entry.digest, entry.target, entry.note)
     return (

@@ -14,7 +14,7 @@ from mlagentbench.errors import StorageFailed
 from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.workspace.files import clear, clone, copy_data, like_parent, write_all
 from mlagentbench.workspace.snapshots.content import digest_of, digest_of_file
-from mlagentbench.workspace.snapshots.manifest import Entry, Manifest
+from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Objects
 
 LET_GO = "only later versions of this large file were kept"
@@ -109,7 +109,7 @@ class _Restoring:
         like_parent(descriptor, parent)
         os.close(descriptor)
 
-    def _make(self, parent: int, name: str, path: str, entry: Entry) -> None:
+    def _make(self, parent: int, name: str, path: str, entry: ManifestEntry) -> None:
         if entry.kind == "link" and entry.target is not None:
             os.symlink(entry.target, name, dir_fd=parent)
         elif self._is_let_go(entry):
@@ -119,10 +119,10 @@ class _Restoring:
         else:
             self.missing.append(NotRestored(path, entry.note or f"a {entry.kind} is not restored"))
 
-    def _is_let_go(self, entry: Entry) -> bool:
+    def _is_let_go(self, entry: ManifestEntry) -> bool:
         return entry.size > IN_MEMORY and entry.digest is not None and self._objects.is_dropped(entry.digest)
 
-    def _link(self, path: str, entry: Entry) -> None:
+    def _link(self, path: str, entry: ManifestEntry) -> None:
         assert entry.target is not None
         if self._is_let_go(entry):
             self.missing.append(NotRestored(path, LET_GO))
@@ -132,7 +132,7 @@ class _Restoring:
         with self._folder(first_parent) as origin, self._folder(parent) as folder:
             os.link(first, name, src_dir_fd=origin, dst_dir_fd=folder, follow_symlinks=False)
 
-    def _make_file(self, parent: int, name: str, path: str, entry: Entry) -> None:
+    def _make_file(self, parent: int, name: str, path: str, entry: ManifestEntry) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(name, flags, 0o600, dir_fd=parent)
         try:
@@ -144,7 +144,7 @@ class _Restoring:
             os.close(descriptor)
 
 
-def read_content(objects: Objects, entry: Entry) -> bytes:
+def read_content(objects: Objects, entry: ManifestEntry) -> bytes:
     """Return a file's content.
 
     Raises:
@@ -163,7 +163,7 @@ def read_content(objects: Objects, entry: Entry) -> bytes:
     return content
 
 
-def write_content(objects: Objects, entry: Entry, target: int) -> None:
+def write_content(objects: Objects, entry: ManifestEntry, target: int) -> None:
     """Write a file's content into an empty file. Holes stay holes.
 
     Raises:
@@ -182,7 +182,7 @@ def write_content(objects: Objects, entry: Entry, target: int) -> None:
         raise _damaged(objects, entry)
 
 
-def _open(objects: Objects, entry: Entry) -> tuple[int, bool]:
+def _open(objects: Objects, entry: ManifestEntry) -> tuple[int, bool]:
     if entry.digest is None:
         raise StorageFailed(f"the content was not kept: {entry.note or entry.kind}")
     try:
@@ -193,5 +193,5 @@ def _open(objects: Objects, entry: Entry) -> tuple[int, bool]:
         raise StorageFailed(f"{objects.root} lacks a content that the snapshot names: {entry.digest}") from None
 
 
-def _damaged(objects: Objects, entry: Entry) -> StorageFailed:
+def _damaged(objects: Objects, entry: ManifestEntry) -> StorageFailed:
     return StorageFailed(f"a content in {objects.root} is damaged, its bytes are not those of its name: {entry.digest}")

@@ -18,7 +18,7 @@ from mlagentbench.errors import LimitReached
 from mlagentbench.sandbox.access import FOLDER, is_usable, make_usable, open_folder
 from mlagentbench.workspace.files import READ
 from mlagentbench.workspace.snapshots.content import BLOCK, CHANGED, Unread
-from mlagentbench.workspace.snapshots.manifest import Entry, EntryKind, Signature
+from mlagentbench.workspace.snapshots.manifest import EntryKind, ManifestEntry, Signature
 from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Content, Objects
 
 DEEPEST = 100
@@ -49,11 +49,11 @@ class Scan:
         self,
         objects: Objects,
         skip: Collection[str],
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, ManifestEntry],
         signatures: Mapping[str, Signature],
         most: int | None = None,
     ) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, ManifestEntry] = {}
         self.signatures: dict[str, Signature] = {}
         self.changed = 0
         """The number of names that are new or changed."""
@@ -120,7 +120,7 @@ class Scan:
                     os.close(inside)
             except OSError as error:
                 note = f"unreadable: {error.strerror}"
-        self._record(path, Entry("folder", stat.S_IMODE(status.st_mode), note=note))
+        self._record(path, ManifestEntry("folder", stat.S_IMODE(status.st_mode), note=note))
 
     def _other(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
         mode = stat.S_IMODE(status.st_mode)
@@ -128,13 +128,13 @@ class Scan:
             self._linked.setdefault((status.st_dev, status.st_ino), []).append(path)
         elif stat.S_ISLNK(status.st_mode):
             try:
-                self._record(path, Entry("link", mode, target=os.readlink(name, dir_fd=folder)))
+                self._record(path, ManifestEntry("link", mode, target=os.readlink(name, dir_fd=folder)))
             except OSError as error:
-                self._record(path, Entry("link", mode, note=f"unreadable: {error.strerror}"))
+                self._record(path, ManifestEntry("link", mode, note=f"unreadable: {error.strerror}"))
         else:
             kind = _SPECIAL.get(stat.S_IFMT(status.st_mode), "device")
             number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" if kind == "device" else None
-            self._record(path, Entry(kind, mode, note=number))
+            self._record(path, ManifestEntry(kind, mode, note=number))
 
     def _hard_links(self, root: int, paths: list[str]) -> None:
         """Record a file with several names. If one of them lies outside the workspace, do not read it: it may not be the agent's file."""
@@ -221,7 +221,7 @@ class Scan:
             raise Unread(f"unreadable: {error.strerror}") from None
         return self._objects.put(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
-    def _record(self, path: str, entry: Entry) -> None:
+    def _record(self, path: str, entry: ManifestEntry) -> None:
         self.entries[path] = entry
         if self._old_entries.get(path) != entry:
             self.changed += 1
@@ -240,6 +240,6 @@ def _signature(status: os.stat_result) -> Signature:
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
 
 
-def _entry(status: os.stat_result, content: Content | None, note: str | None) -> Entry:
+def _entry(status: os.stat_result, content: Content | None, note: str | None) -> ManifestEntry:
     size = status.st_size if content is None else content.size
-    return Entry("file", stat.S_IMODE(status.st_mode), size, status.st_mtime_ns, content and content.digest, None, note)
+    return ManifestEntry("file", stat.S_IMODE(status.st_mode), size, status.st_mtime_ns, content and content.digest, None, note)

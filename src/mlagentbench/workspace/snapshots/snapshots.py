@@ -17,13 +17,13 @@ from mlagentbench.run_spec import SnapshotRetention
 from mlagentbench.sandbox.access import open_folder
 from mlagentbench.workspace.diff import FileChange, diff
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
-from mlagentbench.workspace.snapshots.manifest import Entry, Manifest
+from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Objects
 from mlagentbench.workspace.snapshots.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.snapshots.scan import Scan
 from mlagentbench.workspace.versions import publishing
 
-__all__ = ["Entry", "FileChange", "Manifest", "NotRestored", "SnapshotRetention", "SnapshotStore"]
+__all__ = ["FileChange", "Manifest", "ManifestEntry", "NotRestored", "SnapshotRetention", "SnapshotStore"]
 
 
 class SnapshotStore:

@@ -12,7 +12,7 @@ from mlagentbench.workspace.paths import Use
 
 
 @dataclass
-class Tally:
+class StepUsage:
     """Times, tokens and what an action did, to be recorded in the next step."""
 
     started: float = field(default_factory=time.monotonic)
