@@ -240,7 +240,7 @@ class RunInfo(Record):
     sample: str | None = None
     """The sample of the Inspect evaluation that started it, as `<task id>/<epoch>`; a retry has the same and continues the run."""
     experience: Experience | None = None
-    """The earlier work that the run was given. The steps record which files of it were opened (`Step.inside`)."""
+    """The earlier work that the run was given."""
     imported: Imported | None = None
     """For a run that another program carried out: its logs; else None."""
 

@@ -20,7 +20,6 @@ from mlagentbench.environment.limits import Budget
 from mlagentbench.environment.listener import ActionMiddleware, Listener, SilentListener, directly
 from mlagentbench.environment.provider import ProviderCheck
 from mlagentbench.environment.publisher import Publisher
-from mlagentbench.environment.reading import FileAccessLog
 from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
@@ -60,7 +59,6 @@ class Environment:
         through: the middleware that every action passes through.
         person: asks the person who watches an interactive run; None for a run that nobody watches.
         keep: how many versions of large files the snapshots keep; None for all.
-        reads: reports which files of a folder are opened, to be noted in the steps.
     """
 
     def __init__(
@@ -78,7 +76,6 @@ class Environment:
         through: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
         keep: SnapshotRetention | None = None,
-        reads: FileAccessLog | None = None,
     ) -> None:
         self.description = description
         self.workspace = workspace
@@ -104,7 +101,6 @@ class Environment:
         self._session: PythonSession | None = None
         self._step_usage = StepUsage()
         workspace.watch = lambda use, path: self._step_usage.did(use, path)
-        self._reads = reads or FileAccessLog(None, "")
         self.provider = ProviderCheck(self._keep)
         self.budget = Budget(limits, self._steps)
         """What is left of the run's limits."""
@@ -287,9 +283,8 @@ class Environment:
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, within the limits of scripts and the run's time limit."""
         limits = replace(self._sandbox_spec.limits, seconds=max(0.1, min(self._sandbox_spec.limits.seconds, self.seconds_left)))
-        self._reads.opened()
         execution = await process.run(self._sandbox, tuple(command), replace(self._sandbox_spec, limits=limits), self._streamed)
-        self._ran(" ".join(command), execution.seconds)
+        self._step_usage.did("run", " ".join(command), execution.seconds)
         return execution
 
     async def run_in_session(self, source: str) -> SessionAnswer:
@@ -299,16 +294,14 @@ class Environment:
             renewed = any(step.details.get("session") for step in self._steps)
             self._close_session()
             self._session = PythonSession(self._sandbox, self._sandbox_spec)
-        self._reads.opened()
         execution = await self._session.run(source, max(0.1, min(self._sandbox_spec.limits.seconds, self.seconds_left)))
         self._streamed(execution.output)
-        self._ran("python session", execution.seconds)
+        self._step_usage.did("run", "python session", execution.seconds)
         return SessionAnswer(execution, renewed, ended=not self._session.alive)
 
     def close(self) -> None:
-        """End the agent's session and stop watching files. Call it when the run is over."""
+        """End the agent's session. Call it when the run is over."""
         self.provider.close()
-        self._reads.close()
         self._close_session()
 
     def _close_session(self) -> None:
@@ -343,12 +336,6 @@ class Environment:
         if not changes:
             raise ActionError(f"No change to {path} is left to undo.")
         return self._publisher.content_after(changes[-1] - 1, name)
-
-    def _ran(self, what: str, seconds: float) -> None:
-        """Note a script that ran, and the watched files that it opened."""
-        self._step_usage.did("run", what, seconds)
-        for path in self._reads.opened():
-            self._step_usage.did("read", path)
 
     def _streamed(self, text: str) -> None:
         """Pass a script's output on as it comes, and store it beside the step in case this process dies before the step ends."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, line_in
 from mlagentbench.environment import ActionMiddleware, Environment, Listener, SilentListener, directly
-from mlagentbench.environment.reading import FileAccessLog
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.grading.baseline import data_sandbox, public_data
 from mlagentbench.grading.score import Ending, Scoring, score_run
@@ -213,7 +212,6 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         through=hooks.middleware,
         person=hooks.ask_person,
         keep=ready.spec.retention,
-        reads=FileAccessLog(given.get(EXPERIENCE), EXPERIENCE),
     )
 
 
