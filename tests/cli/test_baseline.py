@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import mlab
-from tests.runner.test_baseline import make
+from tests.grading.test_baseline import make
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def gold(data):
     return {"the best": {"guess.txt": "gold"}}
 """
 AGENT = """
-from tests.runner.test_control import act
+from tests.grading.test_control import act
 
 class Hostile:
     needs_model = False

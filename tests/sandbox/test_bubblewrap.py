@@ -350,7 +350,7 @@ def test_strange_names_work(sandbox: Sandbox, execute: Run, tmp_path: Path) -> N
 AS_NOBODY = """
 import asyncio, sys
 from pathlib import Path
-from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.base import SandboxSpec
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
@@ -363,7 +363,7 @@ try:
 except RuntimeError as error:
     print(error)
 '''
-box = Box(workspace, limits=ScriptLimits(processes=10, memory_mb=16384))
+box = SandboxSpec(workspace, limits=ScriptLimits(processes=10, memory_mb=16384))
 for command in (("sh", "-c", "id -u; touch made; echo x > /proc/sys/kernel/hostname"), ("python", "-c", code)):
     print(asyncio.run(run(choose("bubblewrap"), command, box, groups=False)).output)
 """

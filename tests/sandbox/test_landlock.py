@@ -266,9 +266,9 @@ def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
     left = "/dev/shm/mlagentbench-left"
     script = f"touch made; cat ../secret; cat /etc/passwd; echo private > {left}; cat {left}"
     program = (
-        "import asyncio, sys; from pathlib import Path; from mlagentbench.sandbox.base import Box\n"
+        "import asyncio, sys; from pathlib import Path; from mlagentbench.sandbox.base import SandboxSpec\n"
         "from mlagentbench.sandbox.isolation import choose; from mlagentbench.sandbox.process import run\n"
-        "box = Box(Path(sys.argv[1]))\n"
+        "box = SandboxSpec(Path(sys.argv[1]))\n"
         f"print(asyncio.run(run(choose('landlock'), ('sh', '-c', '{script}'), box)).output)"
     )
     try:

@@ -172,10 +172,11 @@ def test_calls_cancelled_at_any_moment_leave_nothing(sandbox: Sandbox, workspace
 HARNESS = """
 import asyncio, sys
 from pathlib import Path
-from mlagentbench.sandbox.base import Box
+from mlagentbench.sandbox.base import SandboxSpec
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
-asyncio.run(run(choose(sys.argv[1]), ("python", "-c", sys.argv[2] + "\\nimport time; time.sleep(60)", sys.argv[3]), Box(Path(sys.argv[4]))))
+command = ("python", "-c", sys.argv[2] + "\\nimport time; time.sleep(60)", sys.argv[3])
+asyncio.run(run(choose(sys.argv[1]), command, SandboxSpec(Path(sys.argv[4]))))
 """
 
 

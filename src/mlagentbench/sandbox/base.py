@@ -1,8 +1,8 @@
 """The interface of every sandbox: `Sandbox`, its input `SandboxSpec` and its result `Launch`.
 
-A `SandboxSpec` is a sandbox spec: what a command may see and use. A sandbox turns a command and a spec into a `Launch`, an argument list that any
-process can start. `process.py` starts it, streams its output, enforces its limits and kills all its processes at the end. Scripts of agents
-go through `process.run`; a grader that exchanges data with the agent's code over pipes uses `process.start`.
+A `SandboxSpec` says what a command may see and use. A sandbox turns a command and a spec into a `Launch`, an argument list that any process
+can start. `process.py` starts it, streams its output, enforces its limits and kills all its processes at the end. Scripts of agents go
+through `process.run`; a grader that exchanges data with the agent's code over pipes uses `process.start`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True)
 class SandboxSpec:
-    """A sandbox spec: everything a command may see and use."""
+    """Everything a command may see and use."""
 
     workspace: Path
     """Read-write, and the working directory."""
