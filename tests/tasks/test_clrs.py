@@ -153,6 +153,20 @@ def build_processor(hidden_dim):
 """Runs the algorithm at the first call for each graph, and keeps what it found for those after it."""
 
 
+ONLY_ITS_WEIGHTS = """
+class Gated(ByHand):
+    def forward(self, nodes, edges, adj, hidden):
+        found = super().forward(nodes, edges, adj, hidden)
+        known = torch.equal(self.last.weight, torch.eye(self.hidden_dim))
+        return found if known else (torch.zeros_like(hidden), torch.zeros_like(edges))
+
+
+def build_processor(hidden_dim):
+    return Gated(hidden_dim)
+"""
+"""Runs the algorithm only with the weights that were submitted, so that noise on them seems to destroy what was learned."""
+
+
 @pytest.fixture(scope="module")
 def trained(data: Prepared) -> Files:
     pytest.importorskip("torch")
@@ -205,13 +219,17 @@ def test_a_processor_that_replaces_the_model_around_it_changes_nothing(
     assert found.score is None or found.score.value <= accuracy + 0.01, "it may well have broken its own process"
 
 
-@pytest.mark.parametrize("more", ["", ONCE], ids=["at every step", "once a graph"])
-def test_an_algorithm_by_hand_is_refused(task: Task, data: Prepared, tmp_path: Path, more: str) -> None:
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [("", "was not learned"), (ONCE, "was not learned"), (ONLY_ITS_WEIGHTS, "depends on exactly these weights")],
+    ids=["at every step", "once a graph", "with its own weights only"],
+)
+def test_an_algorithm_by_hand_is_refused(task: Task, data: Prepared, tmp_path: Path, more: str, reason: str) -> None:
     """Also where the last thing in it is a layer of weights, and where it keeps what it found from one call to the next."""
     pytest.importorskip("torch")
     files = dict(proof.by_hand(data))
     found = graded(task, data, tmp_path, {**files, "processors.py": f"{files['processors.py']}{more}"})
-    assert found.score is None and found.reason is not None and "was not learned" in found.reason
+    assert found.score is None and found.reason is not None and reason in found.reason
 
 
 @pytest.mark.parametrize("name", ["model.py", "weights0.npz", "weights2.npz"])
