@@ -82,8 +82,8 @@ def grade(context: GradingContext) -> Score:
         )
     if least < LEAST_KEPT * before:
         raise InvalidSubmission(
-            f"the processor gets {least:.2f} of the pointers right with noise of a fiftieth on its weights, and {before:.2f} without it, so it"
-            " depends on exactly these weights, as nothing that was learned does"
+            f"the processor gets {least:.2f} of the pointers right with noise of a fiftieth on its weights, and {before:.2f} without it, so"
+            " it depends on exactly these weights, as nothing that was learned does"
         )
     return Score(
         value=float(np.mean(right)),
