@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 def make_plan(task: Task, log_directory: Path, **fields: Any) -> Plan:
     """A run of a task's mini variant, compared with the paper's number, whose steps are not scored, unless the fields say otherwise."""
-    whole = {name: fields.pop(name) for name in ("limits", "script_limits", "retention") if name in fields}
+    whole = {name: fields.pop(name) for name in ("limits", "script_limits") if name in fields}
     defaults = {"variant": "mini", "baseline": "paper", "score_steps": False}
     return Plan(task, make_spec(task, {**defaults, **fields}).replace(**whole), log_directory)
 

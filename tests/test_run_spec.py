@@ -13,7 +13,7 @@ from mlagentbench import load
 from mlagentbench.cli.run import run
 from mlagentbench.errors import UsageError
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.run_spec import ModelSpec, RunInfo, RunLimits, RunSpec, SnapshotRetention, check_spec, read_spec
+from mlagentbench.run_spec import ModelSpec, RunInfo, RunLimits, RunSpec, check_spec, read_spec
 from mlagentbench.runner.preflight import make_spec
 from mlagentbench.task.catalogue import find_task
 
@@ -32,7 +32,6 @@ FULL = RunSpec(
     gpus=("0", "1"),
     score_steps=False,
     baseline="paper",
-    retention=SnapshotRetention(versions=2, over_mb=16),
     experience=Path("/notes"),
 )
 
@@ -51,7 +50,6 @@ def test_a_spec_comes_back_from_json_and_toml_as_it_was(spec: RunSpec, tmp_path:
         ({"limits": {"stepz": 3}}, "limits.stepz: there is no such field"),
         ({"limits": {"steps": "many"}}, "limits.steps: Input should be a valid integer"),
         ({"models": {"fast": "openai/gpt-4o"}}, "models: name the agent's model too"),
-        ({"retention": {"versions": 1, "over_mb": 1}}, "retention.over_mb: Input should be greater than or equal to 16"),
         ({"sandbox": "firejail"}, "sandbox: Input should be 'auto', 'bubblewrap', 'docker', 'landlock' or 'none'"),
     ],
 )
@@ -105,6 +103,15 @@ def test_a_run_of_schema_version_1_is_read(tmp_path: Path) -> None:
     assert (len(loaded.steps), loaded.result is not None and loaded.result.success) == (8, True)
     (tmp_path / "run.json").write_text(info.model_dump_json())
     assert check_spec(read_spec(tmp_path / "run.json"), "run.json") == spec, "a run can be done again from its run.json"
+
+
+def test_a_run_that_names_versions_to_keep_is_read() -> None:
+    info = RunInfo.model_validate_json((STORED / "run.json").read_bytes())
+    stored = json.loads(info.model_dump_json())
+    stored["spec"]["retention"] = {"versions": 2, "over_mb": 100}
+    assert RunInfo.model_validate_json(json.dumps(stored)) == info
+    with pytest.raises(UsageError, match="retention: there is no such field"):
+        check_spec(stored["spec"], "run.json")
 
 
 def test_a_schema_version_that_is_not_known_is_named() -> None:

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
@@ -84,17 +84,6 @@ class RunLimits:
             raise LimitReached("limit_cost", f"the run's {self.cost:g} dollars are used up")
 
 
-@dataclass(frozen=True)
-class SnapshotRetention:
-    """The number of versions of a large file that a run's snapshots keep."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    versions: int
-    over_mb: Annotated[float, Field(ge=16)] = 100
-    """Megabytes (2^20) above which a file is large. At least 16, since smaller files take little room and are always kept."""
-
-
 class ModelSpec(Record):
     """A model by Inspect's name, such as `openai/gpt-4o`, and the options for its provider."""
 
@@ -135,8 +124,6 @@ class RunSpec(Record):
     """Whether the submission after each step is scored too; equal ones are scored once."""
     baseline: BaselineChoice = "auto"
     """The baseline that its score is compared with."""
-    retention: SnapshotRetention | None = None
-    """How many versions of large files to keep; None keeps every version of every file."""
     experience: Path | None = None
     """A folder of earlier work, which the agent can read but not write."""
 
@@ -250,7 +237,12 @@ class RunInfo(Record):
         version = value.get("schema_version", SCHEMA_VERSION) if isinstance(value, Mapping) else SCHEMA_VERSION
         if version not in (1, SCHEMA_VERSION):
             raise ValueError(f"schema version {version} is not known here, only 1 and {SCHEMA_VERSION}; read it with a newer mlagentbench")
-        return _version_2(value) if version == 1 else value
+        if version == 1:
+            return _version_2(value)
+        if isinstance(value, Mapping) and isinstance(value.get("spec"), Mapping):
+            # `retention` named the versions of large files to keep; no snapshot loses any now.
+            return {**value, "spec": {name: field for name, field in value["spec"].items() if name != "retention"}}
+        return value
 
 
 def _version_2(old: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,7 +259,7 @@ def _version_2(old: Mapping[str, Any]) -> dict[str, Any]:
         for role, name in names.items()
         if names.get("agent") != NO_MODEL
     }
-    spec |= {"limits": old.get("limits", {}), "script_limits": old.get("script_limits", {}), "retention": old.get("keep")}
+    spec |= {"limits": old.get("limits", {}), "script_limits": old.get("script_limits", {})}
     spec |= {"task_folder": old.get("task_folder") or None, "python": old.get("python") or None}
     if old.get("experience"):
         spec["experience"] = old["experience"]["folder"]

@@ -155,24 +155,16 @@ class Duration(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """A size such as `900`, `900m` or `1.5g`, converted to megabytes (of 2^20 bytes).
-
-    Args:
-        least: the smallest allowed, in megabytes.
-    """
+    """A size such as `900`, `900m` or `1.5g`, converted to megabytes (of 2^20 bytes)."""
 
     name = "size"
-
-    def __init__(self, least: int = 1) -> None:
-        self._least = least
 
     def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> int:
         """Convert a size to megabytes."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", str(value).strip().lower())
         megabytes = int(float(match[1]) * MEGABYTES[match[2] or "m"]) if match else 0
-        if megabytes < self._least:
-            least = f"{self._least} MB" if self._least > 1 else "a megabyte"
-            self.fail(f"{value!r} is no size of {least} or more; write it as 900m or 4g", parameter, context)
+        if megabytes < 1:
+            self.fail(f"{value!r} is no size of a megabyte or more; write it as 900m or 4g", parameter, context)
         return megabytes
 
 

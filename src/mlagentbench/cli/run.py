@@ -54,7 +54,6 @@ GROUPS = {
     "Where scripts run": "--sandbox",
     "With a person": "--interactive",
     "Files and output": "--log-dir",
-    "Snapshots": "--keep-versions",
 }
 
 
@@ -171,16 +170,6 @@ GROUPS = {
     multiple=True,
     type=Indices(),
     help="GPUs by their indices, such as 0,1. Each run of a task that wants one has one to itself, and waits until one is free.",
-)
-@click.option(
-    "--keep-versions",
-    "retention__versions",
-    type=click.IntRange(1),
-    metavar="K",
-    help="Keep only the last K versions of large files in snapshots.",
-)
-@click.option(
-    "--keep-over", "retention__over_mb", type=Size(least=16), help="From which size on a file is large; 100m by default, at least 16m."
 )
 @click.option("--interactive", is_flag=True, help="Work with the agent: TASK may be a folder of yours, and the agent asks you for help.")
 @click.option("--say", metavar="SENTENCE", help="What is to be done in the folder; asked for otherwise.")

@@ -24,7 +24,7 @@ from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
-from mlagentbench.run_spec import RunLimits, SnapshotRetention
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
@@ -58,7 +58,6 @@ class Environment:
         listener: is notified of what happens; None for nobody.
         through: the middleware that every action passes through.
         person: asks the person who watches an interactive run; None for a run that nobody watches.
-        keep: how many versions of large files the snapshots keep; None for all.
     """
 
     def __init__(
@@ -75,7 +74,6 @@ class Environment:
         listener: Listener | None = None,
         through: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
-        keep: SnapshotRetention | None = None,
     ) -> None:
         self.description = description
         self.workspace = workspace
@@ -96,7 +94,7 @@ class Environment:
         self._models = models
         self._through = through
         self._person = person
-        self._publisher = Publisher(workspace, directory, keep, limits, sandbox_spec.limits.workspace_mb)
+        self._publisher = Publisher(workspace, directory, limits, sandbox_spec.limits.workspace_mb)
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None
         self._step_usage = StepUsage()

@@ -7,13 +7,12 @@ import os
 
 from mlagentbench.errors import InfrastructureError, LimitReached
 from mlagentbench.records import Step
-from mlagentbench.run_spec import RunLimits, SnapshotRetention
+from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import storage
 from mlagentbench.sandbox.access import FolderSize, measure, open_folder
 from mlagentbench.workspace.files import clear
 from mlagentbench.workspace.paths import Workspace
-from mlagentbench.workspace.snapshots.objects import IN_MEMORY
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 
@@ -23,21 +22,17 @@ class Publisher:
     Args:
         workspace: the workspace that is snapshotted.
         directory: where steps and snapshots are stored.
-        keep: how many versions of large files are kept; None for all.
         limits: how much the run may store, and how many files its workspace may hold.
         workspace_mb: how large the workspace may become; a run over it is to blame for a full disk.
     """
 
-    def __init__(
-        self, workspace: Workspace, directory: RunDirectory, keep: SnapshotRetention | None, limits: RunLimits, workspace_mb: int
-    ) -> None:
+    def __init__(self, workspace: Workspace, directory: RunDirectory, limits: RunLimits, workspace_mb: int) -> None:
         self._workspace = workspace
         self._directory = directory
-        self._store = SnapshotStore(directory.objects, keep=keep)
+        self._store = SnapshotStore(directory.objects)
         self._limits = limits
         self._workspace_bytes = workspace_mb << 20
         self._manifest: Manifest | None = None
-        self._versions_go = keep is not None
         self._kept: dict[str, int] = {}
         """Bytes on disk of each content that the run's snapshots name, by its digest."""
         self.stored = 0
@@ -103,8 +98,5 @@ class Publisher:
             self._count(self._manifest)
 
     def _count(self, manifest: Manifest) -> None:
-        changed = manifest.digests - self._kept.keys()
-        if self._versions_go:
-            changed |= {digest for digest, size in self._kept.items() if size > IN_MEMORY}
-        self._kept |= {digest: self._store.stored_bytes(digest) for digest in changed}
+        self._kept |= {digest: self._store.stored_bytes(digest) for digest in manifest.digests - self._kept.keys()}
         self.stored = sum(self._kept.values()) + self._directory.records_bytes()

@@ -162,8 +162,6 @@ class _Grader:
             submission = await asyncio.to_thread(self._submission, step)
         except RunNotFound as error:
             return StepScore(step=step, reason=str(error))
-        if submission is not None and self._store.lost(submission):
-            return StepScore(step=step, reason="its files were let go, as --keep-versions asked")
         graded = None if submission is None else await self._grade(submission)
         if graded is None:
             return StepScore(step=step, reason="no submission")

@@ -55,7 +55,6 @@ def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False
         **_plain(step),
         "score": _plain(score) if score else None,
         "changes": None if changes is None else [{k: v for k, v in change._asdict().items() if diff or k != "text"} for change in changes],
-        "let_go": list(run.lost(step.number)),
     }
     if files:
         entries = unless_damaged(lambda: run.files(step.number))

@@ -7,7 +7,7 @@ of its escapes. Rich's console leaves colours out in pipes and if NO_COLOR is se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -187,11 +187,10 @@ def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
     entries = unless_damaged(lambda: run.files(step))
     if entries is None:
         return
-    lost = run.lost(step)
     yield Text(f"Files after the step: {len(entries)}", style="bold")
     for path, entry in sorted(entries.items())[:most]:
         what = size(entry.size) if entry.kind == "file" else f"{entry.kind} to {entry.target}" if entry.target else entry.kind
-        note = ", let go" if path in lost else f", {entry.note}" if entry.note else ""
+        note = f", {entry.note}" if entry.note else ""
         yield Text(f"  {visible(path)}  {visible(what + note)}")
     if most is not None and len(entries) > most:
         yield Text(f"  and {len(entries) - most} more: --files", style="dim")
@@ -265,17 +264,12 @@ def _gist_of(step: Step) -> str:
 
 
 def _files(run: Run, view: StepView, most: int = FEW_CHANGES) -> str:
-    """Return the files that a step changed, in a line, and those whose contents were deleted from the snapshots."""
+    """Return the files that a step changed, in a line."""
     parts = [_changed(change) for change in view.changes[:most]]
     more = len(view.changes) - most
     parts += [f"and {more} more"] if more > 0 else []
     parts += [view.changes_note] if view.changes_note and more <= 0 else []
-    lost = run.lost(view.number)
-    return "; ".join([", ".join(parts)] * bool(parts) + [_lost(lost)] * bool(lost))
-
-
-def _lost(paths: Iterable[str]) -> str:
-    return f"let go: {', '.join(paths)}"
+    return ", ".join(parts)
 
 
 def _changed(change: ChangeView) -> str:

@@ -133,13 +133,6 @@ class Run:
         manifest = self.directory.manifest(step)
         return Manifest.load(manifest).entries if manifest.exists() else None
 
-    def lost(self, step: int) -> list[str]:
-        """Return the large files of a step's snapshot whose contents were deleted, sorted; none if the snapshot is missing or damaged."""
-        try:
-            return SnapshotStore(self.directory.objects).lost(Manifest.load(self.directory.manifest(step)))
-        except RunNotFound:
-            return []
-
     def changes(self, step: int) -> tuple[FileChange, ...] | None:
         """Return what a step changed in the workspace; None if the snapshot before or after it is missing.
 

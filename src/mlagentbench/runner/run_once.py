@@ -211,7 +211,6 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         listener=listener,
         through=hooks.middleware,
         person=hooks.ask_person,
-        keep=ready.spec.retention,
     )
 
 

@@ -13,7 +13,6 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -65,22 +64,14 @@ class _Base:
         return self.path is not None and self.path != path and self.path.parent == path.parent and self.path.exists()
 
 
-Publishing = Callable[[Mapping[str, ManifestEntry], Path], AbstractContextManager[None]]
-"""A store's context manager around the publication of entries at a path: it flushes their contents to disk first."""
-
-
-def _nothing(entries: Mapping[str, ManifestEntry], path: Path) -> AbstractContextManager[None]:
-    """Do nothing: the contents of a manifest from disk are already flushed."""
-    return nullcontext()
-
-
 @dataclass(frozen=True)
 class Manifest:
     """A workspace at one moment: entries by path, relative to the workspace. Two are equal when their entries are."""
 
     entries: Mapping[str, ManifestEntry]
     _signatures: Mapping[str, Signature] = field(default_factory=dict, repr=False, compare=False)
-    _publishing: Publishing = field(default=_nothing, repr=False, compare=False)
+    _flush: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """Flushes the contents to disk; None for a manifest from disk, whose contents are there."""
     _base: _Base = field(default_factory=_Base, repr=False, compare=False)
 
     @functools.cached_property
@@ -114,7 +105,7 @@ class Manifest:
             pattern = re.compile("|".join(_regex(glob) for glob in globs) or r"(?!)", re.DOTALL)
         except re.error:
             raise UsageError(f"one of these globs cannot be read: {', '.join(globs)}") from None
-        return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _publishing=self._publishing)
+        return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _flush=self._flush)
 
     def save(self, path: Path) -> None:
         """Write the manifest to a file, atomically and flushed to disk. The contents that it lists are flushed first.
@@ -123,10 +114,8 @@ class Manifest:
             OSError: the disk is full or read-only.
             StorageFailed: the store's disk is.
         """
-        with self._publishing(self.entries, path):
-            self._write(path)
-
-    def _write(self, path: Path) -> None:
+        if self._flush is not None:
+            self._flush()
         base = self._base
         changed = {name: entry for name, entry in self.entries.items() if base.entries.get(name) != entry}
         if base.path is not None and base.serves(path) and len(changed) <= _MOST_DELTA * len(self.entries):

@@ -2,17 +2,14 @@
 
     objects/ab/cdef...        a content, uncompressed
     objects/ab/cdef....zst    a content, compressed where that saves space
-    objects/ab/cdef....gone   a marker for a content that was deleted on purpose
     objects/tmp/<process>/    what a process has written and not yet flushed
-    objects/lock              held while contents are published or deleted
 
 A content is written to a temporary file, flushed to disk, and only then renamed to its digest. A file named by a digest is thus complete,
-even if a process was killed. Two processes that write one content write the same bytes, so either may win.
+even if a process was killed. Two processes that write one content write the same bytes, so either may win. No content is ever deleted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import fcntl
 import os
@@ -35,7 +32,6 @@ IN_MEMORY = 16 << 20
 """Bytes up to which a file is read whole, and compressed where that saves space. Larger files are mostly model checkpoints, which do not
 compress, and are stored at the speed of a copy."""
 PACKED = ".zst"
-GONE = ".gone"
 _FLUSH_SINGLY = 16
 """The number of new files up to which they are flushed one by one; for more, the whole file system is flushed once."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -106,7 +102,7 @@ class Objects:
             Unread: the file has become shorter, or cannot be read.
             StorageFailed: the disk is full or read-only.
         """
-        if expected is not None and self._hold(expected) and copy_named(source, None, size) == expected:
+        if expected is not None and self._find(expected) and copy_named(source, None, size) == expected:
             return Content(expected, size)
         with self.storing(), self._created() as (target, temporary):
             if clone(source, target):
@@ -148,60 +144,26 @@ class Objects:
         os.utime(self.scratch())
         return self.scratch().stat().st_ctime_ns
 
-    @contextmanager
-    def settling(self) -> Iterator[None]:
-        """Flush all new contents and rename them to their digests, then hold the lock of `exclusive` during the block.
+    def flush(self) -> None:
+        """Flush all new contents to disk and rename them to their digests.
 
         Raises:
             StorageFailed: the disk is full or read-only.
         """
         with self._lock, self.storing():
-            _flush(list(self._pending.values()), self.root)
-            with self.exclusive():
-                folders = {str(self.root)} if self._pending else set()
-                while self._pending:
-                    name, temporary = next(iter(self._pending.items()))
-                    final = self._place(name)
-                    if os.path.dirname(final) not in folders:
-                        os.makedirs(os.path.dirname(final), exist_ok=True)
-                        folders.add(os.path.dirname(final))
-                    if os.path.exists(final):
-                        os.unlink(temporary)
-                    else:
-                        os.rename(temporary, final)
-                    del self._pending[name]
-                _flush(list(folders), self.root)
-                yield
+            _sync(list(self._pending.values()), self.root)
+            folders = {str(self.root)} if self._pending else set()
+            while self._pending:
+                name, temporary = next(iter(self._pending.items()))
+                final = self._path(name)
+                if os.path.dirname(final) not in folders:
+                    os.makedirs(os.path.dirname(final), exist_ok=True)
+                    folders.add(os.path.dirname(final))
+                os.rename(temporary, final)
+                del self._pending[name]
+            _sync(list(folders), self.root)
 
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Hold the store's lock, so that no other process publishes or deletes contents during the block."""
-        self.scratch()
-        with open(self.root / "lock", "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def link(self, digest: str, path: Path) -> None:
-        """Make a hard link to a content outside the store. A content with such a link is not deleted.
-
-        Raises:
-            OSError: there is no such content, or the file system has no links.
-        """
-        os.link(self._place(digest), path)
-
-    def drop(self, digest: str) -> None:
-        """Delete a content that has no link outside the store, and leave a marker. Call it inside `exclusive`."""
-        final = self._place(digest)
-        with contextlib.suppress(FileNotFoundError):
-            if os.stat(final).st_nlink == 1:
-                Path(final + GONE).touch(0o444)
-                os.unlink(final)
-
-    def is_dropped(self, digest: str) -> bool:
-        """Return whether a content was deleted, and not stored again since."""
-        return self._find(digest) is None and os.path.exists(self._place(digest) + GONE)
-
-    def _place(self, name: str) -> str:
+    def _path(self, name: str) -> str:
         return f"{self.root}/{name[:2]}/{name[2:]}"
 
     def _find(self, digest: str) -> _Found | None:
@@ -210,8 +172,8 @@ class Objects:
             pending = self._pending.get(name)
             if pending is not None:
                 return _Found(pending, packed)
-            if os.path.exists(self._place(name)):
-                return _Found(self._place(name), packed)
+            if os.path.exists(self._path(name)):
+                return _Found(self._path(name), packed)
         return None
 
     @contextmanager
@@ -229,26 +191,10 @@ class Objects:
 
     def _keep(self, temporary: str, name: str) -> None:
         with self._lock:
-            if self._hold(name):
+            if name in self._pending or os.path.exists(self._path(name)):
                 os.unlink(temporary)
             else:
                 self._pending[name] = temporary
-
-    def _hold(self, name: str) -> bool:
-        """Return whether the store has a content. If so, link it until `settling`, so that no other process deletes it meanwhile."""
-        with self._lock:
-            if name in self._pending:
-                return True
-            held = f"{self.scratch()}/{secrets.token_hex(8)}"
-            try:
-                os.link(self._place(name), held)
-            except FileNotFoundError:
-                return False
-            except OSError:
-                # On a file system without hard links no content is ever deleted.
-                return os.path.exists(self._place(name))
-            self._pending[name] = held
-            return True
 
     @contextmanager
     def storing(self) -> Iterator[None]:
@@ -277,24 +223,18 @@ def _packed(content: bytes) -> bytes | None:
     return packed if len(packed) <= 0.9 * len(content) else None
 
 
-def _flush(paths: list[str], root: Path) -> None:
+def _sync(paths: list[str], root: Path) -> None:
     """Flush files or folders to disk."""
     at_once = len(paths) > _FLUSH_SINGLY
     for path in [str(root)] if at_once else paths:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            if at_once:
-                _flush_file_system(descriptor)
-            else:
+            if not at_once:
                 os.fsync(descriptor)
+            elif _libc.syncfs(descriptor) != 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         finally:
             os.close(descriptor)
-
-
-def _flush_file_system(descriptor: int) -> None:
-    if _libc.syncfs(descriptor) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def _own_folder(parent: Path) -> tuple[Path, int]:

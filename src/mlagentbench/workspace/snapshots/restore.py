@@ -15,9 +15,7 @@ from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.workspace.files import clear, clone, copy_data, like_parent, write_all
 from mlagentbench.workspace.snapshots.content import digest_of, digest_of_file
 from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
-from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Objects
-
-LET_GO = "only later versions of this large file were kept"
+from mlagentbench.workspace.snapshots.objects import Objects
 
 
 class NotRestored(NamedTuple):
@@ -112,21 +110,13 @@ class _Restoring:
     def _make(self, parent: int, name: str, path: str, entry: ManifestEntry) -> None:
         if entry.kind == "link" and entry.target is not None:
             os.symlink(entry.target, name, dir_fd=parent)
-        elif self._is_let_go(entry):
-            self.missing.append(NotRestored(path, LET_GO))
         elif entry.kind == "file" and entry.digest is not None:
             self._make_file(parent, name, path, entry)
         else:
             self.missing.append(NotRestored(path, entry.note or f"a {entry.kind} is not restored"))
 
-    def _is_let_go(self, entry: ManifestEntry) -> bool:
-        return entry.size > IN_MEMORY and entry.digest is not None and self._objects.is_dropped(entry.digest)
-
     def _link(self, path: str, entry: ManifestEntry) -> None:
         assert entry.target is not None
-        if self._is_let_go(entry):
-            self.missing.append(NotRestored(path, LET_GO))
-            return
         parent, _, name = path.rpartition("/")
         first_parent, _, first = entry.target.rpartition("/")
         with self._folder(first_parent) as origin, self._folder(parent) as folder:
@@ -148,7 +138,7 @@ def read_content(objects: Objects, entry: ManifestEntry) -> bytes:
     """Return a file's content.
 
     Raises:
-        StorageFailed: it was not stored, was deleted, is missing, or is damaged.
+        StorageFailed: it was not stored, is missing, or is damaged.
     """
     descriptor, packed = _open(objects, entry)
     with open(descriptor, "rb") as file:
@@ -167,7 +157,7 @@ def write_content(objects: Objects, entry: ManifestEntry, target: int) -> None:
     """Write a file's content into an empty file. Holes stay holes.
 
     Raises:
-        StorageFailed: it was not stored, was deleted, is missing, or is damaged.
+        StorageFailed: it was not stored, is missing, or is damaged.
     """
     source, packed = _open(objects, entry)
     try:
@@ -188,8 +178,6 @@ def _open(objects: Objects, entry: ManifestEntry) -> tuple[int, bool]:
     try:
         return objects.open(entry.digest)
     except FileNotFoundError:
-        if objects.is_dropped(entry.digest):
-            raise StorageFailed(f"the content was not kept: {LET_GO}") from None
         raise StorageFailed(f"{objects.root} lacks a content that the snapshot names: {entry.digest}") from None
 
 

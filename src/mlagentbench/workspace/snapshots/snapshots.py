@@ -8,22 +8,19 @@ Not covered: read-only data; owners and extended attributes; times of folders an
 
 from __future__ import annotations
 
-import functools
 import os
 from pathlib import Path
 
 from mlagentbench.errors import StorageFailed, UsageError
-from mlagentbench.run_spec import SnapshotRetention
 from mlagentbench.sandbox.access import open_folder
 from mlagentbench.workspace.diff import FileChange, diff
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
 from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
-from mlagentbench.workspace.snapshots.objects import IN_MEMORY, Objects
+from mlagentbench.workspace.snapshots.objects import Objects
 from mlagentbench.workspace.snapshots.restore import NotRestored, read_content, restore
 from mlagentbench.workspace.snapshots.scan import Scan
-from mlagentbench.workspace.versions import publishing
 
-__all__ = ["FileChange", "Manifest", "ManifestEntry", "NotRestored", "SnapshotRetention", "SnapshotStore"]
+__all__ = ["FileChange", "Manifest", "ManifestEntry", "NotRestored", "SnapshotStore"]
 
 
 class SnapshotStore:
@@ -31,15 +28,13 @@ class SnapshotStore:
 
     Args:
         root: the store's folder; it is created when something is first stored.
-        keep: which old versions of large files to delete when new ones are saved; by default none.
     """
 
-    def __init__(self, root: Path, *, keep: SnapshotRetention | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self._objects = Objects(root)
-        self._publishing = functools.partial(publishing, self._objects, keep)
 
     def stored_bytes(self, digest: str) -> int:
-        """Return the bytes that a content takes on disk, compressed and without holes; 0 where it was deleted."""
+        """Return the bytes that a content takes on disk, compressed and without holes; 0 where the store lacks it."""
         return self._objects.stored_bytes(digest)
 
     def take(self, workspace: Workspace, previous: Manifest | None = None, *, most_files: int | None = None) -> Manifest:
@@ -68,7 +63,7 @@ class SnapshotStore:
                 os.close(root)
         unchanged = not scan.changed and len(scan.entries) == len(previous.entries)
         entries = previous.entries if unchanged else scan.entries
-        return Manifest(entries, scan.signatures, self._publishing, previous._base)
+        return Manifest(entries, scan.signatures, self._objects.flush, previous._base)
 
     def restore(self, manifest: Manifest, destination: Path, *, replace: bool = False) -> tuple[NotRestored, ...]:
         """Write a snapshot, or a selected part of one, into an empty folder.
@@ -79,7 +74,7 @@ class SnapshotStore:
             replace: remove what the folder holds first.
 
         Returns:
-            What was not restored: special files, files that could not be read, and deleted versions of large files.
+            What was not restored: special files, and files that could not be read.
 
         Raises:
             StorageFailed: the folder is not empty, the disk is full, or the store lacks a content or has a damaged one.
@@ -94,7 +89,7 @@ class SnapshotStore:
 
         Raises:
             UsageError: the snapshot has no such file, or it is larger than `limit` bytes.
-            StorageFailed: its content was not stored, was deleted, is missing, or is damaged.
+            StorageFailed: its content was not stored, is missing, or is damaged.
         """
         entry = manifest.entries.get(path)
         if entry is None or entry.kind != "file":
@@ -110,8 +105,3 @@ class SnapshotStore:
             StorageFailed: the store lacks a content or has a damaged one.
         """
         return diff(self._objects, before, after)
-
-    def lost(self, manifest: Manifest) -> list[str]:
-        """Return the files of a snapshot whose contents were deleted (see `SnapshotRetention`), sorted."""
-        large = (path for path, entry in manifest.entries.items() if entry.size > IN_MEMORY and entry.digest is not None)
-        return sorted(path for path in large if self._objects.is_dropped(manifest.entries[path].digest or ""))
