@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -22,6 +21,8 @@ import platformdirs
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
+from mlagentbench.util.atomic import replace
+from mlagentbench.util.lock import acquire
 
 CACHE_VARIABLE = "MLAB_CACHE"
 RECORD_SUFFIX = ".record"
@@ -69,12 +70,10 @@ def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) 
         TaskError: the cache cannot be written.
     """
     with _open(cache, name) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not acquire(file, timeout=0):
             if waiting:
                 waiting()
-            fcntl.flock(file, fcntl.LOCK_EX)
+            acquire(file)
         yield file
 
 
@@ -89,12 +88,7 @@ def locked_if_free(cache: Path, name: str) -> Iterator[bool]:
         TaskError: the cache cannot be written.
     """
     with _open(cache, name) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield acquire(file, timeout=0)
 
 
 def read_record(path: Path, kind: type[R]) -> R | None:
@@ -111,9 +105,7 @@ def write_record(path: Path, record: Record) -> None:
     Raises:
         OSError: the disk is full or read-only.
     """
-    new = path.with_name(f".{path.name.lstrip('.')}.new")
-    new.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    new.replace(path)
+    replace(path, record.model_dump_json(indent=1) + "\n")
 
 
 def _open(cache: Path, name: str) -> IO[bytes]:

@@ -26,6 +26,7 @@ from mlagentbench.engine.task import conversation
 from mlagentbench.records import ModelCall, Result, Step, Usage
 from mlagentbench.results.load import Run
 from mlagentbench.run_spec import RunInfo
+from mlagentbench.util.atomic import replacing
 
 SCORER = "mlagentbench"
 
@@ -49,12 +50,8 @@ def write_eval_log(run: Run) -> Path:
         OSError: the disk is full or read-only.
     """
     path = log_path(run)
-    temporary = path.with_name(f".{path.name}.new.eval")
-    try:
+    with replacing(path) as temporary:
         write_log(_log(run), str(temporary), format="eval")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping
@@ -37,6 +36,7 @@ from mlagentbench.sandbox import isolation, process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Execution, Mount, SandboxSpec
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import TaskSpec
+from mlagentbench.util import atomic
 from mlagentbench.util.machine import hardware, versions
 from mlagentbench.util.temporary import finish, temporary_folder
 from mlagentbench.workspace.paths import Workspace, lay
@@ -262,7 +262,7 @@ async def measure(
             hardware=hardware(),
             versions=versions(),
         )
-        await asyncio.to_thread(_write, path, measured)
+        await asyncio.to_thread(atomic.replace, path, measured.model_dump_json(indent=1) + "\n")
         return measured
 
 
@@ -333,9 +333,3 @@ def _read(path: Path) -> MeasuredBaseline | None:
         return MeasuredBaseline.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-
-
-def _write(path: Path, measured: MeasuredBaseline) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(measured.model_dump_json(indent=1) + "\n")
-    temporary.rename(path)

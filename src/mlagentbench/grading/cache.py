@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mlagentbench.grading.grade import Graded
 from mlagentbench.task.catalogue import Task
+from mlagentbench.util.atomic import replace
 
 
 class Gradings:
@@ -48,14 +48,9 @@ class Gradings:
         """Store a grading. A file that is lost or torn only costs a second grading, so nothing is synced to disk and errors are ignored."""
         if not self._keeps or graded.failed:
             return
-        path = self._path(submission)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
-        try:
+        with suppress(OSError):
             self._folder.mkdir(exist_ok=True)
-            temporary.write_text(graded.model_dump_json())
-            temporary.rename(path)
-        except OSError:
-            return
+            replace(self._path(submission), graded.model_dump_json(), durable=False)
 
     def _path(self, submission: str) -> Path:
         return self._folder / f"{hashlib.sha256(json.dumps([submission, *self._facts]).encode()).hexdigest()[:32]}.json"

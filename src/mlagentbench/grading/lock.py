@@ -7,14 +7,14 @@ gradings from disturbing one another, and protects nothing else.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from mlagentbench.errors import GradingError
+from mlagentbench.util.lock import acquire
 
 PLACES = (Path("/run/lock"), Path("/tmp"))
 """Folders for the lock file; the first that exists is used. Not `tempfile.gettempdir()`, which differs between users and shells."""
@@ -62,13 +62,10 @@ def _take(path: Path) -> int | None:
         descriptor = _open(path)
     except OSError as error:
         raise GradingError(f"no lock for grading: {error}; make {path} a file that can be read") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with suppress(FileNotFoundError):
         # Somebody may have deleted the file, and others would then lock a new one.
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+        if acquire(descriptor, timeout=0) and os.path.samestat(os.fstat(descriptor), os.stat(path)):
             return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
     os.close(descriptor)
     return None
 

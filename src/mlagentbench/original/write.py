@@ -22,7 +22,8 @@ from mlagentbench.results.load import Run, load
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.runner.regrade import regrade
-from mlagentbench.util import interrupts, lock
+from mlagentbench.util import interrupts
+from mlagentbench.util.lock import acquire
 from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
@@ -81,7 +82,7 @@ def import_logs(
     place = prepare_log_directory(log_directory)
     done = []
     with (place / "import.lock").open("a") as file:
-        if not lock.take(file):
+        if not acquire(file, timeout=0):
             raise UsageError(f"another process imports into {place}; wait for it, or choose another log directory with --log-dir")
         _put_back(place)
         known = KnownImports(place)

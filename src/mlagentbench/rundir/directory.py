@@ -37,8 +37,8 @@ from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.records import Ended, ModelCall, Result, Role, Step, Usage
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.files import PUT_BACK, read, read_calls, storage, text_of
-from mlagentbench.util import lock
 from mlagentbench.util.atomic import flush, publish, replace, sweep
+from mlagentbench.util.lock import acquire, held
 from mlagentbench.workspace.files import bytes_of
 
 OBJECTS = "objects"
@@ -374,7 +374,7 @@ class RunDirectory:
     @property
     def held(self) -> bool:
         """Whether a process is working on the run now."""
-        return lock.held(self.path / "lock")
+        return held(self.path / "lock")
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -391,7 +391,8 @@ class RunDirectory:
             # O_NONBLOCK, since opening a named pipe could wait for the other end.
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         with open(descriptor, "rb") as file:
-            if not lock.take(file):
+            # For a moment, since `held` in another process takes the lock to look.
+            if not acquire(file, timeout=0.1):
                 raise UsageError(f"another process is working on {self.path}; wait for it, or stop it")
             self._held = True
             try:

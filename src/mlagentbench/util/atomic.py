@@ -1,42 +1,55 @@
-"""Write files atomically and durably: a file appears whole or not at all, and survives a power loss."""
+"""Write files atomically: a file appears whole or not at all, and unless said otherwise survives a power loss."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{6}")
 
 
-def publish(path: Path, text: str) -> None:
-    """Write a new file, atomically and durably.
+def publish(path: Path, content: str) -> None:
+    """Write a new file.
 
     Raises:
         OSError: it cannot be written, or exists already.
     """
-    temporary = _written(path, text)
-    try:
+    with _temporary(path) as temporary:
+        temporary.write_bytes(content.encode())
+        flush(temporary)
         os.link(temporary, path)
-    finally:
-        temporary.unlink()
     flush(path.parent)
 
 
-def replace(path: Path, text: str) -> None:
-    """Write a file atomically, replacing one that exists already.
+def replace(path: Path, content: str | bytes, *, durable: bool = True) -> None:
+    """Write a file, replacing one that exists already.
+
+    Args:
+        path: the file.
+        content: its new content.
+        durable: whether to flush it to disk, so that it survives a power loss.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written. An earlier file is still there.
     """
-    temporary = _written(path, text)
-    try:
+    with replacing(path, durable=durable) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """Yield the path of a temporary file beside a path. At the end of the block it replaces the file there, unless the block raises."""
+    with _temporary(path) as temporary:
+        yield temporary
+        if durable:
+            flush(temporary)
         os.replace(temporary, path)
-    except OSError:
-        temporary.unlink()
-        raise
-    flush(path.parent)
+    if durable:
+        flush(path.parent)
 
 
 def flush(path: Path) -> None:
@@ -45,7 +58,7 @@ def flush(path: Path) -> None:
     Raises:
         OSError: the disk is full or broken.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -63,15 +76,11 @@ def sweep(folder: Path) -> None:
             path.unlink()
 
 
-def _written(path: Path, text: str) -> Path:
-    """Write a temporary file beside a path, flush it to disk, and return its path."""
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """Yield a new path beside a path, and remove the file there at the end of the block if it still exists."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
     try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fdatasync(file.fileno())
-    except OSError:
+        yield temporary
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    return temporary

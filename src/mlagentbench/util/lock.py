@@ -1,4 +1,7 @@
-"""Lock a run with flock(2), which the kernel releases when the process that holds it ends."""
+"""Lock files with flock(2), which the kernel releases when the holder ends, even if it is killed. No other module calls flock.
+
+The package `filelock` is not used: it has no locks on folders or on files that may only be read, and no probe that leaves them unchanged.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +11,42 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-TRIES = 5
-"""How often taking a lock is tried: `held` in another process takes it for a moment."""
-BETWEEN = 0.02
+POLL = 0.02
 """Seconds between two tries."""
 
 
-def take(file: IO[Any]) -> bool:
-    """Lock a file for as long as it is open, and return whether that succeeded: False if another process holds the lock."""
-    for _ in range(TRIES):
+def acquire(file: int | IO[Any], *, timeout: float | None = None, shared: bool = False) -> bool:
+    """Lock an open file or folder until it is closed, and return whether that succeeded.
+
+    Args:
+        file: the file, or its descriptor. A child process that inherits it holds the lock too.
+        timeout: the seconds to try; 0 for a single try, None to wait in the kernel as long as it takes.
+        shared: whether others may hold a shared lock at the same time.
+    """
+    mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    if timeout is None:
+        fcntl.flock(file, mode)
+        return True
+    end = time.monotonic() + timeout
+    while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(BETWEEN)
-        else:
+            fcntl.flock(file, mode | fcntl.LOCK_NB)
             return True
-    return False
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+        time.sleep(POLL)
 
 
 def held(path: Path) -> bool:
-    """Return whether a process holds the lock of a file; False if the file is missing or cannot be read."""
+    """Return whether a process holds the lock of a file; False if the file is missing or cannot be read.
+
+    To find out, this holds a shared lock for a moment.
+    """
     try:
         # O_NONBLOCK, since opening a named pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     with open(descriptor, "rb") as file:
-        try:
-            # A shared lock, so that several processes can ask at once.
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return not acquire(file, timeout=0, shared=True)

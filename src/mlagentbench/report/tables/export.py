@@ -10,7 +10,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -19,6 +18,7 @@ from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.build import notices
 from mlagentbench.report.tables.model import Kind, Table, TextTable, grid
 from mlagentbench.report.text import MINUS, NONE, visible
+from mlagentbench.util.atomic import replace
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,14 +155,10 @@ def _encode(frame: pl.DataFrame, form: Format) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        replace(path, content, durable=False)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise UsageError(f"cannot write {path}: {error.strerror}; choose another folder with --tables") from None
     return path
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import zstandard
 
 from mlagentbench.errors import RunNotFound, UsageError
+from mlagentbench.util.atomic import replace
 from mlagentbench.workspace.files import bytes_of
 
 EntryKind = Literal["file", "folder", "link", "fifo", "socket", "device"]
@@ -170,21 +170,7 @@ def _publish(path: Path, content: Mapping[str, object]) -> str:
     """Write a file atomically, flush it to disk, and return the SHA-256 of its bytes."""
     text = json.dumps({"format": _FORMAT, **content}, separators=(",", ":"))
     raw = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(text.encode())
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(3)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(raw)
-            file.flush()
-            os.fdatasync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    replace(path, raw)
     return hashlib.sha256(raw).hexdigest()
 
 

@@ -11,7 +11,6 @@ even if a process was killed. Two processes that write one content write the sam
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import secrets
 import shutil
@@ -25,6 +24,7 @@ from typing import NamedTuple
 import zstandard
 
 from mlagentbench.errors import StorageFailed
+from mlagentbench.util.lock import acquire
 from mlagentbench.workspace.files import clone, write_all
 from mlagentbench.workspace.snapshots.content import BLOCK, copy_named, digest_of, prepare
 
@@ -246,7 +246,7 @@ def _own_folder(parent: Path) -> tuple[Path, int]:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:  # another run or process removed it in `_sweep` before it was locked
             continue
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        acquire(descriptor)
         if path.exists():
             return path, descriptor
         # Another one removed it while this one waited for the lock.
@@ -260,13 +260,9 @@ def _sweep(parent: Path) -> None:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if acquire(descriptor, timeout=0):
             shutil.rmtree(path, ignore_errors=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def _give_up(scratch: Path, descriptor: int, owner: int) -> None:
