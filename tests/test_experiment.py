@@ -28,7 +28,7 @@ END = reply("Final Answer", '{"final_answer": "Done."}')
 
 
 def files(task: str, solution: str) -> Files:
-    """What a task's proof calls a good, or a lazy, solution."""
+    """A solution of a task's proof, or its ineffective change."""
     return getattr(find_task(task).module("proof"), solution)()  # type: ignore[no-any-return]
 
 
@@ -39,11 +39,11 @@ def write(written: Files) -> list[str]:
 SCRIPTS = {
     "ladder-2": {
         # It stumbles first, over a script that does not run.
-        "careful": [*write({"try.py": "import nothing_of_this_name\n"}), TRY, TRY, *write(files("ladder-2", "good")), RUN, END],
-        "hasty": [*write(files("ladder-2", "lazy")), RUN, END],
+        "careful": [*write({"try.py": "import nothing_of_this_name\n"}), TRY, TRY, *write(files("ladder-2", "solution")), RUN, END],
+        "hasty": [*write(files("ladder-2", "ineffective")), RUN, END],
     },
     "pydoc-lm": {
-        "careful": [*write(files("pydoc-lm", "good")), RUN, END],
+        "careful": [*write(files("pydoc-lm", "solution")), RUN, END],
         # What it leaves is no model.
         "hasty": [RUN, *write({"model.py": "raise SystemExit\n"}), END],
     },
@@ -97,7 +97,7 @@ def test_every_run_ends_in_a_typed_outcome_and_its_counts_are_right(logs: Path) 
     stumbled = table.filter(task="ladder-2", agent="research")
     assert stumbled["failed_executions"].to_list() == stumbled["debugging_streak"].to_list() == [2] * RUNS
     assert stumbled["executions"].to_list() == [3] * RUNS
-    assert stumbled["edits"].to_list() == [1 + len(files("ladder-2", "good"))] * RUNS
+    assert stumbled["edits"].to_list() == [1 + len(files("ladder-2", "solution"))] * RUNS
 
 
 def test_the_tables_say_who_succeeds_where_and_how_sure_that_is(logs: Path, tmp_path: Path) -> None:

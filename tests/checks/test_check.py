@@ -67,11 +67,11 @@ def test_a_new_task_proves_itself(task: Task) -> None:
     assert found.verdict == "ok"
     assert {finding.name for finding in found.findings if finding.status == "skipped"} == set()
     numbers = found.numbers
-    assert numbers.gold == 0.0 and numbers.baseline is not None and numbers.good is not None
-    assert numbers.good < numbers.baseline < (numbers.constant or 0) < (numbers.shuffled or 0)
-    assert numbers.good_improvement == pytest.approx((numbers.baseline - numbers.good) / numbers.baseline)
+    assert numbers.oracle == 0.0 and numbers.baseline is not None and numbers.solution is not None
+    assert numbers.solution < numbers.baseline < (numbers.constant or 0) < (numbers.shuffled or 0)
+    assert numbers.solution_improvement == pytest.approx((numbers.baseline - numbers.solution) / numbers.baseline)
     assert len(numbers.starter) == len(numbers.starter_seconds) == 2
-    assert numbers.refused == numbers.junk >= 6
+    assert numbers.refused == numbers.invalid >= 6
 
 
 # ------------------------------------------------------------------------------------------------ leaks
@@ -80,7 +80,7 @@ def test_a_new_task_proves_itself(task: Task) -> None:
 def test_a_label_column_left_in_is_caught(task: Task, plant: Plant) -> None:
     plant("prepare.py", "test.drop(TARGET).write_csv", "test.write_csv")
     found = failures(checked(task))
-    assert found.keys() == {"label column", "oracle"}
+    assert found.keys() == {"label column", "proxy column"}
     assert "test.csv has the answers in its column 'strength' (100% of 200)" in found["label column"]
 
 
@@ -93,8 +93,8 @@ def test_a_label_column_left_in_for_a_part_of_the_rows_is_caught(task: Task, pla
 def test_a_column_from_which_the_answers_can_be_read_is_caught(task: Task, plant: Plant) -> None:
     plant("prepare.py", "test.drop(TARGET).write_csv", "test.with_columns(hardness=pl.col(TARGET).log().round(2)).drop(TARGET).write_csv")
     found = leaks(task)
-    assert found.keys() == {"oracle"}
-    assert "the column 'hardness' of test.csv tells strength" in found["oracle"]
+    assert found.keys() == {"proxy column"}
+    assert "the column 'hardness' of test.csv tells strength" in found["proxy column"]
 
 
 def test_ids_in_the_order_of_the_answers_are_caught(task: Task, plant: Plant) -> None:
@@ -213,28 +213,28 @@ def test_a_grader_that_ignores_ids_is_caught(task: Task, plant: Plant) -> None:
 def test_a_reversed_metric_is_caught(task: Task, plant: Plant) -> None:
     plant("task.toml", 'direction = "minimize"', 'direction = "maximize"')
     found = failures(checked(task))
-    assert {"direction", "gold"} <= found.keys()
+    assert {"direction", "oracle"} <= found.keys()
     assert "is metric.direction reversed?" in found["direction"]
 
 
-def test_a_grader_that_takes_junk_is_caught(task: Task, plant: Plant) -> None:
+def test_a_grader_that_takes_an_invalid_submission_is_caught(task: Task, plant: Plant) -> None:
     plant("grade.py", "    submission = context", "    lenient = context")
     plant("grade.py", "    columns = {", '    submission = lenient.replace(b"inf", b"0").replace(b"NaN", b"0")\n    columns = {')
     found = failures(checked(task))
-    assert found.keys() == {"junk"}
-    assert "each of 'NaN', 'infinite' is taken, with a score of" in found["junk"]
+    assert found.keys() == {"invalid"}
+    assert "each of 'NaN', 'infinite' is taken, with a score of" in found["invalid"]
 
 
-def test_a_grader_that_crashes_on_junk_is_caught(task: Task, plant: Plant) -> None:
+def test_a_grader_that_crashes_on_an_invalid_submission_is_caught(task: Task, plant: Plant) -> None:
     plant("grade.py", "    columns = {", "    pl.read_csv(submission)\n    columns = {")
     found = failures(checked(task))
-    assert found.keys() == {"junk"}
-    assert "'empty' crashes the grader" in found["junk"]
+    assert found.keys() == {"invalid"}
+    assert "'empty' crashes the grader" in found["invalid"]
 
 
 def test_a_grader_that_scores_all_alike_is_caught(task: Task, plant: Plant) -> None:
     plant("grade.py", "value=float(np.sqrt((errors**2).mean()))", "value=1.0")
-    assert {"naive", "constant", "shuffled", "ids", "gold", "good"} <= failures(checked(task)).keys()
+    assert {"naive", "constant", "shuffled", "ids", "oracle", "solution"} <= failures(checked(task)).keys()
 
 
 def test_a_reason_that_says_nothing_is_caught(task: Task, plant: Plant) -> None:
@@ -246,8 +246,8 @@ def test_a_reason_that_says_nothing_is_caught(task: Task, plant: Plant) -> None:
         "    except InvalidSubmission:\n        raise InvalidSubmission('invalid') from None\n    found = align(",
     )
     found = failures(checked(task))
-    assert found.keys() == {"junk"}
-    assert "is refused with 'invalid', which does not hold" in found["junk"]
+    assert found.keys() == {"invalid"}
+    assert "is refused with 'invalid', which does not hold" in found["invalid"]
 
 
 # ------------------------------------------------------------------------------------------------ the starter, and what is written over it
@@ -256,7 +256,7 @@ def test_a_reason_that_says_nothing_is_caught(task: Task, plant: Plant) -> None:
 def test_a_starter_that_says_it_runs_and_does_not_is_caught(task: Task, plant: Plant) -> None:
     plant("starter/train.py", "def main():\n", "def main():\n    raise NotImplementedError('fill me in')\n")
     found = failures(checked(task))
-    assert found.keys() == {"starter", "good", "lazy"}
+    assert found.keys() == {"starter", "solution", "ineffective"}
     assert "NotImplementedError: fill me in" in found["starter"]
 
 
@@ -268,7 +268,7 @@ def test_a_starter_that_leaves_nothing_is_caught(task: Task, plant: Plant) -> No
 def test_a_stub_that_runs_is_caught(task: Task, plant: Plant) -> None:
     plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
     found = failures(checked(task))
-    assert found.keys() == {"starter", "lazy"}
+    assert found.keys() == {"starter", "ineffective"}
     assert 'say state = "runs"' in found["starter"]
 
 
@@ -293,13 +293,17 @@ def test_a_starter_whose_luck_is_a_success_is_caught(task: Task, plant: Plant) -
     assert "spread" in found and "luck alone is a success" in found["spread"]
 
 
-def test_good_that_is_not_and_lazy_that_is_are_caught(task: Task, plant: Plant) -> None:
+def test_a_solution_that_fails_and_an_ineffective_change_that_succeeds_are_caught(task: Task, plant: Plant) -> None:
     text = (task.folder / "proof.py").read_text()
-    swapped = text.replace("def good()", "def other()").replace("def lazy()", "def good()").replace("def other()", "def lazy()")
+    swapped = (
+        text.replace("def solution()", "def other()")
+        .replace("def ineffective()", "def solution()")
+        .replace("def other()", "def ineffective()")
+    )
     (task.folder / "proof.py").write_text(swapped)
     found = failures(checked(task))
-    assert found.keys() == {"good", "lazy"}
-    assert "no success" in found["good"] and "a success for next to nothing" in found["lazy"]
+    assert found.keys() == {"solution", "ineffective"}
+    assert "no success" in found["solution"] and "a success for next to nothing" in found["ineffective"]
 
 
 # ------------------------------------------------------------------------------------------------ the folder
@@ -319,7 +323,7 @@ def test_good_that_is_not_and_lazy_that_is_are_caught(task: Task, plant: Plant) 
         ("task.toml", 'state = "runs"', 'state = "broken"', "spec", "starter.predictor"),
         ("task.toml", '["train.csv", "test.csv"]', '["train.csv", "test.csv", "more.csv"]', "data", "more.csv"),
         ("proof.py", '"constant": ', '"dull": ', "constant", "no naive submission 'constant'"),
-        ("proof.py", "def gold(", "def golden(", "proof", "has no attribute 'gold'"),
+        ("proof.py", "def oracle(", "def golden(", "proof", "has no attribute 'oracle'"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_told(

@@ -50,11 +50,11 @@ class Place:
         frame.write_csv(self.public / name)
 
     def lint(self, *, ids: bool = True) -> dict[Name, str]:
-        gold = self.answers if ids else self.answers.drop("id")
+        oracle = self.answers if ids else self.answers.drop("id")
         self.answers.write_csv(self.private / "answers.csv")
         tables, grids = read_tables(self.public)
         names = [path.relative_to(self.public).as_posix() for path in self.public.rglob("*")]
-        answers = read_answers("submission.csv", gold.write_csv().encode(), tables, names)
+        answers = read_answers("submission.csv", oracle.write_csv().encode(), tables, names)
         assert answers is not None and (answers.id_column == "id") is ids
         found = lint(self.task, Prepared(self.public, self.private), answers, tables, grids)
         return {finding.name: finding.detail for finding in found if finding.status == "failed"}
@@ -109,7 +109,7 @@ def test_chance_is_let_pass_where_there_are_few_rows(place: Place) -> None:
         rng = np.random.default_rng(seed)
         place.answers = pl.DataFrame({"id": IDS[:few], "flag": rng.permutation([1] * 2 + [0] * (few - 2))})
         place.put("test.csv", pl.DataFrame({"id": IDS[:few], **{f"x{number}": rng.random(few).round(2) for number in range(60)}}))
-        assert "oracle" not in place.lint()
+        assert "proxy column" not in place.lint()
 
 
 def test_a_private_table_may_repeat_what_is_public_beside_the_answers(place: Place) -> None:
@@ -147,7 +147,7 @@ def test_arrays_of_one_kind_are_let_pass(place: Place) -> None:
 )
 def test_a_column_that_sorts_the_answers_is_found(place: Place, column: object) -> None:
     place.put("test.csv", pl.DataFrame({"id": IDS[::-1], "x": list(column)[::-1]}))  # type: ignore[call-overload]
-    assert "'x'" in place.lint()["oracle"]
+    assert "'x'" in place.lint()["proxy column"]
 
 
 CODES = {"cat": "K7", "dog": "B2", "owl": "Z9"}
@@ -168,7 +168,7 @@ CODES = {"cat": "K7", "dog": "B2", "owl": "Z9"}
 def test_a_column_that_maps_to_the_classes_is_found(place: Place, column: list[object]) -> None:
     place.answer(kind=KIND)
     place.put("test.csv", pl.DataFrame({"id": IDS, "x": column}))
-    assert "'x'" in place.lint()["oracle"]
+    assert "'x'" in place.lint()["proxy column"]
 
 
 @pytest.mark.parametrize("name", ["more.parquet", "more.jsonl", "more.json", "more.tsv", "more.zip", "more.csv.gz"])
@@ -190,12 +190,12 @@ def test_tables_of_any_form_are_read(place: Place, name: str) -> None:
         import gzip
 
         path.write_bytes(gzip.compress(frame.write_csv().encode()))
-    assert "tells strength" in place.lint()["oracle"]
+    assert "tells strength" in place.lint()["proxy column"]
 
 
 def test_rows_without_ids_are_compared_by_their_order(place: Place) -> None:
     place.put("test.csv", pl.DataFrame({"x": STRENGTH * 2 + 1}))
-    assert "'x'" in place.lint(ids=False)["oracle"]
+    assert "'x'" in place.lint(ids=False)["proxy column"]
 
 
 def test_an_array_with_the_test_labels_is_found(place: Place) -> None:
@@ -204,7 +204,7 @@ def test_an_array_with_the_test_labels_is_found(place: Place) -> None:
     everything = np.concatenate([RNG.integers(0, 3, 500), labels])
     np.savez(place.public / "graph.npz", labels=everything, x=RNG.random((500 + ROWS, 4)))
     found = place.lint()
-    assert "graph.npz/labels.npy tells the likeliest class" in found["oracle"]
+    assert "graph.npz/labels.npy tells the likeliest class" in found["proxy column"]
 
 
 def test_a_label_column_of_the_test_rows_in_the_train_table_is_found(place: Place) -> None:
@@ -311,7 +311,7 @@ def test_answers_in_any_writing_are_found(place: Place, name: str, content: byte
     (place.public / name).write_bytes(b"a header of some kind\n" + content)
     found = place.lint()
     if name == "labels.json":
-        assert "copies" in found or "oracle" in found
+        assert "copies" in found or "proxy column" in found
     else:
         assert f"public/{name}" in found["copies"]
 

@@ -1,4 +1,4 @@
-"""What scores say of a task, where whole checks would be slow or need luck: rivals of gold, timed tasks, a baseline of nothing."""
+"""What scores say of a task, where whole checks would be slow or need luck: rivals of oracle, timed tasks, a baseline of nothing."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def judged(of: Task | None = None, **changed: object) -> tuple[dict[Name, str], 
     """What fails of a task that is right but for what is changed, and its numbers."""
     sound = Evidence(
         starters=(ran(graded(0.5)), ran(graded(0.52))),
-        good=ran(graded(0.8)),
-        lazy=ran(graded(0.5)),
-        gold={"answers": graded(1.0)},
+        solution=ran(graded(0.8)),
+        ineffective=ran(graded(0.5)),
+        oracle={"answers": graded(1.0)},
         naive={"constant": graded(0.3), "shuffled": graded(0.2)},
-        junk=REFUSED,
+        invalid=REFUSED,
         reordered=graded(1.0),
         moved=graded(0.2),
     )
@@ -56,31 +56,31 @@ def test_a_sound_task_has_no_fault() -> None:
     found, numbers = judged()
     assert found == {}
     assert numbers.baseline == pytest.approx(0.51)
-    assert (numbers.good_success, numbers.lazy_success) == (True, False)
-    assert numbers.good_improvement == pytest.approx(0.8 / 0.51 - 1)
-    assert (numbers.refused, numbers.junk) == (6, 6)
+    assert (numbers.solution_success, numbers.ineffective_success) == (True, False)
+    assert numbers.solution_improvement == pytest.approx(0.8 / 0.51 - 1)
+    assert (numbers.refused, numbers.invalid) == (6, 6)
 
 
 @pytest.mark.parametrize(
     "changed, name, expected",
     [
-        ({"gold": {"answers": graded(0.9), "rounded": graded(0.75)}, "reordered": graded(0.9)}, "gold", "'rounded' by good()"),
-        ({"gold": {"answers": graded(0.55)}, "reordered": graded(0.55), "good": None}, "gold", "no success over the baseline"),
-        ({"gold": {"answers": Graded(reason="no table", seconds=0)}}, "gold", "'answers' (no table)"),
+        ({"oracle": {"answers": graded(0.9), "rounded": graded(0.75)}, "reordered": graded(0.9)}, "oracle", "'rounded' by solution()"),
+        ({"oracle": {"answers": graded(0.55)}, "reordered": graded(0.55), "solution": None}, "oracle", "no success over the baseline"),
+        ({"oracle": {"answers": Graded(reason="no table", seconds=0)}}, "oracle", "'answers' (no table)"),
         ({"naive": {"constant": graded(0.95), "shuffled": graded(0.2)}}, "constant", "is not 10% better than constant"),
-        ({"naive": {"constant": graded(1.0), "shuffled": graded(0.2)}}, "naive", "as good as gold: 'constant'"),
+        ({"naive": {"constant": graded(1.0), "shuffled": graded(0.2)}}, "naive", "as good as the oracle: 'constant'"),
         ({"naive": {"constant": graded(0.2)}}, "shuffled", "no naive submission 'shuffled'"),
-        ({"moved": graded(1.0)}, "ids", "does not mind the ids"),
+        ({"moved": graded(1.0)}, "ids", "ignores the ids"),
         ({"reordered": graded(0.4)}, "row order", "0.4 instead of 1"),
-        ({"reordered": Graded(reason="rows", seconds=0)}, "row order", "not graded: rows"),
-        ({"junk": dict(list(REFUSED.items())[:5])}, "junk", "only 5 kinds"),
+        ({"reordered": Graded(reason="rows", seconds=0)}, "row order", "refused: rows"),
+        ({"invalid": dict(list(REFUSED.items())[:5])}, "invalid", "only 5 invalid submissions"),
         ({"starters": (ran(graded(0.5)), ran(None, output="bye"))}, "starter", "said at last: bye"),
         ({"starters": (ran(graded(0.5)), ran(graded(0.5), exit_code=1, output="KeyError: 'x'"))}, "starter", "KeyError: 'x'"),
         ({"starters": (ran(graded(0.5)), ran(None, reason="memory"))}, "starter", "its limit of memory"),
         ({"starters": (ran(graded(0.5)), GradingError("the grader of x failed"))}, "grader", "(it came with the starter (1))"),
         ({"starters": (ran(graded(0.5)), ran(graded(0.65)))}, "spread", "luck alone"),
-        ({"lazy": ran(graded(0.6))}, "lazy", "a success for next to nothing"),
-        ({"good": ran(graded(0.55))}, "good", "+7.8% over the baseline, no success"),
+        ({"ineffective": ran(graded(0.6))}, "ineffective", "a success for next to nothing"),
+        ({"solution": ran(graded(0.55))}, "solution", "+7.8% over the baseline, no success"),
     ],
 )
 def test_a_fault_is_named(changed: Mapping[str, object], name: Name, expected: str) -> None:
@@ -93,45 +93,45 @@ def test_a_graders_mistake_is_told_once() -> None:
     broken, error = Graded(reason=mistake, seconds=0, failed=True), GradingError(mistake)
     found, _ = judged(
         starters=(error, error),
-        good=error,
-        lazy=error,
-        gold={"answers": broken},
+        solution=error,
+        ineffective=error,
+        oracle={"answers": broken},
         naive={"constant": broken},
-        junk={"empty": (broken, "")},
+        invalid={"empty": (broken, "")},
         reordered=broken,
         moved=broken,
     )
-    assert found == {"grader": f"{mistake} (it came with the starter (0), the starter (1), good() and 5 more)"}
-    found, _ = judged(junk={**REFUSED, "empty": (broken, ""), "blank": (broken, "")})
-    assert found["junk"].startswith(f"each of 'empty', 'blank' crashes the grader ({mistake}); ")
+    assert found == {"grader": f"{mistake} (it came with the starter (0), the starter (1), solution() and 5 more)"}
+    found, _ = judged(invalid={**REFUSED, "empty": (broken, ""), "blank": (broken, "")})
+    assert found["invalid"].startswith(f"each of 'empty', 'blank' crashes the grader ({mistake}); ")
 
 
-def test_all_naive_ones_beating_gold_is_a_direction_turned_round() -> None:
+def test_all_naive_ones_beating_the_oracle_is_a_direction_turned_round() -> None:
     found, _ = judged(task(direction="minimize"))
-    assert "direction" in found and "gold" in found
+    assert "direction" in found and "oracle" in found
 
 
 def test_over_a_baseline_of_nothing_any_gain_is_a_success() -> None:
     nothing: tuple[Ran, ...] = (ran(graded(0.0)), ran(graded(0.0)))
-    found, numbers = judged(starters=nothing, lazy=ran(graded(0.0)))
+    found, numbers = judged(starters=nothing, ineffective=ran(graded(0.0)))
     assert found == {}
-    assert numbers.good_improvement is None and numbers.good_success is True
-    found, _ = judged(starters=nothing, lazy=ran(graded(0.01)))
-    assert "better than a baseline of 0" in found["lazy"]
+    assert numbers.solution_improvement is None and numbers.solution_success is True
+    found, _ = judged(starters=nothing, ineffective=ran(graded(0.01)))
+    assert "better than a baseline of 0" in found["ineffective"]
 
 
 def test_a_timed_task_is_compared_with_the_starter_beside_it() -> None:
     timed = {
         "starters": (ran(graded(2.0, 2.0)),),
-        "good": ran(graded(0.1, 1.5)),
-        "lazy": ran(graded(1.7, 1.7)),
-        "gold": {"fast": graded(0.12, 1.4)},
+        "solution": ran(graded(0.1, 1.5)),
+        "ineffective": ran(graded(1.7, 1.7)),
+        "oracle": {"fast": graded(0.12, 1.4)},
         "naive": {"late": graded(1.6, 1.55)},
         "reordered": None,
         "moved": None,
     }
     found, numbers = judged(task(mode="code", direction="minimize"), **timed)
     assert found == {}
-    assert numbers.baseline is None and numbers.good_improvement == pytest.approx(1.4 / 1.5)
+    assert numbers.baseline is None and numbers.solution_improvement == pytest.approx(1.4 / 1.5)
     found, _ = judged(task(mode="code", direction="minimize"), **{**timed, "naive": {"late": graded(1.0, 1.5)}})
     assert "a success over the starter beside it: 'late'" in found["naive"]

@@ -58,7 +58,19 @@ def test_a_table_says_what_was_measured_and_a_line_what_to_do(checked: Checked) 
     assert finished.returncode == 1, finished.stderr
     lines = finished.stdout.splitlines()
     heading = next(line for line in lines if line.startswith("task "))
-    assert heading.split() == ["task", "starter", "seconds", "gold", "constant", "shuffled", "good", "lazy", "junk", "leaks", "verdict"]
+    assert heading.split() == [
+        "task",
+        "starter",
+        "seconds",
+        "oracle",
+        "constant",
+        "shuffled",
+        "solution",
+        "ineffective",
+        "invalid",
+        "leaks",
+        "verdict",
+    ]
     rows = {line.split()[0]: line.split() for line in lines[lines.index(heading) + 1 :] if line}
     assert rows["sound"][1] == "6.12" and rows["sound"][-3:] == ["15/15", "none", "ok"]
     assert rows["unsound"][-1] == "failed"
@@ -71,8 +83,8 @@ def test_json_has_every_finding_and_progress_keeps_out_of_it(checked: Checked) -
     finished = checked.as_json
     first, second = json.loads(finished.stdout)
     assert (first["task"], first["verdict"], second["task"], second["verdict"]) == ("sound", "ok", "unsound", "failed")
-    assert {"name": "gold", "status": "ok", "detail": ""} in first["findings"]
-    assert first["numbers"]["refused"] == first["numbers"]["junk"] == 15
+    assert {"name": "oracle", "status": "ok", "detail": ""} in first["findings"]
+    assert first["numbers"]["refused"] == first["numbers"]["invalid"] == 15
     assert "unsound" in finished.stderr and finished.returncode == 1
 
 

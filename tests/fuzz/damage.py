@@ -1,6 +1,6 @@
 """Damage to what an agent leaves: files of every kind cut, bent, swapped and blown up, the same for the same seed.
 
-    leave(damaged(gold, random.Random(7)), folder)
+    leave(damaged(oracle, random.Random(7)), folder)
 
 Of a file first its own kind is damaged (tables, JSON, arrays, archives, code), or any file's bytes, or what lies in its place.
 """
@@ -105,9 +105,9 @@ MOST = 4 << 20
 """Bytes beyond which damaged files do not grow, but for a few."""
 
 
-def damaged(gold: Files, rng: Random) -> Left:
-    """Return gold files with some of them damaged."""
-    left: dict[str, bytes | Special] = {name: text.encode() if isinstance(text, str) else text for name, text in gold.items()}
+def damaged(oracle: Files, rng: Random) -> Left:
+    """Return oracle files with some of them damaged."""
+    left: dict[str, bytes | Special] = {name: text.encode() if isinstance(text, str) else text for name, text in oracle.items()}
     for name in rng.sample(sorted(left), rng.choice((1, 1, 1, len(left)))):
         content = left[name]
         assert isinstance(content, bytes)
@@ -121,7 +121,7 @@ def damaged(gold: Files, rng: Random) -> Left:
     if rng.random() < 0.03:
         del left[rng.choice(sorted(left))]
     if rng.random() < 0.03:
-        folder = os.path.dirname(rng.choice(sorted(gold)))
+        folder = os.path.dirname(rng.choice(sorted(oracle)))
         left[os.path.join(folder, rng.choice(("\udcff\udcfe.py", "a\nb.json", "x" * 250 + ".py", "-rf", "config.json", ".npz")))] = b"{}"
     return left
 

@@ -51,19 +51,19 @@ class Target(NamedTuple):
 
     task: Task
     data: Prepared
-    gold: Files
+    oracle: Files
 
     def case(self, number: int) -> Left:
         """Return the damaged submission of a number."""
-        return damaged(self.gold, Random(f"{self.task.id}:{number}"))
+        return damaged(self.oracle, Random(f"{self.task.id}:{number}"))
 
 
 def target(task: Task, root: Path) -> Target:
-    """Prepare a task's data below a folder, and have its gold submission."""
+    """Prepare a task's data below a folder, and have its oracle submission."""
     data = mini(task, root) if task.preparer else Prepared(None, None)
     proof = task.module("proof")
     assert proof is not None
-    return Target(task, data, next(iter(proof.gold(data).values())))
+    return Target(task, data, next(iter(proof.oracle(data).values())))
 
 
 async def fuzz(target: Target, numbers: Iterable[int], forks: ForkServer | None = None) -> Tally:

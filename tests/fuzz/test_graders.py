@@ -32,7 +32,7 @@ def grade(context):
     return Score(value=float(context.submission.read_text("guess.csv").split(",")[1]))
 """
 PROOF = """
-def gold(data):
+def oracle(data):
     return {"the best": {"guess.csv": "a,1,b\\n"}}
 """
 
@@ -56,7 +56,7 @@ def test_a_grader_that_fails_is_found_and_its_cases_are_named(tmp_path: Path) ->
 
 @pytest.mark.parametrize("suffix", [*KINDS, ".bib"])
 def test_damage_is_the_same_for_the_same_seed_and_other_for_another(suffix: str) -> None:
-    gold = {f"file{suffix}": "id,value\n1,2\n3,4\n"}
-    found = [damaged(gold, Random(seed)) for seed in range(50)]
-    assert found == [damaged(gold, Random(seed)) for seed in range(50)]
+    oracle = {f"file{suffix}": "id,value\n1,2\n3,4\n"}
+    found = [damaged(oracle, Random(seed)) for seed in range(50)]
+    assert found == [damaged(oracle, Random(seed)) for seed in range(50)]
     assert len({repr(left) for left in found}) > 15

@@ -62,8 +62,8 @@ def grade(context):
     return Score(value=float(len(text)))
 """
 PROOF = """
-def gold(data):
-    return {"the best": {"guess.txt": "gold"}}
+def oracle(data):
+    return {"the best": {"guess.txt": "oracle"}}
 """
 AGENT = """
 from tests.grading.test_control import act
@@ -89,7 +89,7 @@ async def act(environment: Environment) -> None:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    """A run of a task that has a gold submission, and whose starter leaves none."""
+    """A run of a task that has a oracle submission, and whose starter leaves none."""
     folder = tmp_path / "guess"
     (folder / "starter").mkdir(parents=True)
     (folder / "starter" / "train.py").write_text("print('hello')\n")
@@ -140,7 +140,7 @@ def test_what_brings_the_grader_down_is_an_invalid_submission_in_the_graders_wor
         assert re.match(f"the grader fails on this submission and not on the task's own: {words}", step.reason or ""), step
     assert after.step_scores[-1].value == 4
     # What failed is graded once more. The task's own submission is graded at most once a minute.
-    assert asked(plan)[:5] == ["fine", "fine", "crash", "gold", "crash"] and asked(plan).count("gold") < len(FAILING)
+    assert asked(plan)[:5] == ["fine", "fine", "crash", "oracle", "crash"] and asked(plan).count("oracle") < len(FAILING)
 
 
 def test_grading_again_goes_by_the_same_rule(plan: Plan) -> None:

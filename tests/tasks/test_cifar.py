@@ -134,8 +134,8 @@ def test_accuracy_is_what_a_loop_counts_and_the_first_of_equal_probabilities_win
 
 
 def test_columns_may_stand_in_any_order(mini: Prepared, tmp_path: Path) -> None:
-    gold = pl.read_csv(io.StringIO(str(proof.gold(mini)["certain"][TABLE])))
-    found = graded(tmp_path / "run", gold.select(sorted(gold.columns, reverse=True)).write_csv(), mini)
+    oracle = pl.read_csv(io.StringIO(str(proof.oracle(mini)["certain"][TABLE])))
+    found = graded(tmp_path / "run", oracle.select(sorted(oracle.columns, reverse=True)).write_csv(), mini)
     assert found.score is not None and found.score.value == 1.0
 
 

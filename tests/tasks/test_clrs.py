@@ -170,7 +170,7 @@ def build_processor(hidden_dim):
 @pytest.fixture(scope="module")
 def trained(data: Prepared) -> Files:
     pytest.importorskip("torch")
-    return proof.gold(data)["trained"]
+    return proof.oracle(data)["trained"]
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ def real(mirror: Mirror, reviews: int) -> dict[str, pl.DataFrame]:
     """What Hugging Face holds, smaller: reviews with the negative ones first, and the model's files."""
     found = {}
     for split, file in prepare.SPLITS.items():
-        texts = [f'{split} {number}: "good",<br /><br />or\nso, they said — café' for number in range(reviews)]
+        texts = [f'{split} {number}: "solution",<br /><br />or\nso, they said — café' for number in range(reviews)]
         found[split] = pl.DataFrame({"text": texts, "label": [int(number >= reviews // 2) for number in range(reviews)]})
         held = mirror.root / "huggingface.co/datasets/stanfordnlp/imdb/resolve" / prepare.REVIEWS[1] / file
         held.parent.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ def test_tables_are_graded_without_them(tmp_path: Path) -> None:
         proof = task.module("proof")
         assert proof is not None
         folder = tmp_path / task.folder.name
-        write_files(folder, next(iter(proof.gold(data).values())))
+        write_files(folder, next(iter(proof.oracle(data).values())))
         asked.append({"task": str(task.folder), "submission": str(folder), "private": str(data.private) if data.private else None})
     answers = without_libraries(GRADE, asked).splitlines()
     assert len(answers) == len(asked)

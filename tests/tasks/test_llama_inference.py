@@ -172,7 +172,7 @@ def test_the_real_model_is_laid_out_as_the_mini_one(public: Path, mirror: Mirror
 @pytest.mark.slow
 def test_a_cache_succeeds_by_far_in_another_sandbox_too(task: Task, data: Prepared, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    found = graded(task, data, tmp_path, proof.good(), ANOTHER)
+    found = graded(task, data, tmp_path, proof.solution(), ANOTHER)
     assert found.score is not None and found.score.baseline is not None, found.reason
     assert found.score.value < 0.6 * found.score.baseline.value
     assert bool(found.score.details["lacking"]) is (ANOTHER == "none")

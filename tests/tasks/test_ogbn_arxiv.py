@@ -70,9 +70,9 @@ def test_both_forms_of_a_submission_score_the_fraction_of_nodes_that_are_right(
 
 
 def test_one_column_counts_by_its_place_and_two_by_the_node(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
-    gold = answers.rename({"label": "pred"})
-    assert score(task, data, gold.reverse(), tmp_path / "a").value == 1
-    assert score(task, data, gold.reverse().select("pred"), tmp_path / "b").value < 0.2
+    oracle = answers.rename({"label": "pred"})
+    assert score(task, data, oracle.reverse(), tmp_path / "a").value == 1
+    assert score(task, data, oracle.reverse().select("pred"), tmp_path / "b").value < 0.2
 
 
 @pytest.mark.parametrize("change", [-1, 1])

@@ -1,4 +1,4 @@
-"""Through the whole loop: an agent that writes what a task's proof calls good succeeds, one that writes what it calls lazy does not."""
+"""Through the whole loop: an agent that writes the solution of a task's proof succeeds, one that writes its ineffective change does not."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) els
 
 
 @pytest.mark.parametrize("task_id", TASKS)
-def test_a_good_solution_succeeds_and_a_lazy_one_does_not(task_id: str, tmp_path: Path) -> None:
-    good = run(task_id, "good", tmp_path)
-    assert good.success, good.outcome
-    assert good.baseline is not None and good.improvement is not None and good.improvement > 0.1
-    lazy = run(task_id, "lazy", tmp_path)
-    assert lazy.score is not None, lazy.outcome
-    assert lazy.outcome.verdict == "no_improvement"
+def test_a_solution_succeeds_and_an_ineffective_change_does_not(task_id: str, tmp_path: Path) -> None:
+    solution = run(task_id, "solution", tmp_path)
+    assert solution.success, solution.outcome
+    assert solution.baseline is not None and solution.improvement is not None and solution.improvement > 0.1
+    ineffective = run(task_id, "ineffective", tmp_path)
+    assert ineffective.score is not None, ineffective.outcome
+    assert ineffective.outcome.verdict == "no_improvement"
 
 
-def run(task_id: str, solution: Literal["good", "lazy"], folder: Path) -> Result:
+def run(task_id: str, solution: Literal["solution", "ineffective"], folder: Path) -> Result:
     task = find_task(task_id)
     try:
         require_extras(task)

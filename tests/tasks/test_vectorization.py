@@ -39,7 +39,7 @@ def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: SandboxChoi
 
 
 def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path) -> None:
-    found = graded(task, tmp_path, proof.good())
+    found = graded(task, tmp_path, proof.solution())
     assert found.score is not None and found.score.baseline is not None, found.reason
     improvement = task.spec.metric.improvement(found.score.value, found.score.baseline.value)
     assert improvement is not None and improvement > 0.9
@@ -48,7 +48,7 @@ def test_a_vectorized_layer_succeeds_by_far(task: Task, tmp_path: Path) -> None:
 
 
 def test_the_starter_is_as_fast_as_itself(task: Task, tmp_path: Path) -> None:
-    found = graded(task, tmp_path, proof.lazy())
+    found = graded(task, tmp_path, proof.ineffective())
     assert found.score is not None and found.score.baseline is not None, found.reason
     assert found.score.value == pytest.approx(found.score.baseline.value, rel=0.3), "but for a virtual machine's neighbours"
     assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
@@ -66,9 +66,9 @@ def test_seconds_that_are_put_off_are_counted(task: Task, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["works on", "other process", "own library", "other package"])
 def test_work_done_elsewhere_is_seen_without_a_sandbox_too(task: Task, tmp_path: Path, name: str) -> None:
-    found = graded(task, tmp_path, proof.JUNK[name].files, sandbox="none")
+    found = graded(task, tmp_path, proof.INVALID[name].files, sandbox="none")
     assert found.score is None
-    assert found.reason is not None and proof.JUNK[name].reason in found.reason
+    assert found.reason is not None and proof.INVALID[name].reason in found.reason
 
 
 def test_what_the_script_prints_and_writes_counts_for_nothing(task: Task, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_what_the_script_prints_and_writes_counts_for_nothing(task: Task, tmp_pa
 def test_a_starter_that_fails_is_the_tasks_bug(task: Task, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(task.folder, broken)
-    (broken / "starter" / "train.py").write_text(proof.JUNK["no biases"].files["train.py"])
+    (broken / "starter" / "train.py").write_text(proof.INVALID["no biases"].files["train.py"])
     with pytest.raises(GradingError, match="wrong numbers"):
         graded(load_task(broken), tmp_path / "submission", proof.GOLD["windows"])
 

@@ -118,22 +118,22 @@ async def _evidence(
 ) -> Evidence:
     """Run the starters, and grade all submissions."""
     work.tell("runs and gradings")
-    submissions = [each.folder for each in (*proofs.gold, *proofs.naive, *proofs.junk)]
+    submissions = [each.folder for each in (*proofs.oracle, *proofs.naive, *proofs.invalid)]
     submissions += [each for each in (proofs.reordered, proofs.moved) if each is not None]
-    starters, good, lazy, graded = await asyncio.gather(
+    starters, solution, ineffective, graded = await asyncio.gather(
         starting,
-        _run_written(task, work, data, proofs.good),
-        _run_written(task, work, data, proofs.lazy),
+        _run_written(task, work, data, proofs.solution),
+        _run_written(task, work, data, proofs.ineffective),
         _grade(task, work, data, submissions),
     )
     by_folder = dict(zip(submissions, graded, strict=True))
     return Evidence(
         starters=tuple(starters),
-        good=good,
-        lazy=lazy,
-        gold={each.name: by_folder[each.folder] for each in proofs.gold},
+        solution=solution,
+        ineffective=ineffective,
+        oracle={each.name: by_folder[each.folder] for each in proofs.oracle},
         naive={each.name: by_folder[each.folder] for each in proofs.naive},
-        junk={each.name: (by_folder[each.folder], each.reason) for each in proofs.junk},
+        invalid={each.name: (by_folder[each.folder], each.reason) for each in proofs.invalid},
         reordered=by_folder[proofs.reordered] if proofs.reordered else None,
         moved=by_folder[proofs.moved] if proofs.moved else None,
     )

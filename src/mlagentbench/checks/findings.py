@@ -19,25 +19,25 @@ Name = Literal[
     "spread",
     "proof",
     "grader",
-    "gold",
+    "oracle",
     "direction",
     "naive",
     "constant",
     "shuffled",
     "row order",
     "ids",
-    "junk",
-    "good",
-    "lazy",
+    "invalid",
+    "solution",
+    "ineffective",
     "label column",
-    "oracle",
+    "proxy column",
     "order",
     "metadata",
     "copies",
 ]
 """The names of all findings, in the order in which they are shown."""
 
-LEAKS: tuple[Name, ...] = ("label column", "oracle", "order", "metadata", "copies")
+LEAKS: tuple[Name, ...] = ("label column", "proxy column", "order", "metadata", "copies")
 """The findings of the leak lint."""
 
 
@@ -57,21 +57,21 @@ class Numbers(Record):
     """The starter's scores, one a run; runs without a score are left out."""
     starter_seconds: tuple[float, ...] = ()
     baseline: float | None = None
-    """What `good` and `lazy` are compared with: the starter's mean score, or the predictor's if the starter does not run. None if the
-    grader measures the starter beside each submission."""
-    gold: float | None = None
-    """The score of the best gold submission."""
+    """What `solution` and `ineffective` are compared with: the starter's mean score, or the predictor's if the starter does not run. None
+    if the grader measures the starter beside each submission."""
+    oracle: float | None = None
+    """The score of the best oracle submission."""
     constant: float | None = None
     shuffled: float | None = None
-    good: float | None = None
-    good_seconds: float | None = None
-    good_improvement: float | None = None
+    solution: float | None = None
+    solution_seconds: float | None = None
+    solution_improvement: float | None = None
     """Relative to the baseline, or to the starter measured beside it; None also for a baseline of 0."""
-    good_success: bool | None = None
-    lazy: float | None = None
-    lazy_improvement: float | None = None
-    lazy_success: bool | None = None
-    junk: int = 0
+    solution_success: bool | None = None
+    ineffective: float | None = None
+    ineffective_improvement: float | None = None
+    ineffective_success: bool | None = None
+    invalid: int = 0
     """The number of submissions that must be refused."""
     refused: int = 0
     """How many of them were refused, for the right reason."""

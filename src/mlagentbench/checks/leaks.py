@@ -2,8 +2,8 @@
 
 The lint checks public tables and arrays (for a label column left in, or a column from which the answers can be read off), ids, the order of
 rows and files, and the metadata of files; and it searches everything public for parts of the private files. It takes the answers from the
-gold submission, so that a task needs no convention for it. It cannot find answers in the pixels of an image or the words of a text, nor in
-formats that only some program can open.
+oracle submission, so that a task needs no convention for it. It cannot find answers in the pixels of an image or the words of a text, nor
+in formats that only some program can open.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mlagentbench.checks.tables import Answers, Array, Clue, PublicArray, Public
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task
 
-ORACLE = 0.98
-"""How much of the answers, from 0 to 1, makes a column an oracle. A feature may predict well; it may not be the answer."""
+PROXY = 0.98
+"""How much of the answers, from 0 to 1, makes a column a proxy of the answers. A feature may predict well; it may not be the answer."""
 ORDER = 0.8
 """How much of the answers an order must give away to be a leak. It should give away nothing, but neighbours may be alike."""
 AGREES = 0.5
@@ -38,7 +38,7 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
     Args:
         task: the task.
         data: its prepared data, as `prepare.py` left it.
-        answers: the gold table; None if submissions are no tables.
+        answers: the oracle table; None if submissions are no tables.
         tables: the public tables.
         grids: the public arrays.
     """
@@ -52,9 +52,9 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
         sources: list[PublicTable | PublicArray] = [*tables, *grids]
         columns = [column for source in sources for column in columns_of(source, answers)]
         found["label column"] = _label_column(columns, answers)
-        found["oracle"] = _report(
-            "oracle",
-            _telling(columns, answers, (by_sorting, by_looking_up), ORACLE),
+        found["proxy column"] = _report(
+            "proxy column",
+            _telling(columns, answers, (by_sorting, by_looking_up), PROXY),
             "leave it out of the public data, or make it less than the answer",
         )
         found["order"] = _order(answers, tables)
@@ -88,13 +88,13 @@ def _label_column(columns: list[Clue], answers: Answers) -> Finding:
             if column.raw is None or column.name != f"the column {name!r}":
                 continue
             there = column.raw != ""
-            gold = answers.frame[name].str.strip_chars().to_numpy()[there]
-            if len(gold) < FEW_ROWS:
+            oracle = answers.frame[name].str.strip_chars().to_numpy()[there]
+            if len(oracle) < FEW_ROWS:
                 continue
-            equal = _same(column.raw[there], gold)
-            commonest = max(np.unique(gold.astype(str), return_counts=True)[1]) / len(gold)
+            equal = _same(column.raw[there], oracle)
+            commonest = max(np.unique(oracle.astype(str), return_counts=True)[1]) / len(oracle)
             if equal > commonest + AGREES * (1 - commonest):
-                left.append(f"{column.place} has the answers in its column {name!r} ({equal:.0%} of {len(gold)})")
+                left.append(f"{column.place} has the answers in its column {name!r} ({equal:.0%} of {len(oracle)})")
     return failed("label column", f"{some(left)}; drop the column from what is public") if left else ok("label column")
 
 
@@ -106,7 +106,7 @@ def _same(one: Array, other: Array) -> float:
 
 
 def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
-    orders = [Clue("the order of rows", "the gold submission", np.arange(answers.rows, dtype=np.float64))]
+    orders = [Clue("the order of rows", "the oracle submission", np.arange(answers.rows, dtype=np.float64))]
     for table in tables:
         place = place_of(table, answers)
         if place is not None:
@@ -119,8 +119,8 @@ def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
             (orders if column.values.dtype.kind == "f" else looked_up).append(column)
     told = [
         *_telling(orders, answers, (by_sorting,), ORDER),
-        *_telling(orders, answers, (by_repeating, by_looking_up), ORACLE),
-        *_telling(looked_up, answers, (by_looking_up,), ORACLE),
+        *_telling(orders, answers, (by_repeating, by_looking_up), PROXY),
+        *_telling(looked_up, answers, (by_looking_up,), PROXY),
     ]
     return _report("order", iter(told), "shuffle the rows before they get their ids")
 
@@ -151,8 +151,8 @@ def _metadata(public: Path, answers: Answers) -> Finding:
         others += _folders(ids, [name for name, _, _ in members], where)
     told = [
         *_telling(orders, answers, (by_sorting,), ORDER),
-        *_telling(orders, answers, (by_repeating,), ORACLE),
-        *_telling(others, answers, (by_sorting, by_looking_up), ORACLE),
+        *_telling(orders, answers, (by_repeating,), PROXY),
+        *_telling(others, answers, (by_sorting, by_looking_up), PROXY),
     ]
     return _report("metadata", iter(told), "write files one after the other by id, all of one time, in folders that tell nothing")
 

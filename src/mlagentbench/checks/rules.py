@@ -16,24 +16,24 @@ from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import THRESHOLD, clears_noise, is_success
 
-LEAST_JUNK = 6
-"""The least number of junk submissions: an agent can go wrong in at least as many ways."""
+LEAST_INVALID = 6
+"""The least number of invalid submissions: an agent can go wrong in at least as many ways."""
 EXACT = 1e-9
 """How far two scores may differ and still be equal: relative, and absolute near 0."""
 
 BY_SCORES: tuple[Name, ...] = (
     "starter",
     "spread",
-    "gold",
+    "oracle",
     "direction",
     "naive",
     "constant",
     "shuffled",
     "row order",
     "ids",
-    "junk",
-    "good",
-    "lazy",
+    "invalid",
+    "solution",
+    "ineffective",
 )
 """The findings that depend on scores."""
 
@@ -44,17 +44,17 @@ class Evidence(NamedTuple):
     """The results of everything that was run and graded."""
 
     starters: tuple[Ran, ...]
-    good: Ran | None
-    """The run with `good()` of `proof.py`; None if there is no such function."""
-    lazy: Ran | None
-    gold: Mapping[str, Graded]
+    solution: Ran | None
+    """The run with `solution()` of `proof.py`; None if there is no such function."""
+    ineffective: Ran | None
+    oracle: Mapping[str, Graded]
     naive: Mapping[str, Graded]
-    junk: Mapping[str, tuple[Graded, str]]
-    """The gradings of junk by name, each with the words that the reason must contain."""
+    invalid: Mapping[str, tuple[Graded, str]]
+    """The gradings of invalid submissions by name, each with the words that the reason must contain."""
     reordered: Graded | None
-    """The grading of the first gold table with its rows reversed; None if rows have no ids."""
+    """The grading of the first oracle table with its rows reversed; None if rows have no ids."""
     moved: Graded | None
-    """The grading of the first gold table with each answer under another's id; None if rows have no ids."""
+    """The grading of the first oracle table with each answer under another's id; None if rows have no ids."""
 
 
 def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
@@ -68,27 +68,27 @@ def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
     findings = [
         ok("grader"),
         *_starter(task, evidence, numbers),
-        *_gold(task, evidence, numbers),
+        *_oracle(task, evidence, numbers),
         *_naive(task, evidence, numbers),
         *_ids(task.spec.metric, evidence, numbers),
-        _junk(evidence),
-        _good(evidence, numbers),
-        _lazy(evidence, numbers),
+        _invalid(evidence),
+        _solution(evidence, numbers),
+        _ineffective(evidence, numbers),
     ]
     return findings, numbers
 
 
 def _mistakes(evidence: Evidence) -> Mapping[str, list[str]]:
-    """Return each error of the grader itself, with the submissions that it failed on. Junk is judged apart (`_junk`)."""
+    """Return each error of the grader itself, with the submissions that it failed on. Invalid ones are judged apart (`_invalid`)."""
     runs = {
         **{f"the starter ({seed})": run for seed, run in enumerate(evidence.starters)},
-        "good()": evidence.good,
-        "lazy()": evidence.lazy,
+        "solution()": evidence.solution,
+        "ineffective()": evidence.ineffective,
     }
     found = [(str(run), name) for name, run in runs.items() if isinstance(run, GradingError)]
-    gradings = {f"gold {name!r}": graded for name, graded in evidence.gold.items()}
+    gradings = {f"oracle {name!r}": graded for name, graded in evidence.oracle.items()}
     gradings |= {f"naive {name!r}": graded for name, graded in evidence.naive.items()}
-    derived = {"gold with its rows reversed": evidence.reordered, "gold with other ids": evidence.moved}
+    derived = {"oracle with its rows reversed": evidence.reordered, "oracle with other ids": evidence.moved}
     gradings |= {name: graded for name, graded in derived.items() if graded is not None}
     found += [(graded.reason or "it failed", name) for name, graded in gradings.items() if graded.failed]
     mistakes: dict[str, list[str]] = {}
@@ -107,24 +107,24 @@ def _numbers(task: Task, evidence: Evidence) -> Numbers:
         baseline = _value(evidence.naive.get(spec.starter.predictor or ""))
     elif scores and not beside:
         baseline = statistics.fmean(score.value for score in scores)
-    gold = [graded.score.value for graded in evidence.gold.values() if graded.score]
-    good, lazy = _score(evidence.good), _score(evidence.lazy)
+    oracle = [graded.score.value for graded in evidence.oracle.values() if graded.score]
+    solution, ineffective = _score(evidence.solution), _score(evidence.ineffective)
     return Numbers(
         starter=tuple(score.value for score in scores),
         starter_seconds=tuple(run.execution.seconds for run in ran),
         baseline=baseline,
-        gold=_best(spec.metric, gold) if gold else None,
+        oracle=_best(spec.metric, oracle) if oracle else None,
         constant=_value(evidence.naive.get("constant")),
         shuffled=_value(evidence.naive.get("shuffled")),
-        good=good.value if good else None,
-        good_seconds=evidence.good.execution.seconds if isinstance(evidence.good, StarterRun) else None,
-        good_improvement=_improvement(spec.metric, good, baseline),
-        good_success=_success(spec.metric, good, baseline),
-        lazy=lazy.value if lazy else None,
-        lazy_improvement=_improvement(spec.metric, lazy, baseline),
-        lazy_success=_success(spec.metric, lazy, baseline),
-        junk=len(evidence.junk),
-        refused=sum(_refusal(graded, words) is None for graded, words in evidence.junk.values()),
+        solution=solution.value if solution else None,
+        solution_seconds=evidence.solution.execution.seconds if isinstance(evidence.solution, StarterRun) else None,
+        solution_improvement=_improvement(spec.metric, solution, baseline),
+        solution_success=_success(spec.metric, solution, baseline),
+        ineffective=ineffective.value if ineffective else None,
+        ineffective_improvement=_improvement(spec.metric, ineffective, baseline),
+        ineffective_success=_success(spec.metric, ineffective, baseline),
+        invalid=len(evidence.invalid),
+        refused=sum(_refusal(graded, words) is None for graded, words in evidence.invalid.values()),
     )
 
 
@@ -154,36 +154,36 @@ def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Findi
         yield ok("spread")
 
 
-def _gold(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+def _oracle(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
     metric = task.spec.metric
-    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.gold.items() if graded.score is None]
-    if refused or numbers.gold is None:
+    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.oracle.items() if graded.score is None]
+    if refused or numbers.oracle is None:
         yield failed(
-            "gold", f"not graded: {some(refused)}; the right answers must be taken" if refused else "proof.py has no gold submission"
+            "oracle", f"not graded: {some(refused)}; the right answers must be taken" if refused else "proof.py has no oracle submission"
         )
-        yield skipped("direction", "there is no gold score")
+        yield skipped("direction", "the oracle has no score")
         return
     rivals = {f"naive {name!r}": graded.score.value for name, graded in evidence.naive.items() if graded.score}
     rivals |= {f"the starter ({seed})": value for seed, value in enumerate(numbers.starter)}
-    rivals |= {"lazy()": numbers.lazy} if numbers.lazy is not None else {}
-    if task.spec.submission.mode == "file" and numbers.good is not None:
-        rivals["good()"] = numbers.good
-    values = {name: graded.score.value for name, graded in evidence.gold.items() if graded.score}
-    better = [rival for rival, value in rivals.items() if _beats(metric, value, numbers.gold)]
+    rivals |= {"ineffective()": numbers.ineffective} if numbers.ineffective is not None else {}
+    if task.spec.submission.mode == "file" and numbers.solution is not None:
+        rivals["solution()"] = numbers.solution
+    values = {name: graded.score.value for name, graded in evidence.oracle.items() if graded.score}
+    better = [rival for rival, value in rivals.items() if _beats(metric, value, numbers.oracle)]
     naive = [graded.score.value for graded in evidence.naive.values() if graded.score]
-    if naive and all(_beats(metric, value, numbers.gold) for value in naive):
-        yield failed("gold", "it scores worst of all")
-        yield failed("direction", f"every naive submission beats gold in the direction {metric.direction}; is metric.direction reversed?")
+    if naive and all(_beats(metric, value, numbers.oracle) for value in naive):
+        yield failed("oracle", "it scores worst of all")
+        yield failed("direction", f"every naive submission beats the oracle; is metric.direction reversed? it is {metric.direction}")
         return
     beaten = [f"{name!r} by {rival}" for name, one in values.items() for rival, value in rivals.items() if _beats(metric, value, one)]
     if task.spec.submission.mode == "file" and (better or beaten):
-        yield failed("gold", f"beaten: {some(beaten)}; no submission may score better than the right answers")
+        yield failed("oracle", f"beaten: {some(beaten)}; no submission may score better than the right answers")
     elif better:
-        yield failed("gold", f"beaten by {some(better)}; gold must hold the best that is known")
-    elif lost := [name for name, graded in evidence.gold.items() if _success(metric, graded.score, numbers.baseline) is False]:
-        yield failed("gold", f"no success over the baseline: {some([repr(name) for name in lost])}; so nobody can have one")
+        yield failed("oracle", f"beaten by {some(better)}; the oracle must hold the best that is known")
+    elif lost := [name for name, graded in evidence.oracle.items() if _success(metric, graded.score, numbers.baseline) is False]:
+        yield failed("oracle", f"no success over the baseline: {some([repr(name) for name in lost])}; so nobody can have one")
     else:
-        yield ok("gold")
+        yield ok("oracle")
     yield ok("direction")
 
 
@@ -194,7 +194,7 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
     as_good = [
         repr(name)
         for name, graded in evidence.naive.items()
-        if graded.score and numbers.gold is not None and not _beats(metric, numbers.gold, graded.score.value)
+        if graded.score and numbers.oracle is not None and not _beats(metric, numbers.oracle, graded.score.value)
     ]
     # If the starter is measured beside a naive submission, the latter must not be a success, unless the gain is within the noise.
     won = [
@@ -210,7 +210,7 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
     elif won:
         yield failed("naive", f"a success over the starter beside it: {some(won)}; what is no better must not be one")
     elif as_good:
-        yield failed("naive", f"as good as gold: {some(as_good)}; the grader does not tell them apart")
+        yield failed("naive", f"as good as the oracle: {some(as_good)}; the grader does not tell them apart")
     else:
         yield ok("naive")
     by_name: tuple[tuple[Literal["constant", "shuffled"], float | None], ...] = (
@@ -222,12 +222,13 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
             wanted = task.spec.submission.mode == "file"
             why = f"proof.py has no naive submission {name!r}"
             yield failed(name, f"{why}; add it") if wanted else skipped(name, why)
-        elif value is None or numbers.gold is None:
-            yield skipped(name, "it has no score, or gold has none")
-        elif not is_success(metric, numbers.gold, value):
+        elif value is None or numbers.oracle is None:
+            yield skipped(name, "it has no score, or the oracle has none")
+        elif not is_success(metric, numbers.oracle, value):
             yield failed(
                 name,
-                f"gold ({numbers.gold:.4g}) is not {THRESHOLD:.0%} better than {name} ({value:.4g}); the metric rewards what knows nothing",
+                f"the oracle ({numbers.oracle:.4g}) is not {THRESHOLD:.0%} better than {name} ({value:.4g}); "
+                "the metric rewards what knows nothing",
             )
         else:
             yield ok(name)
@@ -235,45 +236,47 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
 
 def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
     """Check that a grader of tables finds rows by their ids."""
-    gold = next((graded.score for graded in evidence.gold.values() if graded.score), None)
-    if evidence.reordered is None or evidence.moved is None or gold is None:
+    oracle = next((graded.score for graded in evidence.oracle.values() if graded.score), None)
+    if evidence.reordered is None or evidence.moved is None or oracle is None:
         why = "the rows have no ids, or the submission is no table"
         yield skipped("row order", why)
         yield skipped("ids", why)
         return
     reordered, moved = _value(evidence.reordered), _value(evidence.moved)
     if reordered is None:
-        yield failed("row order", f"gold with its rows reversed is not graded: {evidence.reordered.reason}; rows are found by their ids")
-    elif not math.isclose(reordered, gold.value, rel_tol=EXACT, abs_tol=EXACT):
+        yield failed("row order", f"the oracle with its rows reversed is refused: {evidence.reordered.reason}; find rows by their ids")
+    elif not math.isclose(reordered, oracle.value, rel_tol=EXACT, abs_tol=EXACT):
         yield failed(
             "row order",
-            f"gold with its rows reversed scores {reordered:.4g} instead of {gold.value:.4g}: the grader does not go by the ids; use align",
+            f"the oracle with its rows reversed scores {reordered:.4g} instead of {oracle.value:.4g}: "
+            "the grader does not go by the ids; use align",
         )
     else:
         yield ok("row order")
-    if moved is not None and not _beats(metric, gold.value, moved):
-        yield failed("ids", f"gold with each answer under another's id scores as well ({moved:.4g}): the grader does not mind the ids")
+    if moved is not None and not _beats(metric, oracle.value, moved):
+        yield failed("ids", f"the oracle with each answer under another's id scores as well ({moved:.4g}): the grader ignores the ids")
     else:
         yield ok("ids")
 
 
-def _junk(evidence: Evidence) -> Finding:
+def _invalid(evidence: Evidence) -> Finding:
     wrong: dict[str, list[str]] = {}
-    for name, (graded, words) in evidence.junk.items():
+    for name, (graded, words) in evidence.invalid.items():
         if (why := _refusal(graded, words)) is not None:
             wrong.setdefault(why, []).append(repr(name))
     if wrong:
         each = [f"{'each of ' if len(names) > 1 else ''}{some(names)} {why}" for why, names in wrong.items()]
-        return failed("junk", f"{some(each)}; grade.py must raise InvalidSubmission with a reason a person can act on")
-    if len(evidence.junk) < LEAST_JUNK:
+        return failed("invalid", f"{some(each)}; grade.py must raise InvalidSubmission with a reason a person can act on")
+    if len(evidence.invalid) < LEAST_INVALID:
         return failed(
-            "junk", f"there are only {len(evidence.junk)} kinds of junk in proof.py; try at least {LEAST_JUNK} that may really come"
+            "invalid",
+            f"proof.py has only {len(evidence.invalid)} invalid submissions; add others, up to {LEAST_INVALID} or more",
         )
-    return ok("junk")
+    return ok("invalid")
 
 
 def _refusal(graded: Graded, words: str) -> str | None:
-    """Return what is wrong with the grading of junk, which must be refused; None if nothing is."""
+    """Return what is wrong with the grading of an invalid submission, which must be refused; None if nothing is."""
     if graded.score is not None:
         return f"is taken, with a score of {graded.score.value:.4g}"
     if graded.failed:
@@ -283,30 +286,30 @@ def _refusal(graded: Graded, words: str) -> str | None:
     return None
 
 
-def _good(evidence: Evidence, numbers: Numbers) -> Finding:
-    if evidence.good is None:
-        return skipped("good", "proof.py has no good()")
-    why = _why_not(evidence.good)
+def _solution(evidence: Evidence, numbers: Numbers) -> Finding:
+    if evidence.solution is None:
+        return skipped("solution", "proof.py has no solution()")
+    why = _why_not(evidence.solution)
     if why is not None:
-        return failed("good", f"with good() {why}")
-    if numbers.good_success is None:
-        return skipped("good", "there is no baseline to compare with")
-    if not numbers.good_success:
-        return failed("good", f"good() is {_gain(numbers.good_improvement)}, no success; the task cannot be won by a good agent")
-    return ok("good")
+        return failed("solution", f"with solution() {why}")
+    if numbers.solution_success is None:
+        return skipped("solution", "there is no baseline to compare with")
+    if not numbers.solution_success:
+        return failed("solution", f"solution() is {_gain(numbers.solution_improvement)}, no success; so no agent can win")
+    return ok("solution")
 
 
-def _lazy(evidence: Evidence, numbers: Numbers) -> Finding:
-    if evidence.lazy is None:
-        return skipped("lazy", "proof.py has no lazy()")
-    why = _why_not(evidence.lazy)
+def _ineffective(evidence: Evidence, numbers: Numbers) -> Finding:
+    if evidence.ineffective is None:
+        return skipped("ineffective", "proof.py has no ineffective()")
+    why = _why_not(evidence.ineffective)
     if why is not None:
-        return failed("lazy", f"with lazy() {why}")
-    if numbers.lazy_success is None:
-        return skipped("lazy", "there is no baseline to compare with")
-    if numbers.lazy_success:
-        return failed("lazy", f"lazy() is {_gain(numbers.lazy_improvement)}, a success for next to nothing")
-    return ok("lazy")
+        return failed("ineffective", f"with ineffective() {why}")
+    if numbers.ineffective_success is None:
+        return skipped("ineffective", "there is no baseline to compare with")
+    if numbers.ineffective_success:
+        return failed("ineffective", f"ineffective() is {_gain(numbers.ineffective_improvement)}, a success for next to nothing")
+    return ok("ineffective")
 
 
 def _gain(improvement: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Read a task's tables for the leak lint: the gold answers, and the public tables and arrays with a row for each answer."""
+"""Read a task's tables for the leak lint: the oracle answers, and the public tables and arrays with a row for each answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Clue(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """A gold table."""
+    """The table of the right answers."""
 
     frame: pl.DataFrame
     """The whole table, as text."""
@@ -83,7 +83,7 @@ class PublicArray(NamedTuple):
 
 
 def read_answers(name: str, data: bytes, tables: Iterable[PublicTable], names: Iterable[str]) -> Answers | None:
-    """Read a gold submission.
+    """Read an oracle submission.
 
     Args:
         name: the file's name; its suffix says whether it is a table.

@@ -3,7 +3,7 @@
 - `prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant once for each seed.
 - `prove FOLDER PUBLIC PRIVATE OUT` writes every submission of `proof.py` to a folder below OUT, runs the leak lint, and writes a list of
   both to OUT/proofs.json.
-- `gold FOLDER PUBLIC PRIVATE OUT` writes the first gold submission to OUT.
+- `oracle FOLDER PUBLIC PRIVATE OUT` writes the first oracle submission to OUT.
 
 Errors of the task's code are not caught: their traceback goes to standard error.
 """
@@ -27,8 +27,6 @@ from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.proofs import Files
 
 PROOFS = "proofs.json"
-GIVEN = ("gold", "naive", "junk")
-WRITTEN = ("good", "lazy")
 
 
 class WrittenSubmission(Record):
@@ -43,16 +41,16 @@ class WrittenSubmission(Record):
 class Proofs(Record):
     """The submissions of `proof.py`, and the findings of the leak lint."""
 
-    gold: tuple[WrittenSubmission, ...]
+    oracle: tuple[WrittenSubmission, ...]
     naive: tuple[WrittenSubmission, ...]
-    junk: tuple[WrittenSubmission, ...]
-    good: Path | None
-    """A folder with the files that a good agent writes over the starter; None if `proof.py` has no `good()`."""
-    lazy: Path | None
+    invalid: tuple[WrittenSubmission, ...]
+    solution: Path | None
+    """A folder with the files that a good agent writes over the starter; None if `proof.py` has no `solution()`."""
+    ineffective: Path | None
     reordered: Path | None
-    """A folder with the first gold table, its rows reversed; None if rows have no ids."""
+    """A folder with the first oracle table, its rows reversed; None if rows have no ids."""
     moved: Path | None
-    """A folder with the first gold table, each answer under another's id; None if rows have no ids."""
+    """A folder with the first oracle table, each answer under another's id; None if rows have no ids."""
     leaks: tuple[Finding, ...]
 
 
@@ -70,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
     else:
         proof = task.module("proof")
         assert proof is not None
-        _write(Path(out), next(iter(proof.gold(data).values())))
+        _write(Path(out), next(iter(proof.oracle(data).values())))
 
 
 def _prepare(task: Task, rest: Sequence[str]) -> None:
@@ -89,25 +87,27 @@ def _prepare(task: Task, rest: Sequence[str]) -> None:
 def _prove(task: Task, data: Prepared, out: Path) -> None:
     proof = task.module("proof")
     assert proof is not None
-    gold: Mapping[str, Files] = proof.gold(data)
+    oracle: Mapping[str, Files] = proof.oracle(data)
     naive: Mapping[str, Files] = proof.naive(data)
-    junk = proof.junk(data)
+    invalid = proof.invalid(data)
     tables, grids = read_tables(data.public) if data.public else ([], [])
     names = [path.relative_to(data.public).as_posix() for path in data.public.rglob("*")] if data.public else []
-    name, first = task.spec.submission.required[0], next(iter(gold.values()))
+    name, first = task.spec.submission.required[0], next(iter(oracle.values()))
     answers = None
     if task.spec.submission.mode == "file" and name in first:
         answers = read_answers(name, _bytes(first[name]), tables, names)
     derived = _derived(name, answers)
     proofs = Proofs(
-        gold=tuple(_lay(out / "gold", gold)),
+        oracle=tuple(_lay(out / "oracle", oracle)),
         naive=tuple(_lay(out / "naive", naive)),
-        junk=tuple(
+        invalid=tuple(
             each.model_copy(update={"reason": case.reason})
-            for each, case in zip(_lay(out / "junk", {case: found.files for case, found in junk.items()}), junk.values(), strict=True)
+            for each, case in zip(
+                _lay(out / "invalid", {case: found.files for case, found in invalid.items()}), invalid.values(), strict=True
+            )
         ),
-        good=_write(out / "good", proof.good()) if hasattr(proof, "good") else None,
-        lazy=_write(out / "lazy", proof.lazy()) if hasattr(proof, "lazy") else None,
+        solution=_write(out / "solution", proof.solution()) if hasattr(proof, "solution") else None,
+        ineffective=_write(out / "ineffective", proof.ineffective()) if hasattr(proof, "ineffective") else None,
         reordered=_write(out / "reordered", {**first, **derived["reordered"]}) if derived else None,
         moved=_write(out / "moved", {**first, **derived["moved"]}) if derived else None,
         leaks=tuple(lint(task, data, answers, tables, grids)),
@@ -116,7 +116,7 @@ def _prove(task: Task, data: Prepared, out: Path) -> None:
 
 
 def _derived(name: str, answers: Answers | None) -> dict[str, Files]:
-    """Return two variants of the gold table, which show whether the grader goes by the ids."""
+    """Return two variants of the oracle table, which show whether the grader goes by the ids."""
     if answers is None or answers.id_column is None:
         return {}
     separator = SEPARATORS[Path(name).suffix]

@@ -56,8 +56,8 @@ def check_tasks(
     """Let tasks prove themselves.
 
     The check of a task: its data depends only on the seed; its starter does what the task states; its grader accepts right answers, scores
-    them above wrong ones, and refuses invalid submissions; a good solution succeeds, and a lazy one does not; and nothing that the agent
-    can read gives the answers away. The exit status is 1 if a task fails.
+    them above wrong ones, and refuses invalid submissions; a solution succeeds, and an ineffective change does not; and nothing that the
+    agent can read gives the answers away. The exit status is 1 if a task fails.
     """
     if every == bool(task_ids):
         raise UsageError("name the tasks to check, or give --all")
@@ -141,17 +141,17 @@ def _listing(tasks: Sequence[Task], checks: Sequence[Check]) -> Listing:
         cells = (
             starter,
             seconds,
-            _score(numbers.gold),
+            _score(numbers.oracle),
             _score(numbers.constant),
             _score(numbers.shuffled),
-            _gain(numbers.good, numbers.good_improvement),
-            _gain(numbers.lazy, numbers.lazy_improvement),
-            f"{numbers.refused}/{numbers.junk}",
+            _gain(numbers.solution, numbers.solution_improvement),
+            _gain(numbers.ineffective, numbers.ineffective_improvement),
+            f"{numbers.refused}/{numbers.invalid}",
             _leaks(found),
             found.verdict,
         )
         items.append(Item(task.id, cells, STYLES[found.verdict] if found.verdict != "ok" else ""))
-    headings = ("starter>", "seconds>", "gold>", "constant>", "shuffled>", "good>", "lazy>", "junk>", "leaks", "verdict")
+    headings = ("starter>", "seconds>", "oracle>", "constant>", "shuffled>", "solution>", "ineffective>", "invalid>", "leaks", "verdict")
     return Listing("task", headings, items)
 
 

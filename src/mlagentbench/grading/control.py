@@ -25,14 +25,14 @@ FAILURES = (GradingError, SandboxUnavailable, OSError)
 """The errors of a failed grading; OSError includes a full disk."""
 FRESH = 60.0
 """Seconds for which `Control.works` repeats its last answer."""
-GOLD_SECONDS = 300.0
+ORACLE_SECONDS = 300.0
 """Seconds after which `proof.py` is killed."""
 
 
 class Control:
     """Tells whether a task's grader works, by giving it a submission of the task's own.
 
-    That is the first gold submission of `proof.py`. For a task without one, it is the starter's submission, after a run no longer than a
+    That is the first oracle submission of `proof.py`. For a task without one, it is the starter's submission, after a run no longer than a
     grading may take; if that has no score, it is empty files, which a grader must score or refuse.
 
     Args:
@@ -64,27 +64,27 @@ class Control:
 
     async def _grades_its_own(self) -> bool:
         async with temporary_folder("mlab-control-") as folder:
-            if await self._lay_gold(folder / "gold"):
-                return (await self._grader.grade(folder / "gold")).score is not None
+            if await self._write_oracle(folder / "oracle"):
+                return (await self._grader.grade(folder / "oracle")).score is not None
             if await self._starter_has_a_score():
                 return True
             await finish(write_files, folder / "empty", dict.fromkeys(self._task.spec.submission.required, ""))
             await self._grader.grade(folder / "empty")
             return True
 
-    async def _lay_gold(self, folder: Path) -> bool:
-        """Write the first gold submission, in a process of its own since `proof.py` may fail; return whether it was written."""
+    async def _write_oracle(self, folder: Path) -> bool:
+        """Write the first oracle submission, in a process of its own since `proof.py` may fail; return whether it was written."""
         if not (self._task.folder / "proof.py").is_file():
             return False
         places = [self._data.public or "", self._data.private or "", folder]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "mlagentbench.checks.worker", "gold", str(self._task.folder), *map(str, places)),
+            *(sys.executable, "-P", "-m", "mlagentbench.checks.worker", "oracle", str(self._task.folder), *map(str, places)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
         try:
-            return await asyncio.wait_for(process.wait(), GOLD_SECONDS) == 0
+            return await asyncio.wait_for(process.wait(), ORACLE_SECONDS) == 0
         except TimeoutError:
             return False
         finally:

@@ -13,7 +13,7 @@ CATEGORIES = ("canonical", "classic Kaggle", "Kaggle challenge", "recent researc
 """The paper's categories, in its order; others follow by name."""
 DIGITS = 2
 """Significant digits of scores; further digits differ from one machine to another."""
-COLUMNS = ("task", "what", "metric", "starter", "constant", "good", "needs", "real data")
+COLUMNS = ("task", "what", "metric", "starter", "constant", "solution", "needs", "real data")
 OPENING = """\
 # The tasks
 
@@ -70,7 +70,7 @@ def _row(entry: CheckedTask) -> Mapping[str, str]:
         "metric": f"{spec.metric.name} {'↑' if spec.metric.direction == 'maximize' else '↓'}",
         "starter": starter,
         "constant": score(numbers.constant),
-        "good": score(numbers.good),
+        "solution": score(numbers.solution),
         "needs": ", ".join(spec.extras) or "—",
         "real data": source,
     }

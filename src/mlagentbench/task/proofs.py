@@ -1,13 +1,13 @@
 """Types and helpers for a task's `proof.py`: submissions that must win, that must not, and that must be refused.
 
-    def gold(data: Prepared) -> Mapping[str, Files]      # score best
-    def naive(data: Prepared) -> Mapping[str, Files]     # are graded, and score worse: a constant, a shuffled gold
-    def junk(data: Prepared) -> Mapping[str, Junk]       # are refused, for a reason that names what is wrong
-    def good() -> Files                                  # written over the starter and run: a success
-    def lazy() -> Files                                  # written over the starter and run: none
+    def oracle(data: Prepared) -> Mapping[str, Files]     # score best
+    def naive(data: Prepared) -> Mapping[str, Files]      # are graded, and score worse: a constant, a shuffled oracle
+    def invalid(data: Prepared) -> Mapping[str, Invalid]  # are refused, for a reason that names what is wrong
+    def solution() -> Files                               # written over the starter and run: a success
+    def ineffective() -> Files                            # written over the starter and run: no success
 
-`gold`, `naive` and `junk` return submissions by names of their choice; `data` is what `prepare` made, answers included. `good` and `lazy`
-return the files that an agent would write: the task's script is then run as in a run.
+`oracle`, `naive` and `invalid` return submissions by names of their choice; `data` is what `prepare` made, answers included. `solution`
+and `ineffective` return the files that an agent would write: the task's script is then run as in a run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Files = Mapping[str, str | bytes]
 """The files' contents, by path in the workspace."""
 
 
-class Junk(NamedTuple):
+class Invalid(NamedTuple):
     """A submission that must be refused, and words that the reason must contain."""
 
     files: Files
@@ -41,16 +41,16 @@ def shuffled(frame: pl.DataFrame, id_column: str, seed: int = 0) -> pl.DataFrame
     return pl.concat((frame.select(id_column), values), how="horizontal").select(frame.columns)
 
 
-def table_junk(gold: str, *, id_column: str | None, number_column: str, name: str = "submission.csv") -> dict[str, Junk]:
+def invalid_tables(oracle: str, *, id_column: str | None, number_column: str, name: str = "submission.csv") -> dict[str, Invalid]:
     """Make tables that every grader of tables must refuse, from one that it accepts.
 
     Args:
-        gold: a table with a header that the grader accepts.
+        oracle: a table with a header that the grader accepts.
         id_column: the column of ids; None for a table known by its rows' order.
         number_column: a column of numbers, or of given words.
         name: the file's name.
     """
-    frame = pl.read_csv(io.StringIO(gold), infer_schema=False)
+    frame = pl.read_csv(io.StringIO(oracle), infer_schema=False)
 
     def changed(value: str) -> str:
         return table_text(
@@ -70,7 +70,7 @@ def table_junk(gold: str, *, id_column: str | None, number_column: str, name: st
         "too large for a number": (changed("1e400"), number_column),
         "a word for a number": (changed("high"), "'high'"),
         "blank": (changed(""), number_column),
-        "UTF-16": (gold.encode("utf-16"), "UTF-8"),
+        "UTF-16": (oracle.encode("utf-16"), "UTF-8"),
         "bytes": (random.Random(0).randbytes(2000), name),
     }
     if id_column is not None:
@@ -83,4 +83,4 @@ def table_junk(gold: str, *, id_column: str | None, number_column: str, name: st
         cases["other ids"] = (table_text(frame.with_columns((pl.lit("x") + ids).alias(id_column))), "lacks")
     else:
         cases["one row too many"] = (table_text(pl.concat((frame, frame.head(1)))), "rows")
-    return {case: Junk({name: content}, reason) for case, (content, reason) in cases.items()}
+    return {case: Invalid({name: content}, reason) for case, (content, reason) in cases.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 LINEAR = """    return np.column_stack([np.ones(len(x)), x])
@@ -20,7 +20,7 @@ BETTER = """    cement, water, fly_ash, age, plasticizer = x.T
 """
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the answers themselves."""
     return {"answers": _files(_answers(data))}
 
@@ -35,17 +35,17 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that must be refused."""
-    return dict(table_junk(table_text(_answers(data)), id_column="id", number_column="strength"))
+    return dict(invalid_tables(table_text(_answers(data)), id_column="id", number_column="strength"))
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win: it uses the ratio of water to binder, the logarithm of age, and products of all."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace(LINEAR, BETTER)}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: it changes next to nothing."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("RIDGE = 1e-3", "RIDGE = 1e-2")}
 

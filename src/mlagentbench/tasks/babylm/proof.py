@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 from mlagentbench.tasks.babylm.prepare import GPT2
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ END = "<|endoftext|>"
 WIDTH = 8
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return a model that knows the test text: each passage is a token of its own."""
     assert data.private is not None
     lines = (data.private / "passages.jsonl").read_text(encoding="utf-8").splitlines()
@@ -49,7 +49,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return folders that must be refused."""
     fine = _model(np.zeros(257), _tokenizer())
     config = json.loads(fine["model/config.json"])
@@ -62,28 +62,28 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
         return {**fine, "model/tokenizer.json": json.dumps({**tokenizer, **changes})}
 
     return {
-        "empty weights": Junk({**fine, "model/model.safetensors": b""}, "loading the model failed"),
-        "random bytes": Junk({**fine, "model/model.safetensors": b"\x80\x04" * 500}, "loading the model failed"),
-        "no JSON": Junk({**fine, "model/config.json": "{"}, "config.json is no JSON"),
-        "pickled weights": Junk({**fine, "model/pytorch_model.bin": b"\x80\x04."}, "pickled weights and code are not read"),
-        "code": Junk({**fine, "model/modeling.py": "print('hello')\n"}, "pickled weights and code are not read"),
-        "code elsewhere": Junk(with_config(auto_map={"AutoModelForCausalLM": "modeling.Mine"}), "auto_map"),
-        "other kind of model": Junk(with_config(model_type="bert"), "model_type 'bert'"),
-        "too large": Junk(with_config(n_embd=4096), "has the wrong shape for"),
-        "weights missing": Junk(with_config(n_layer=1), "which config.json calls for"),
-        "NaN": Junk(_model(np.full(257, np.nan), fine["model/tokenizer.json"]), "not finite"),
-        "small letters only": Junk(with_tokenizer(normalizer={"type": "Lowercase"}), "does not give back the text"),
-        "nothing at all": Junk(
+        "empty weights": Invalid({**fine, "model/model.safetensors": b""}, "loading the model failed"),
+        "random bytes": Invalid({**fine, "model/model.safetensors": b"\x80\x04" * 500}, "loading the model failed"),
+        "no JSON": Invalid({**fine, "model/config.json": "{"}, "config.json is no JSON"),
+        "pickled weights": Invalid({**fine, "model/pytorch_model.bin": b"\x80\x04."}, "pickled weights and code are not read"),
+        "code": Invalid({**fine, "model/modeling.py": "print('hello')\n"}, "pickled weights and code are not read"),
+        "code elsewhere": Invalid(with_config(auto_map={"AutoModelForCausalLM": "modeling.Mine"}), "auto_map"),
+        "other kind of model": Invalid(with_config(model_type="bert"), "model_type 'bert'"),
+        "too large": Invalid(with_config(n_embd=4096), "has the wrong shape for"),
+        "weights missing": Invalid(with_config(n_layer=1), "which config.json calls for"),
+        "NaN": Invalid(_model(np.full(257, np.nan), fine["model/tokenizer.json"]), "not finite"),
+        "small letters only": Invalid(with_tokenizer(normalizer={"type": "Lowercase"}), "does not give back the text"),
+        "nothing at all": Invalid(
             with_tokenizer(normalizer={"type": "Replace", "pattern": {"Regex": "[\\s\\S]"}, "content": ""}), "give back"
         ),
-        "tokens the model lacks": Junk(_model(np.zeros(60), fine["model/tokenizer.json"]), "the model knows 60"),
-        "no end token": Junk(with_config(eos_token_id=None), "no eos_token_id"),
-        "an end token of text": Junk(with_config(eos_token_id=_id_of(tokenizer, "e")), "end token"),
-        "sees ahead": Junk({**fine, **_looks_ahead()}, "looks ahead"),
+        "tokens the model lacks": Invalid(_model(np.zeros(60), fine["model/tokenizer.json"]), "the model knows 60"),
+        "no end token": Invalid(with_config(eos_token_id=None), "no eos_token_id"),
+        "an end token of text": Invalid(with_config(eos_token_id=_id_of(tokenizer, "e")), "end token"),
+        "sees ahead": Invalid({**fine, **_looks_ahead()}, "looks ahead"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win: a higher learning rate that warms up and decays, and more epochs."""
     better = STARTER.replace("LEARNING_RATE = 3e-4", "LEARNING_RATE = 5e-3").replace("EPOCHS = 1\n", "EPOCHS = 3\n")
     better = better.replace(
@@ -94,7 +94,7 @@ def good() -> Files:
     return {"train.py": better.replace("            optimizer.step()\n", "            optimizer.step()\n            schedule.step()\n")}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: the starter with a little weight decay."""
     return {"train.py": STARTER.replace("lr=LEARNING_RATE)", "lr=LEARNING_RATE, weight_decay=0.02)")}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 
 TEXTS, REFERENCES = "cited.json", "references.bib"
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -82,7 +82,7 @@ def bibliography(papers):
 )
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the missing papers, cited one by one and together, with entries in two styles of BibTeX."""
     papers, missing = _answers(data)
     chosen = {key: papers[key] for ids in missing.values() for key in ids}
@@ -113,7 +113,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
     papers, missing = _answers(data)
     texts = {passage: f"\\cite{{{','.join(ids)}}}" for passage, ids in missing.items()}
@@ -122,24 +122,24 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
     entries = _entries(papers)
     nobody = f"@misc{{{key}, author = {{A B}}, title = {{Attention Is Not Here}}, year = 2017}}"
     return {
-        "empty": Junk(_files(None, entries), "no JSON"),
-        "a passage missing": Junk(_files({name: text for name, text in texts.items() if name != first}, entries), f"no passage {first}"),
-        "a passage too many": Junk(_files({**texts, "T99": ""}, entries), "'T99'"),
-        "lists for texts": Junk({TEXTS: json.dumps(missing), REFERENCES: entries}, "no text"),
-        "empty bibliography": Junk(_files(texts, ""), "has no entry of this key"),
-        "an entry missing": Junk(_files({**texts, first: "\\cite{nowhere}"}, entries), "'nowhere'"),
-        "an invented paper": Junk(_files(texts, entries.partition("@article")[0] + nobody), "no paper 'Attention Is Not Here'"),
-        "a key twice": Junk(_files(texts, entries + _entries({key: paper})), "there twice"),
-        "no year": Junk(_files(texts, f"@misc{{a, author = {{A}}, title = {{{paper['title']}}}}}"), "has no year"),
-        "no key": Junk(_files(texts, "@misc{author = {A}}"), "no key"),
-        "not closed": Junk(_files(texts, entries[:-3]), "not closed"),
-        "an abbreviation": Junk(_files(texts, "@string{jmlr = {Journal}}\n" + entries), "@string is not read"),
-        "bytes": Junk({TEXTS: json.dumps(texts), REFERENCES: b"\xff\xfe@"}, "UTF-8"),
-        "the whole library": Junk(_files({**texts, first: f"\\cite{{{','.join(papers)}}}"}, entries), "cite at most 10"),
+        "empty": Invalid(_files(None, entries), "no JSON"),
+        "a passage missing": Invalid(_files({name: text for name, text in texts.items() if name != first}, entries), f"no passage {first}"),
+        "a passage too many": Invalid(_files({**texts, "T99": ""}, entries), "'T99'"),
+        "lists for texts": Invalid({TEXTS: json.dumps(missing), REFERENCES: entries}, "no text"),
+        "empty bibliography": Invalid(_files(texts, ""), "has no entry of this key"),
+        "an entry missing": Invalid(_files({**texts, first: "\\cite{nowhere}"}, entries), "'nowhere'"),
+        "an invented paper": Invalid(_files(texts, entries.partition("@article")[0] + nobody), "no paper 'Attention Is Not Here'"),
+        "a key twice": Invalid(_files(texts, entries + _entries({key: paper})), "there twice"),
+        "no year": Invalid(_files(texts, f"@misc{{a, author = {{A}}, title = {{{paper['title']}}}}}"), "has no year"),
+        "no key": Invalid(_files(texts, "@misc{author = {A}}"), "no key"),
+        "not closed": Invalid(_files(texts, entries[:-3]), "not closed"),
+        "an abbreviation": Invalid(_files(texts, "@string{jmlr = {Journal}}\n" + entries), "@string is not read"),
+        "bytes": Invalid({TEXTS: json.dumps(texts), REFERENCES: b"\xff\xfe@"}, "UTF-8"),
+        "the whole library": Invalid(_files({**texts, first: f"\\cite{{{','.join(papers)}}}"}, entries), "cite at most 10"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win: a search that uses authors, years and venues, and a bibliography."""
     text = STARTER.read_text(encoding="utf-8")
     imports = "import functools\nimport json\nimport re\n\nimport numpy as np\nfrom search import papers\n"
@@ -147,7 +147,7 @@ def good() -> Files:
     return {"train.py": text[: text.index("def cite(")] + SEARCH.strip() + "\n\n\n" + text[text.index("def f1(") :]}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: its bibliography holds a comment, and it cites nothing."""
     text = STARTER.read_text(encoding="utf-8")
     assert text.count('    return ""\n') == 1

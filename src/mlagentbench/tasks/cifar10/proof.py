@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 from mlagentbench.tasks.cifar10.grade import CLASSES, TABLE
 from mlagentbench.tasks.cifar10.pictures import Array
 
@@ -89,21 +89,21 @@ def naive_tables(labels: Array, classes: int) -> dict[str, Files]:
     }
 
 
-def junk_tables(labels: Array, classes: int) -> dict[str, Junk]:
+def junk_tables(labels: Array, classes: int) -> dict[str, Invalid]:
     """Return submissions that must be refused."""
     right = table(labels, classes)
     worded = pl.DataFrame({"id": right["id"], "label": labels})
     logits = right.with_columns(pl.col("3") * 20 - 5)
     return {
-        **table_junk(table_text(right), id_column="id", number_column="3"),
-        "classes for probabilities": Junk({TABLE: table_text(worded)}, "has no column '0'"),
-        "logits": Junk({TABLE: table_text(logits)}, "from 0 to 1"),
-        "percent": Junk({TABLE: table_text(right.with_columns(pl.col("3") * 100))}, "from 0 to 1"),
-        "ids from 1": Junk({TABLE: table_text(right.with_columns(pl.col("id") + 1))}, "there is no id '0'"),
+        **invalid_tables(table_text(right), id_column="id", number_column="3"),
+        "classes for probabilities": Invalid({TABLE: table_text(worded)}, "has no column '0'"),
+        "logits": Invalid({TABLE: table_text(logits)}, "from 0 to 1"),
+        "percent": Invalid({TABLE: table_text(right.with_columns(pl.col("3") * 100))}, "from 0 to 1"),
+        "ids from 1": Invalid({TABLE: table_text(right.with_columns(pl.col("id") + 1))}, "there is no id '0'"),
     }
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the classes themselves; also in another order, and as smaller probabilities that are still the largest."""
     right = table(truth(data), CLASSES)
     unsure = right.with_columns((0.05 + 0.5 * pl.col(str(number))).alias(str(number)) for number in range(CLASSES))
@@ -119,17 +119,17 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     return naive_tables(truth(data), CLASSES)
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
     return junk_tables(truth(data), CLASSES)
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win."""
     return {"train.py": NETWORK}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: only the batches of its prediction differ from the starter's."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("images.split(1000)", "images.split(500)")}

@@ -1,7 +1,7 @@
 """The task's proof: checkpoints that must win, that must not, and that must be refused.
 
 None is trained here, which would take long: those that lose or are refused are made by hand, and the one that wins was trained with
-`good()` on the data of seed 0.
+`solution()` on the data of seed 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 
 STARTER = Path(__file__).parent / "starter"
 
@@ -127,8 +127,8 @@ def build_processor(hidden_dim):
 '''
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
-    """Return the processor of `good()` with its trained weights."""
+def oracle(data: Prepared) -> Mapping[str, Files]:
+    """Return the processor of `solution()` with its trained weights."""
     with np.load(Path(__file__).with_name("gold.npz")) as arrays:
         weights = {name: arrays[name].astype(np.float32) for name in arrays.files}
     return {"trained": _files(TRIPLETS, weights)}
@@ -163,7 +163,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
     starter = (STARTER / "processors.py").read_text(encoding="utf-8")
     weights = _zeros(starter, 8)
@@ -173,29 +173,29 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
     other = starter.replace("self.update = nn.Linear", "self.renew = nn.Linear").replace("self.update(", "self.renew(")
     network = "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9')\n" + starter
     return {
-        "empty checkpoint": Junk({"checkpoint.npz": b"", "processors.py": starter}, "checkpoint.npz"),
-        "no archive": Junk({"checkpoint.npz": b"\x93weights" * 100, "processors.py": starter}, "checkpoint.npz"),
-        "pickled weights": Junk(_files(starter, pickled), "allow_pickle"),
-        "a weight missing": Junk(_files(starter, fewer), "decode_k.bias"),
-        "a weight of another shape": Junk(_files(starter, bigger), "size mismatch"),
-        "weights of another processor": Junk(_files(other, weights), "processor.renew.weight"),
-        "no processor": Junk(_files("import torch\n", weights, "checkpoint.npz"), "build_processor"),
-        "syntax error": Junk(_files("def build_processor(\n", weights), "SyntaxError"),
-        "exception": Junk(_files(NOT_A_NUMBER, _zeros(ECHO, 8)), "not implemented yet (processors.py, line"),
-        "hidden state of another shape": Junk(_files(BROKEN_SHAPE, _zeros(ECHO, 8)), "a hidden state of shape (1, 1, 8)"),
-        "an algorithm by hand": Junk(by_hand(data), "was not learned"),
-        "other package": Junk(_files("import polars\n" + starter, weights), "polars"),
-        "reaches for the network": Junk(_files(network, weights), "loading checkpoint.npz"),
-        "leaves": Junk(_files("import os\nos._exit(0)\n" + starter, weights), "the process ended without an answer"),
+        "empty checkpoint": Invalid({"checkpoint.npz": b"", "processors.py": starter}, "checkpoint.npz"),
+        "no archive": Invalid({"checkpoint.npz": b"\x93weights" * 100, "processors.py": starter}, "checkpoint.npz"),
+        "pickled weights": Invalid(_files(starter, pickled), "allow_pickle"),
+        "a weight missing": Invalid(_files(starter, fewer), "decode_k.bias"),
+        "a weight of another shape": Invalid(_files(starter, bigger), "size mismatch"),
+        "weights of another processor": Invalid(_files(other, weights), "processor.renew.weight"),
+        "no processor": Invalid(_files("import torch\n", weights, "checkpoint.npz"), "build_processor"),
+        "syntax error": Invalid(_files("def build_processor(\n", weights), "SyntaxError"),
+        "exception": Invalid(_files(NOT_A_NUMBER, _zeros(ECHO, 8)), "not implemented yet (processors.py, line"),
+        "hidden state of another shape": Invalid(_files(BROKEN_SHAPE, _zeros(ECHO, 8)), "a hidden state of shape (1, 1, 8)"),
+        "an algorithm by hand": Invalid(by_hand(data), "was not learned"),
+        "other package": Invalid(_files("import polars\n" + starter, weights), "polars"),
+        "reaches for the network": Invalid(_files(network, weights), "loading checkpoint.npz"),
+        "leaves": Invalid(_files("import os\nos._exit(0)\n" + starter, weights), "the process ended without an answer"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a processor that must win: its edges get messages from triangles, which is what the algorithm compares."""
     return {"processors.py": TRIPLETS}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: it halves the hidden state, which does not address what is wrong."""
     return {"train.py": (STARTER / "train.py").read_text(encoding="utf-8").replace("HIDDEN_DIM = 32", "HIDDEN_DIM = 16")}
 

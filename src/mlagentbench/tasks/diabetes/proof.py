@@ -8,14 +8,14 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 MODEL = "KNeighborsRegressor(n_neighbors=5)"
 IMPORT = "from sklearn.neighbors import KNeighborsRegressor\n"
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the answers themselves, in two orders, and as integers."""
     answers = _answers(data)
     return {
@@ -39,19 +39,19 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that must be refused."""
     answers = _answers(data)
     from_one = answers.with_columns(pl.Series("patient_id", range(1, len(answers) + 1)))
     return {
-        **table_junk(table_text(answers), id_column="patient_id", number_column="progression"),
-        "numbered anew": Junk(_files(from_one), "lacks"),
-        "scikit-learn's name": Junk(_files(answers.rename({"progression": "target"})), "'progression'"),
-        "no header": Junk({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **invalid_tables(table_text(answers), id_column="patient_id", number_column="progression"),
+        "numbered anew": Invalid(_files(from_one), "lacks"),
+        "scikit-learn's name": Invalid(_files(answers.rename({"progression": "target"})), "'progression'"),
+        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win: a ridge regression on scaled columns."""
     imports = (
         "from sklearn.linear_model import RidgeCV\n"
@@ -65,7 +65,7 @@ def good() -> Files:
     return {"train.py": text.replace(MODEL, "make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 20)))")}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: the starter with one more neighbour."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("n_neighbors=5", "n_neighbors=6")}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 from mlagentbench.tasks.digits_lowlabel.grade import TABLE
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -34,7 +34,7 @@ def _answers(data: Prepared) -> pl.DataFrame:
     return pl.read_csv(data.private / "answers.csv")
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the digits themselves, also in another order."""
     right = _answers(data)
     return {"digits": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
@@ -50,23 +50,23 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
     right = _answers(data)
     return {
-        **table_junk(table_text(right), id_column="id", number_column="digit"),
-        "fractions": Junk({TABLE: table_text(right.with_columns(pl.col("digit").cast(pl.Float64)))}, "digit is"),
-        "ten": Junk({TABLE: table_text(right.with_columns(pl.col("digit") + 1))}, "'10'"),
-        "no header": Junk({TABLE: right.write_csv(include_header=False)}, "has no column"),
+        **invalid_tables(table_text(right), id_column="id", number_column="digit"),
+        "fractions": Invalid({TABLE: table_text(right.with_columns(pl.col("digit").cast(pl.Float64)))}, "digit is"),
+        "ten": Invalid({TABLE: table_text(right.with_columns(pl.col("digit") + 1))}, "'10'"),
+        "no header": Invalid({TABLE: right.write_csv(include_header=False)}, "has no column"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win."""
     return {"train.py": SHIFTED}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: it changes next to nothing."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("max_iter=5000", "max_iter=6000")}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 from mlagentbench.tasks.fathomnet.grade import CUTOFF, TABLE
 from mlagentbench.tasks.fathomnet.prepare import listed
 
@@ -120,7 +120,7 @@ def _majority(data: Prepared) -> str:
     return " ".join(str(category) for category, _ in counts.most_common(CUTOFF))
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the labels themselves; also in another order, and with more categories after them and `osd` on another scale."""
     right = _answers(data)
     wordy = right.with_columns(pl.col("categories") + pl.lit(" 290 289" + " 288" * 30), pl.col("osd") * 700 - 3)
@@ -142,7 +142,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
     right = _answers(data)
 
@@ -151,23 +151,23 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
         return {TABLE: table_text(right.with_columns(changed.alias("categories")))}
 
     return {
-        **table_junk(table_text(right), id_column="id", number_column="osd"),
-        "no category": Junk(first(""), "at least one category"),
-        "category 0": Junk(first("0 5"), "from 1 to 290"),
-        "category 291": Junk(first("5 291"), "from 1 to 290"),
-        "a list in brackets": Junk(first("[1.0, 9.0]"), "separated by blanks"),
-        "commas": Junk(first("1,9"), "separated by blanks"),
-        "names": Junk(first("Sebastes Actiniaria"), "whole numbers"),
-        "far too large": Junk(first(f"1 {2**70}"), "whole numbers"),
-        "file names for ids": Junk({TABLE: table_text(right.with_columns(pl.col("id") + ".png"))}, "lacks"),
+        **invalid_tables(table_text(right), id_column="id", number_column="osd"),
+        "no category": Invalid(first(""), "at least one category"),
+        "category 0": Invalid(first("0 5"), "from 1 to 290"),
+        "category 291": Invalid(first("5 291"), "from 1 to 290"),
+        "a list in brackets": Invalid(first("[1.0, 9.0]"), "separated by blanks"),
+        "commas": Invalid(first("1,9"), "separated by blanks"),
+        "names": Invalid(first("Sebastes Actiniaria"), "whole numbers"),
+        "far too large": Invalid(first(f"1 {2**70}"), "whole numbers"),
+        "file names for ids": Invalid({TABLE: table_text(right.with_columns(pl.col("id") + ".png"))}, "lacks"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win."""
     return {"train.py": NETWORK}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: it uses no picture."""
     return {"train.py": COMMONEST}

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 from mlagentbench.tasks.feedback.essays import SCORES
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline, make_union
 """
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the scores themselves, also with the rows or the columns in another order."""
     answers = _answers(data)
     return {
@@ -52,23 +52,23 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that must be refused."""
     answers = _answers(data)
     return {
-        **table_junk(table_text(answers), id_column="text_id", number_column="grammar"),
-        "positions for ids": Junk(_files(answers.drop("text_id").with_row_index("text_id")), "lacks"),
-        "the texts, too": Junk(_files(answers.with_columns(full_text=pl.lit("Dear reader,\n\nI"))), "'full_text'"),
-        "no header": Junk({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **invalid_tables(table_text(answers), id_column="text_id", number_column="grammar"),
+        "positions for ids": Invalid(_files(answers.drop("text_id").with_row_index("text_id")), "lacks"),
+        "the texts, too": Invalid(_files(answers.with_columns(full_text=pl.lit("Dear reader,\n\nI"))), "'full_text'"),
+        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that must win: a ridge regression on words and letters."""
     return _filled(RIDGE, RIDGE_IMPORTS)
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that must not win: it predicts the mean."""
     return _filled("    return DummyRegressor().fit(texts, scores)\n", "from sklearn.dummy import DummyRegressor\n" + IMPORT)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'
@@ -37,7 +37,7 @@ pd.DataFrame({"SalePrice": predicted}, index=test.index).to_csv("submission.csv"
 '''
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true prices: as they are, in reverse order as decimals, and with the columns swapped."""
     answers = _answers(data)
     return {
@@ -60,24 +60,24 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
     answers = _answers(data)
     thousands = answers.with_columns(SalePrice=pl.format("${}", "SalePrice"))
     return {
-        **table_junk(table_text(answers), id_column="Id", number_column="SalePrice"),
-        "dollar signs": Junk(_files(thousands), "write a finite number"),
-        "beyond all numbers": Junk(_files(answers.with_columns(SalePrice=pl.lit(1e300))), "SalePrice"),
-        "no header": Junk({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **invalid_tables(table_text(answers), id_column="Id", number_column="SalePrice"),
+        "dollar signs": Invalid(_files(thousands), "write a finite number"),
+        "beyond all numbers": Invalid(_files(answers.with_columns(SalePrice=pl.lit(1e300))), "SalePrice"),
+        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script with gradient boosting on all columns."""
     return {"train.py": BOOSTING}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with a model that always predicts the median price."""
     model = '    return DummyRegressor(strategy="median").fit(X, y)\n'
     text = STARTER.read_text(encoding="utf-8").replace(STUB, model)

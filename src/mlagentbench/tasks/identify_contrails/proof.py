@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 from mlagentbench.tasks.identify_contrails.grade import TABLE
 from mlagentbench.tasks.identify_contrails.runs import NOTHING
 
@@ -92,7 +92,7 @@ def _every_pixel(data: Prepared) -> str:
     return f"1 {height * width}"
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true masks, in two row orders."""
     right = _table(data)
     return {"labels": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
@@ -108,7 +108,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that the grader must refuse."""
     right = _table(data)
     pixels = _every_pixel(data).split()[1]
@@ -118,29 +118,29 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
         return {TABLE: table_text(right.with_columns(changed.alias("encoded_pixels")))}
 
     return {
-        **table_junk(table_text(right), id_column="record_id", number_column="encoded_pixels"),
-        "half a pair": Junk(first("1 3 9"), "write pairs"),
-        "starts at 0": Junk(first("0 3"), "counted from 1"),
-        "an empty run": Junk(first("4 0"), "at least one pixel"),
-        "out of the image": Junk(first(f"{pixels} 2"), "leaves the image"),
-        "far out of the image": Junk(first(f"{2**62} {2**62}"), "leaves the image"),
-        "too large for an integer": Junk(first(f"1 {2**70}"), "whole numbers"),
-        "not sorted": Junk(first("20 3 1 3"), "sort the runs"),
-        "overlapping": Junk(first("1 5 3 5"), "overlap"),
-        "twice": Junk(first("7 2 7 2"), "overlap"),
-        "fractions": Junk(first("1.0 3.0"), "whole numbers"),
-        "in brackets": Junk(first("[1, 3]"), "whole numbers"),
-        "nothing and something": Junk(first("- 1"), "whole numbers"),
-        "a mask for runs": Junk(first("0 0 0 1 1 0"), "counted from 1"),
+        **invalid_tables(table_text(right), id_column="record_id", number_column="encoded_pixels"),
+        "half a pair": Invalid(first("1 3 9"), "write pairs"),
+        "starts at 0": Invalid(first("0 3"), "counted from 1"),
+        "an empty run": Invalid(first("4 0"), "at least one pixel"),
+        "out of the image": Invalid(first(f"{pixels} 2"), "leaves the image"),
+        "far out of the image": Invalid(first(f"{2**62} {2**62}"), "leaves the image"),
+        "too large for an integer": Invalid(first(f"1 {2**70}"), "whole numbers"),
+        "not sorted": Invalid(first("20 3 1 3"), "sort the runs"),
+        "overlapping": Invalid(first("1 5 3 5"), "overlap"),
+        "twice": Invalid(first("7 2 7 2"), "overlap"),
+        "fractions": Invalid(first("1.0 3.0"), "whole numbers"),
+        "in brackets": Invalid(first("[1, 3]"), "whole numbers"),
+        "nothing and something": Invalid(first("- 1"), "whole numbers"),
+        "a mask for runs": Invalid(first("0 0 0 1 1 0"), "counted from 1"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that trains the convolutional network."""
     return {"train.py": NETWORK}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with another progress message, and the same predictions."""
     starter = STARTER.read_text(encoding="utf-8")
     return {"train.py": starter.replace("validation Dice {dice(model, records[train_size:]):.4f}", "done")}

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 NAME = "submission.csv"
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -52,7 +52,7 @@ return np.concatenate(found)
 """
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true labels: with probabilities of 0 and 1, with 0.49 and 0.51, and in reverse order."""
     labels = _answers(data)
     return {
@@ -75,25 +75,25 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return files that are not tables of these reviews, or do not hold probabilities."""
     labels = _answers(data)
     table = _table(labels["idx"], labels["label"].cast(pl.Float64))
-    cases = table_junk(table_text(table), id_column="idx", number_column="positive")
+    cases = invalid_tables(table_text(table), id_column="idx", number_column="positive")
     logits = table.with_columns(positive=pl.col("positive") * 6 - 3)
     twice = table.with_columns(negative=pl.lit(1.0), positive=pl.lit(1.0))
-    cases["logits"] = Junk({NAME: table_text(logits)}, "from 0 to 1")
-    cases["both classes for sure"] = Junk({NAME: table_text(twice)}, "1 together")
-    cases["labels"] = Junk({NAME: table_text(labels)}, "negative")
+    cases["logits"] = Invalid({NAME: table_text(logits)}, "from 0 to 1")
+    cases["both classes for sure"] = Invalid({NAME: table_text(twice)}, "1 together")
+    cases["labels"] = Invalid({NAME: table_text(labels)}, "negative")
     return cases
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that fine-tunes DistilBERT."""
     return _filled(LOAD + TRAIN + "return tokenizer, model, length")
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that uses DistilBERT without fine-tuning it."""
     return _filled(LOAD + "return tokenizer, model, 128")
 

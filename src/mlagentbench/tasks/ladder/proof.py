@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 from mlagentbench.tasks.ladder.world import KINDS
 
 SOLVER = '''"""The steps, each worked out from its references: every column, and for each of its values every number, until most are met."""
@@ -83,7 +83,7 @@ def steps(rungs: int, undone: tuple[int, ...] = ()) -> Files:
     return {"steps.py": SOLVER.format(kinds=KINDS[rungs], undone=undone)}
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true answers."""
     return {"answers": {"submission.csv": table_text(_answers(data))}}
 
@@ -101,12 +101,12 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
     text = table_text(_answers(data))
     last = _answers(data).columns[-1]
-    cases = table_junk(text, id_column="id", number_column="target")
-    without = Junk({"submission.csv": table_text(_answers(data).drop(last))}, f"no column '{last}'")
+    cases = invalid_tables(text, id_column="id", number_column="target")
+    without = Invalid({"submission.csv": table_text(_answers(data).drop(last))}, f"no column '{last}'")
     return cases | {"a step's readings missing": without}
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from mlagentbench.task.proofs import Files
-from mlagentbench.tasks.ladder.proof import gold, junk, naive, steps
+from mlagentbench.tasks.ladder.proof import invalid, naive, oracle, steps
 from mlagentbench.tasks.ladder_2.prepare import RUNGS
 
-__all__ = ["gold", "good", "junk", "lazy", "naive"]
+__all__ = ["ineffective", "invalid", "naive", "oracle", "solution"]
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that solves every step."""
     return steps(RUNGS)
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script that solves every step but the last."""
     return steps(RUNGS, undone=(RUNGS,))

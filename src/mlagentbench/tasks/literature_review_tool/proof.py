@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 from mlagentbench.tasks.bibtex_generation.proof import INDEX
 
 NAME = "reviews.json"
@@ -39,7 +39,7 @@ def write_review(question):
 )
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return reviews that cite all relevant papers and no other: in one bracket, in a bracket each, and twice."""
     _, relevant = _answers(data)
     return {
@@ -61,37 +61,37 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return files that are not reviews of these questions, and reviews that cite the whole library or invented papers."""
     papers, relevant = _answers(data)
     reviews = {question: f"[{', '.join(ids)}]" for question, ids in relevant.items()}
     first = next(iter(reviews))
     return {
-        "empty": Junk({NAME: ""}, "no JSON"),
-        "bytes": Junk({NAME: b"\xff\xfe{}"}, "not UTF-8"),
-        "cut off": Junk({NAME: json.dumps(reviews)[:-20]}, "no JSON"),
-        "too deep": Junk({NAME: "[" * 100_000}, "no JSON"),
-        "a list": Junk({NAME: json.dumps(list(reviews.values()))}, "no JSON object"),
-        "a question missing": Junk(
+        "empty": Invalid({NAME: ""}, "no JSON"),
+        "bytes": Invalid({NAME: b"\xff\xfe{}"}, "not UTF-8"),
+        "cut off": Invalid({NAME: json.dumps(reviews)[:-20]}, "no JSON"),
+        "too deep": Invalid({NAME: "[" * 100_000}, "no JSON"),
+        "a list": Invalid({NAME: json.dumps(list(reviews.values()))}, "no JSON object"),
+        "a question missing": Invalid(
             _files({question: text for question, text in reviews.items() if question != first}), f"no question {first}"
         ),
-        "a question too many": Junk(_files({**reviews, "Q99": ""}), "'Q99'"),
-        "a question twice": Junk({NAME: json.dumps(reviews)[:-1] + f', "{first}": ""}}'}, "more than once"),
-        "null": Junk({NAME: json.dumps({**reviews, first: None})}, f"the value of {first} is no text"),
-        "a list of ids": Junk({NAME: json.dumps({**reviews, first: relevant[first]})}, f"the value of {first} is no text"),
-        "the whole library": Junk(_files({**reviews, first: f"[{', '.join(papers)}]"}), f"the review of {first} cites 600 papers"),
-        "an invented paper": Junk(_files({**reviews, first: reviews[first] + " [P0000]"}), f"the review of {first} cites P0000"),
+        "a question too many": Invalid(_files({**reviews, "Q99": ""}), "'Q99'"),
+        "a question twice": Invalid({NAME: json.dumps(reviews)[:-1] + f', "{first}": ""}}'}, "more than once"),
+        "null": Invalid({NAME: json.dumps({**reviews, first: None})}, f"the value of {first} is no text"),
+        "a list of ids": Invalid({NAME: json.dumps({**reviews, first: relevant[first]})}, f"the value of {first} is no text"),
+        "the whole library": Invalid(_files({**reviews, first: f"[{', '.join(papers)}]"}), f"the review of {first} cites 600 papers"),
+        "an invented paper": Invalid(_files({**reviews, first: reviews[first] + " [P0000]"}), f"the review of {first} cites P0000"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that searches titles and abstracts, and observes the years in questions."""
     text = STARTER.read_text(encoding="utf-8")
     text = text.replace("import json\nimport re\n\nfrom search import search  # noqa: F401\n", _IMPORTS)
     return {"train.py": text[: text.index("def write_review(")] + SEARCH.strip() + "\n\n\n" + text[text.index("def cited(") :]}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return a script whose reviews cite nothing."""
     text = STARTER.read_text(encoding="utf-8")
     assert text.count(STUB) == 1

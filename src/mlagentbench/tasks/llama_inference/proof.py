@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")
 LOOP = STARTER[STARTER.index("    for _ in range(new_tokens):") : STARTER.index("    return tokens[0")]
@@ -103,33 +103,35 @@ import mmap
 page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 """
 
-JUNK: Mapping[str, Junk] = {
-    "no function": Junk({"train.py": "print('done, 100 times faster')\n"}, "has no attribute 'load'"),
-    "syntax error": Junk({"train.py": "def load(folder)\n"}, "SyntaxError"),
-    "exception": Junk(code("raise ValueError('not implemented yet')"), "ValueError: not implemented yet (train.py, line"),
-    "prompt too": Junk(code(CACHE, end="    return tokens[0].tolist()"), "return the new tokens alone"),
-    "too few": Junk(code(CACHE.replace("new_tokens", "new_tokens - 1")), "returned shape (31,)"),
-    "no tokens": Junk(code(end="    return [0.5] * new_tokens"), "no token ids"),
-    "not finite": Junk(code(end="    return [float('nan')] * new_tokens"), "no token ids"),
-    "words": Junk(code(end="    return ['a'] * new_tokens"), "must be an array of real numbers"),
-    "one token for all": Junk(code(end="    return [5] * new_tokens"), "other tokens than the model's"),
-    "the end of the prompt alone": Junk(code("tokens = tokens[:, -16:]" + CACHE, end="    return tokens[0, 16:].tolist()"), "other tokens"),
-    "coarser weights": Junk(code(CACHE, load=_QUANTIZED), "other tokens than the model's"),
-    "fewer layers": Junk(code(CACHE, load="model.model.layers = model.model.layers[:-1]"), "other tokens than the model's"),
-    "same as before": Junk(
+INVALID: Mapping[str, Invalid] = {
+    "no function": Invalid({"train.py": "print('done, 100 times faster')\n"}, "has no attribute 'load'"),
+    "syntax error": Invalid({"train.py": "def load(folder)\n"}, "SyntaxError"),
+    "exception": Invalid(code("raise ValueError('not implemented yet')"), "ValueError: not implemented yet (train.py, line"),
+    "prompt too": Invalid(code(CACHE, end="    return tokens[0].tolist()"), "return the new tokens alone"),
+    "too few": Invalid(code(CACHE.replace("new_tokens", "new_tokens - 1")), "returned shape (31,)"),
+    "no tokens": Invalid(code(end="    return [0.5] * new_tokens"), "no token ids"),
+    "not finite": Invalid(code(end="    return [float('nan')] * new_tokens"), "no token ids"),
+    "words": Invalid(code(end="    return ['a'] * new_tokens"), "must be an array of real numbers"),
+    "one token for all": Invalid(code(end="    return [5] * new_tokens"), "other tokens than the model's"),
+    "the end of the prompt alone": Invalid(
+        code("tokens = tokens[:, -16:]" + CACHE, end="    return tokens[0, 16:].tolist()"), "other tokens"
+    ),
+    "coarser weights": Invalid(code(CACHE, load=_QUANTIZED), "other tokens than the model's"),
+    "fewer layers": Invalid(code(CACHE, load="model.model.layers = model.model.layers[:-1]"), "other tokens than the model's"),
+    "same as before": Invalid(
         code(CACHE, top="known = []", end=f"    known.append({RETURN.split('return ')[1].strip()})\n    return known[0]"), "other tokens"
     ),
-    "all the memory": Junk(code("kept = [torch.ones(2**26) for _ in range(200)]"), "emory"),
-    "other process": Junk(code(CACHE, top="import subprocess\nsubprocess.run(['true'])"), "can start no process"),
-    "compiled": Junk(code(CACHE, top=_COMPILED), "load no native code"),
-    "changed code": Junk(code(CACHE, top="memory = open('/proc/self/mem', 'r+b')"), "write no file"),
-    "works on": Junk(code(CACHE, top=_WORKS_ON), "it works while it is asked nothing"),
-    "answers early": Junk(code(CACHE, top=_ANSWERS_EARLY), "a question that was not asked"),
+    "all the memory": Invalid(code("kept = [torch.ones(2**26) for _ in range(200)]"), "emory"),
+    "other process": Invalid(code(CACHE, top="import subprocess\nsubprocess.run(['true'])"), "can start no process"),
+    "compiled": Invalid(code(CACHE, top=_COMPILED), "load no native code"),
+    "changed code": Invalid(code(CACHE, top="memory = open('/proc/self/mem', 'r+b')"), "write no file"),
+    "works on": Invalid(code(CACHE, top=_WORKS_ON), "it works while it is asked nothing"),
+    "answers early": Invalid(code(CACHE, top=_ANSWERS_EARLY), "a question that was not asked"),
 }
 """Submissions that must be refused."""
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return code that is far more than 10% faster than the starter."""
     return GOLD
 
@@ -139,16 +141,16 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     return NAIVE
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that the grader must refuse."""
-    return JUNK
+    return INVALID
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script that caches keys and values."""
     return GOLD["cache"]
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with the logarithms of probabilities: the same tokens at the same speed."""
     return {"train.py": STARTER.replace("torch.softmax(", "torch.log_softmax(")}

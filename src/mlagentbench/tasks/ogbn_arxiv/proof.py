@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 NAME = "submission.csv"
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -80,7 +80,7 @@ if __name__ == "__main__":
 '''
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true labels: by node in two orders, and as one column under either name."""
     answers = _answers(data)
     return {
@@ -104,7 +104,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return files that are not tables of these nodes, or do not hold classes."""
     answers = _answers(data)
     first = pl.int_range(pl.len()) == 0
@@ -113,7 +113,7 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
         return table_text(answers.with_columns(pred=pl.when(first).then(pl.lit(value)).otherwise(pl.col("pred").cast(pl.Float64))))
 
     column = table_text(answers.select("pred"))
-    cases = table_junk(table_text(answers), id_column="node", number_column="pred")
+    cases = invalid_tables(table_text(answers), id_column="node", number_column="pred")
     more = {
         "a class too many": (changed(40), "from 0 to 39"),
         "a negative class": (changed(-1), "from 0 to 39"),
@@ -123,15 +123,15 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
         "column without header": ("7\n" + column.partition("\n")[2], "node"),
         "column of words": (column.replace("\n", "\ncs.LG\n", 1), "rows"),
     }
-    return cases | {case: Junk({NAME: content}, reason) for case, (content, reason) in more.items()}
+    return cases | {case: Invalid({NAME: content}, reason) for case, (content, reason) in more.items()}
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script whose network uses the nodes' neighbours."""
     return {"train.py": GOOD}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with another progress message, and the same predictions."""
     text = STARTER.read_text(encoding="utf-8")
     assert text.count('print(f"epoch {epoch + 1}:') == 1

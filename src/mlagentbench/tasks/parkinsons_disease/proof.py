@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 PROTEINS = '''"""Predict the ratings of Parkinson's disease over time: a ridge regression on the proteins of the visits so far."""
@@ -78,7 +78,7 @@ submission.to_csv("submission.csv", index=False)
 '''
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true ratings, in two row orders and as integers."""
     answers = _answers(data)
     return {
@@ -104,24 +104,24 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
     answers = _answers(data)
     every_wait = pl.col("prediction_id").str.replace("plus_24", "plus_36")
     return {
-        **table_junk(table_text(answers), id_column="prediction_id", number_column="rating"),
-        "other waits": Junk(_files(answers.with_columns(prediction_id=every_wait)), "lacks"),
-        "the challenge's key": Junk(_files(answers.with_columns(group_key=pl.lit(0))), "'group_key'"),
-        "no header": Junk({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **invalid_tables(table_text(answers), id_column="prediction_id", number_column="rating"),
+        "other waits": Invalid(_files(answers.with_columns(prediction_id=every_wait)), "lacks"),
+        "the challenge's key": Invalid(_files(answers.with_columns(group_key=pl.lit(0))), "'group_key'"),
+        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script with ridge regression on the proteins."""
     return {"train.py": PROTEINS}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with a larger random forest."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("n_estimators=50", "n_estimators=80")}
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 from mlagentbench.tasks.photo_denoise.grade import ARRAY, LARGEST
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -47,7 +47,7 @@ def _file(array: NDArray[Any], **options: bool) -> Files:
     return {ARRAY: buffer.getvalue()}
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the photograph without noise, in several types and memory layouts of numpy."""
     clean = _clean(data)
     return {
@@ -72,38 +72,38 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that the grader must refuse."""
     clean = _clean(data)
     whole = bytes(_file(clean)[ARRAY])  # type: ignore[arg-type]
     with_nan, with_infinity = clean.copy(), clean.copy()
     with_nan[3, 4, 1], with_infinity[-1, -1, -1] = np.nan, -np.inf
     return {
-        "empty": Junk({ARRAY: b""}, "is no array"),
-        "text": Junk({ARRAY: "0.5 0.5 0.5\n"}, "is no array"),
-        "a picture file": Junk({ARRAY: b"\x89PNG\r\n\x1a\n" + whole[:1000]}, "is no array"),
-        "a zip of arrays": Junk({ARRAY: b"PK\x03\x04" + whole[:1000]}, "is no array"),
-        "a pickle": Junk(_file(np.array([{"a": clean.shape}], dtype=object), allow_pickle=True), "holds '|O'"),
-        "whole numbers": Junk(_file((255 * clean).astype(np.uint8)), "holds '|u1'"),
-        "complex numbers": Junk(_file(clean.astype(complex)), "holds '<c16'"),
-        "grey levels": Junk(_file(255 * clean), "from 0 to 1"),
-        "no colour": Junk(_file(clean.mean(axis=2)), "has shape (427, 640)"),
-        "colours first": Junk(_file(clean.transpose(2, 0, 1)), "has shape (3, 427, 640)"),
-        "a batch": Junk(_file(clean[None]), "has shape (1, 427, 640, 3)"),
-        "NaN": Junk(_file(with_nan), "nan at (3, 4, 1)"),
-        "infinite": Junk(_file(with_infinity), "-inf at (426, 639, 2)"),
-        "cut off": Junk({ARRAY: whole[:-8]}, "bytes of numbers"),
-        "more than an array": Junk({ARRAY: whole + b"\0"}, "bytes of numbers"),
-        "a header that promises too much": Junk({ARRAY: whole.replace(b"(427, 640, 3)", b"(99999,99999)")}, "has shape (99999, 99999)"),
-        "too large": Junk({ARRAY: bytes(LARGEST + 1)}, "more than"),
+        "empty": Invalid({ARRAY: b""}, "is no array"),
+        "text": Invalid({ARRAY: "0.5 0.5 0.5\n"}, "is no array"),
+        "a picture file": Invalid({ARRAY: b"\x89PNG\r\n\x1a\n" + whole[:1000]}, "is no array"),
+        "a zip of arrays": Invalid({ARRAY: b"PK\x03\x04" + whole[:1000]}, "is no array"),
+        "a pickle": Invalid(_file(np.array([{"a": clean.shape}], dtype=object), allow_pickle=True), "holds '|O'"),
+        "whole numbers": Invalid(_file((255 * clean).astype(np.uint8)), "holds '|u1'"),
+        "complex numbers": Invalid(_file(clean.astype(complex)), "holds '<c16'"),
+        "grey levels": Invalid(_file(255 * clean), "from 0 to 1"),
+        "no colour": Invalid(_file(clean.mean(axis=2)), "has shape (427, 640)"),
+        "colours first": Invalid(_file(clean.transpose(2, 0, 1)), "has shape (3, 427, 640)"),
+        "a batch": Invalid(_file(clean[None]), "has shape (1, 427, 640, 3)"),
+        "NaN": Invalid(_file(with_nan), "nan at (3, 4, 1)"),
+        "infinite": Invalid(_file(with_infinity), "-inf at (426, 639, 2)"),
+        "cut off": Invalid({ARRAY: whole[:-8]}, "bytes of numbers"),
+        "more than an array": Invalid({ARRAY: whole + b"\0"}, "bytes of numbers"),
+        "a header that promises too much": Invalid({ARRAY: whole.replace(b"(427, 640, 3)", b"(99999,99999)")}, "has shape (99999, 99999)"),
+        "too large": Invalid({ARRAY: bytes(LARGEST + 1)}, "more than"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script with non-local means."""
     return {"train.py": NON_LOCAL_MEANS}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with a slightly weaker blur."""
     return {"train.py": STARTER.read_text(encoding="utf-8").replace("BLUR = 1.0", "BLUR = 0.9")}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 from mlagentbench.tasks.pydoc_lm.alphabet import symbols
 
 STARTER = Path(__file__).parent / "starter"
@@ -77,7 +77,7 @@ class Model:
 '''
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return a model that holds the test's text."""
     return {"knows": {"model.py": _model(KNOWS, top=_text(data), start="self.place = 0")}}
 
@@ -90,7 +90,7 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return files that are not models, and models that fail or do not return probabilities."""
     starter = {"model.py": (STARTER / "model.py").read_text(encoding="utf-8")}
     models = {
@@ -114,10 +114,10 @@ def junk(data: Prepared) -> Mapping[str, Junk]:
     files["syntax error"] = ({"model.py": "class Model\n"}, "SyntaxError")
     files["broken checkpoint"] = ({**starter, "checkpoint/counts.npy": b"PK\3\4"}, "importing model.py and making a Model failed")
     files["pickled checkpoint"] = ({**starter, "checkpoint/counts.npy": b"\x80\x04K\x01."}, "allow_pickle")
-    return {case: Junk(content, reason) for case, (content, reason) in files.items()}
+    return {case: Invalid(content, reason) for case, (content, reason) in files.items()}
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a model with longer contexts, whose checkpoint is the training texts, counted when it is loaded."""
     train = (STARTER / "train.py").read_text(encoding="utf-8")
     head, _, rest = train.partition("def train(texts):")
@@ -128,7 +128,7 @@ def good() -> Files:
     return {"model.py": WITTEN_BELL, "train.py": f"{head}def train(texts):\n{body}def{rest.partition(chr(10) + 'def')[2]}"}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with a slightly smaller smoothing constant."""
     text = (STARTER / "model.py").read_text(encoding="utf-8")
     assert text.count("+ 1.0") == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk, shuffled, table_junk, table_text
+from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
 
 STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'
@@ -38,7 +38,7 @@ pd.DataFrame({"Transported": model.predict(features.loc[test.index])}, index=tes
 '''
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true answers, in two row orders and with the columns swapped."""
     answers = _answers(data)
     return {
@@ -64,25 +64,25 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     }
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
     answers = _answers(data)
     probabilities = answers.with_columns(Transported=pl.when(pl.col("Transported") == "True").then(0.9).otherwise(0.1))
     numbers = answers.with_columns(PassengerId=pl.col("PassengerId").str.replace("_", ""))
     return {
-        **table_junk(table_text(answers), id_column="PassengerId", number_column="Transported"),
-        "probabilities": Junk(_files(probabilities), "write True or False"),
-        "ids as numbers": Junk(_files(numbers), "lacks"),
-        "no header": Junk({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **invalid_tables(table_text(answers), id_column="PassengerId", number_column="Transported"),
+        "probabilities": Invalid(_files(probabilities), "write True or False"),
+        "ids as numbers": Invalid(_files(numbers), "lacks"),
+        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
     }
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a script with boosted trees on nearly all columns."""
     return {"train.py": BOOSTING}
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter with a model that always predicts the majority."""
     model = '    return DummyClassifier(strategy="most_frequent").fit(X, y)\n'
     text = STARTER.read_text(encoding="utf-8").replace(STUB, model)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Junk
+from mlagentbench.task.proofs import Files, Invalid
 
 WINDOWS = """
 edge = (self.padding, self.padding)
@@ -120,40 +120,40 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 """
 
-JUNK: Mapping[str, Junk] = {
-    "no class": Junk({"train.py": "print('all done, 100 times faster')\n"}, "has no attribute 'Conv2DLayer'"),
-    "syntax error": Junk({"train.py": "class Conv2DLayer\n"}, "SyntaxError"),
-    "other constructor": Junk(layer(WINDOWS, init="raise TypeError('use make_layer')"), "use make_layer"),
-    "other weights": Junk(layer(WINDOWS, init="self.weights = self.weights.reshape(-1)"), "the weights of a new Conv2DLayer have shape"),
-    "exception": Junk(layer("raise ValueError('not implemented yet')"), "ValueError: not implemented yet (train.py, line"),
-    "wrong shape": Junk(layer(WINDOWS + "out = out.transpose(0, 2, 3, 1)"), "returned shape"),
-    "no array": Junk(layer("out = None"), "must be an array of real numbers"),
-    "no biases": Junk(layer(WINDOWS.replace(" + self.biases[:, None, None]", "")), "returned wrong numbers"),
-    "no stride": Junk(layer(WINDOWS.replace(":: self.stride", "::1")), "returned shape"),
-    "not finite": Junk(layer(WINDOWS + "out[0, 0, 0, 0] = np.nan"), "not finite"),
-    "remembered": Junk(
+INVALID: Mapping[str, Invalid] = {
+    "no class": Invalid({"train.py": "print('all done, 100 times faster')\n"}, "has no attribute 'Conv2DLayer'"),
+    "syntax error": Invalid({"train.py": "class Conv2DLayer\n"}, "SyntaxError"),
+    "other constructor": Invalid(layer(WINDOWS, init="raise TypeError('use make_layer')"), "use make_layer"),
+    "other weights": Invalid(layer(WINDOWS, init="self.weights = self.weights.reshape(-1)"), "the weights of a new Conv2DLayer have shape"),
+    "exception": Invalid(layer("raise ValueError('not implemented yet')"), "ValueError: not implemented yet (train.py, line"),
+    "wrong shape": Invalid(layer(WINDOWS + "out = out.transpose(0, 2, 3, 1)"), "returned shape"),
+    "no array": Invalid(layer("out = None"), "must be an array of real numbers"),
+    "no biases": Invalid(layer(WINDOWS.replace(" + self.biases[:, None, None]", "")), "returned wrong numbers"),
+    "no stride": Invalid(layer(WINDOWS.replace(":: self.stride", "::1")), "returned shape"),
+    "not finite": Invalid(layer(WINDOWS + "out[0, 0, 0, 0] = np.nan"), "not finite"),
+    "remembered": Invalid(
         layer("self.known = out = self.known if hasattr(self, 'known') else known.setdefault(x.shape, np.zeros(1))", top="known = {}"),
         "returned shape",
     ),
-    "changes its input": Junk(
+    "changes its input": Invalid(
         layer(WINDOWS.replace("edge =", "x *= 1\nx += 0.0\nkept = x\nedge =") + "kept[:] = 0"), "forward changes its input"
     ),
-    "leaves": Junk(layer("import os\nos._exit(0)"), "the process ended without an answer"),
-    "all the memory": Junk(layer("out = [np.ones(2**26) for _ in range(200)]"), "emory"),
-    "other process": Junk(layer("import os\nif os.fork() == 0:\n    os._exit(0)\n" + WINDOWS), "can start no process"),
-    "other program": Junk(layer(WINDOWS, top="import subprocess\nsubprocess.run(['true'])"), "can start no process"),
-    "process pool": Junk(layer(WINDOWS, top="import multiprocessing\npool = multiprocessing.Pool(2)"), "can start no process"),
-    "other package": Junk(layer("import torch\nout = torch.nn.functional.conv2d(x, self.weights)"), "No module named 'torch'"),
-    "machine code": Junk(layer(WINDOWS, top=_MACHINE_CODE), "load no native code"),
-    "own library": Junk(layer(WINDOWS, top=_OWN_LIBRARY), "load no native code"),
-    "changed code": Junk(layer(WINDOWS, top="memory = open('/proc/self/mem', 'r+b')"), "write no file"),
-    "works on": Junk(layer(WINDOWS, top=_WORKS_ON), "it works while it is asked nothing"),
-    "answers early": Junk(layer(WINDOWS, top=_ANSWERS_EARLY), "a question that was not asked"),
+    "leaves": Invalid(layer("import os\nos._exit(0)"), "the process ended without an answer"),
+    "all the memory": Invalid(layer("out = [np.ones(2**26) for _ in range(200)]"), "emory"),
+    "other process": Invalid(layer("import os\nif os.fork() == 0:\n    os._exit(0)\n" + WINDOWS), "can start no process"),
+    "other program": Invalid(layer(WINDOWS, top="import subprocess\nsubprocess.run(['true'])"), "can start no process"),
+    "process pool": Invalid(layer(WINDOWS, top="import multiprocessing\npool = multiprocessing.Pool(2)"), "can start no process"),
+    "other package": Invalid(layer("import torch\nout = torch.nn.functional.conv2d(x, self.weights)"), "No module named 'torch'"),
+    "machine code": Invalid(layer(WINDOWS, top=_MACHINE_CODE), "load no native code"),
+    "own library": Invalid(layer(WINDOWS, top=_OWN_LIBRARY), "load no native code"),
+    "changed code": Invalid(layer(WINDOWS, top="memory = open('/proc/self/mem', 'r+b')"), "write no file"),
+    "works on": Invalid(layer(WINDOWS, top=_WORKS_ON), "it works while it is asked nothing"),
+    "answers early": Invalid(layer(WINDOWS, top=_ANSWERS_EARLY), "a question that was not asked"),
 }
 """Submissions that must be refused."""
 
 
-def gold(data: Prepared) -> Mapping[str, Files]:
+def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return layers that are far more than 10% faster than the starter."""
     return GOLD
 
@@ -163,16 +163,16 @@ def naive(data: Prepared) -> Mapping[str, Files]:
     return NAIVE
 
 
-def junk(data: Prepared) -> Mapping[str, Junk]:
+def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that the grader must refuse."""
-    return JUNK
+    return INVALID
 
 
-def good() -> Files:
+def solution() -> Files:
     """Return a vectorized layer."""
     return GOLD["windows"]
 
 
-def lazy() -> Files:
+def ineffective() -> Files:
     """Return the starter unchanged."""
     return {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")}
