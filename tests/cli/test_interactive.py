@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,17 +44,18 @@ def test_a_person_works_with_an_agent_on_a_folder(place: Path) -> None:
     person.sees("your answer")
     assert (place / "mine" / "train.py").read_text() == "print(1)\n"
     person.writes("two")
-    person.sees("+print(2)")
-    person.sees("[y/N] ")
-    assert (place / "mine" / "train.py").read_text() == "print(1)\n"
-    person.writes("y")
+    person.sees("1 file changed")
+    person.sees("to apply them:")
     assert person.leaves() == 0
+    assert (place / "mine" / "train.py").read_text() == "print(1)\n"
+    command = next(line for line in person.screen.splitlines() if line.startswith("  git -C "))
+    subprocess.run(command, shell=True, cwd=place, check=True)
     assert (place / "mine" / "train.py").read_text() == "print(2)\n"
     assert find_runs(place / "runs")[0].steps()[0].observation == "two"
 
 
 @pytest.mark.slow
-def test_a_session_that_is_stopped_goes_on_and_writes_nothing_unless_told(place: Path) -> None:
+def test_a_session_that_is_stopped_goes_on_and_never_writes_to_the_folder(place: Path) -> None:
     variables = {"MLAB_CACHE": str(place / "cache")}
     person = Person((*SESSION, "--say", "Print something else", "--allow", "all"), place, variables)
     person.sees("your answer")
@@ -65,9 +67,7 @@ def test_a_session_that_is_stopped_goes_on_and_writes_nothing_unless_told(place:
     person = Person(("resume", str(session.path), "--interactive"), place, variables)
     person.sees("your answer")
     person.writes("<<", "two", "or three", "EOF")
-    person.sees("[y/N] ")
-    person.writes("")
-    person.sees("Nothing is written.")
+    person.sees("to apply them:")
     assert person.leaves() == 0
     assert session.steps()[0].observation == "two\nor three\n"
     assert (place / "mine" / "train.py").read_text() == "print(1)\n"

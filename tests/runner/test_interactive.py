@@ -1,15 +1,16 @@
-"""A person's files as a task: what is taken along, what may be changed, and what is ever written back."""
+"""A person's files as a task: what is taken along, what may be changed, and what the patch holds."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.errors import UsageError
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner.interactive import InteractiveSession, allowed_names, changes, make_session, session_of, write_back
+from mlagentbench.runner.interactive import InteractiveSession, allowed_names, make_session, session_of, write_patch
 from mlagentbench.task.catalogue import find_task
 from tests.plans import make_plan
 from tests.runner.lives import models, scripted
@@ -62,6 +63,10 @@ def content(folder: Path) -> dict[str, str]:
     }
 
 
+def apply(folder: Path, run: RunDirectory) -> None:
+    subprocess.run(["git", "-C", folder, "apply", run.patch], check=True)
+
+
 def test_what_may_be_changed_is_the_starter_and_the_rest_is_data(folder: Path, tmp_path: Path) -> None:
     before = content(folder)
     session = session_in(folder, tmp_path, "train.py", "lib/")
@@ -91,54 +96,92 @@ def test_an_agent_cannot_write_what_is_not_allowed(folder: Path, tmp_path: Path)
     assert content(session.task.folder / "files")["data/rows.csv"] == "a\n1\n"
 
 
-def test_changes_are_written_back_only_where_they_may_be(folder: Path, tmp_path: Path) -> None:
+CHANGES = """
+import os, stat
+open("train.py", "w").write("print(2)")
+os.chmod("train.py", 0o700)
+os.remove("lib/a.py")
+open("lib/empty.py", "w")
+open("lib/ü \\"quoted\\".bin", "wb").write(bytes(range(256)))
+os.makedirs(".git/hooks"), open(".git/hooks/post-commit", "w").write("evil")
+open("lib/.hidden", "w").write("evil")
+os.makedirs("passwords"), open("passwords/a", "w").write("evil")
+os.symlink("/etc/passwd", "link"), os.symlink("/etc/passwd", "lib/link")
+os.mkfifo("pipe")
+"""
+
+
+@pytest.mark.parametrize("repository", [None, ".", ".."], ids=["no repository", "its top", "a folder in it"])
+def test_the_patch_is_what_git_applies_to_the_folder(folder: Path, tmp_path: Path, repository: str | None) -> None:
+    (folder / ".git" / "config").unlink()
+    (folder / ".git").rmdir()
+    if repository:
+        subprocess.run(["git", "init", "--quiet", folder / repository], check=True)
     session = session_in(folder, tmp_path, "train.py", "lib")
-    script = (
-        "import os\nopen('train.py', 'w').write('print(2)')\nos.remove('lib/a.py')\nopen('lib/b.py', 'w').write('B = 2')\n"
-        "os.makedirs('.git/hooks')\nopen('.git/hooks/post-commit', 'w').write('evil')\nopen('lib/.hidden', 'w').write('evil')\n"
-        "os.makedirs('passwords')\nopen('passwords/a', 'w').write('evil')\nos.symlink('/etc/passwd', 'link')\nos.mkfifo('pipe')\n"
-    )
-    run = live(session, tmp_path, script)
+    run = live(session, tmp_path, CHANGES)
     before = content(folder)
-    offered = changes(session, run)
-    assert {change.path: change.change for change in offered} == {
-        "do.py": "added",
-        "lib/a.py": "removed",
-        "lib/b.py": "added",
-        "train.py": "changed",
-    }
-    assert content(folder) == before, "nothing is touched before it is allowed"
-    assert write_back(session, run, offered).refused == ()
-    after = content(folder)
-    assert after["train.py"] == "print(2)" and after["lib/b.py"] == "B = 2" and "lib/a.py" not in after and "do.py" in after
-    assert {name: after[name] for name in ("old.py", "data/rows.csv", ".env", ".git/config")} == {
-        name: before[name] for name in ("old.py", "data/rows.csv", ".env", ".git/config")
-    }
+    patch = write_patch(session, run)
+    assert content(folder) == before, "the folder is not touched"
+    assert patch.left_out == (".git/hooks/post-commit", "do.py", "lib/.hidden", "lib/link", "link", "passwords/a", "pipe")
+    assert "4 files changed" in patch.summary and patch.path == run.patch
+    apply(folder, run)
+    assert (folder / "train.py").read_text() == "print(2)" and (folder / "train.py").stat().st_mode & 0o100
+    assert (folder / 'lib/ü "quoted".bin').read_bytes() == bytes(range(256)) and (folder / "lib/empty.py").read_text() == ""
+    assert not (folder / "lib/a.py").exists()
+    for path in ("train.py", "lib/empty.py", 'lib/ü "quoted".bin'):
+        (folder / path).unlink()
+    assert content(folder).items() <= before.items(), "nothing else is changed"
 
 
-def test_what_the_person_changed_meanwhile_is_kept(folder: Path, tmp_path: Path) -> None:
+def test_git_refuses_the_patch_where_the_person_changed_the_same_meanwhile(folder: Path, tmp_path: Path) -> None:
     session = session_in(folder, tmp_path, "all")
-    script = "for name in ('train.py', 'old.py', 'lib/a.py', 'new.py'):\n    open(name, 'w').write('agent')\n"
-    run = live(session, tmp_path, script)
-    offered = changes(session, run)
-    (folder / "train.py").write_text("person")
-    (folder / "new.py").write_text("person")
-    (folder / "old.py").unlink()
-    (folder / "old.py").symlink_to(folder / ".env")
+    run = live(session, tmp_path, "for name in ('train.py', 'old.py', 'lib/a.py', 'new.py'):\n    open(name, 'w').write('agent')\n")
+    patch = write_patch(session, run)
+    assert patch.left_out == () and "5 files changed" in patch.summary, "with all, files may be added"
     (folder / "lib").rename(folder / "elsewhere")
     (folder / "lib").symlink_to(folder / "elsewhere")
-    done = write_back(session, run, offered)
-    assert done.written == ("do.py",)
-    assert len(done.refused) == 4
-    assert content(folder)["train.py"] == content(folder)["new.py"] == "person"
-    assert content(folder)[".env"] == "KEY=secret" and content(folder)["elsewhere/a.py"] == "A = 1\n"
+    before = content(folder)
+    for change in ("lib", "train.py", "new.py"):
+        with pytest.raises(subprocess.CalledProcessError):
+            apply(folder, run)
+        assert content(folder) == before
+        if change == "lib":
+            (folder / "lib").unlink()
+            (folder / "elsewhere").rename(folder / "lib")
+            (folder / "train.py").write_text("person")
+        elif change == "train.py":
+            (folder / "train.py").write_text("print(1)\n")
+            (folder / "new.py").write_text("person")
+        before = content(folder)
+    (folder / "new.py").unlink()
+    apply(folder, run)
+    assert {content(folder)[name] for name in ("train.py", "old.py", "lib/a.py", "new.py")} == {"agent"}
 
 
-def test_where_nothing_is_allowed_nothing_is_offered(folder: Path, tmp_path: Path) -> None:
-    session = session_in(folder, tmp_path)
-    assert changes(session, live(session, tmp_path, "open('x', 'w').write('x')")) == []
-    alone = session_in(None, tmp_path)
-    assert changes(alone, live(alone, tmp_path, "open('x', 'w').write('x')")) == []
+def test_a_persons_own_settings_of_git_do_not_change_the_patch(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_in(folder, tmp_path, "train.py")
+    run = live(session, tmp_path, "open('train.py', 'w').write('print(2)\\n')")
+    (tmp_path / "config").write_text("[diff]\nexternal = false\nnoprefix = true\n[color]\nui = always\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    write_patch(session, run)
+    apply(folder, run)
+    assert (folder / "train.py").read_text() == "print(2)\n"
+
+
+def test_without_git_one_line_says_what_is_missing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_in(folder, tmp_path, "train.py")
+    run = live(session, tmp_path, "open('train.py', 'w').write('print(2)')")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UsageError, match="git is not installed"):
+        write_patch(session, run)
+
+
+def test_where_nothing_is_allowed_there_is_no_patch(folder: Path, tmp_path: Path) -> None:
+    session, alone = session_in(folder, tmp_path), session_in(None, tmp_path)
+    for each in (session, alone):
+        run = live(each, tmp_path, "open('x', 'w').write('x')")
+        assert write_patch(each, run)[:2] == (None, "") and not run.patch.exists()
 
 
 def test_the_log_directory_is_not_copied_into_itself(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The dialogue of `mlab run --interactive`: the task, what may be changed, the agent's questions, and the changes at the end."""
+"""The dialogue of `mlab run --interactive`: the task, what may be changed, the agent's questions, and the patch at the end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from mlagentbench.agents.terminal import own_terminal
 from mlagentbench.errors import RunStopped, UsageError
 from mlagentbench.report.text import plural
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner.interactive import InteractiveSession, allowed_names, changes, make_session, session_of, top_level, write_back
+from mlagentbench.runner.interactive import InteractiveSession, allowed_names, make_session, session_of, top_level, write_patch
 from mlagentbench.task.catalogue import Task, find_tasks
 from mlagentbench.task.spec import UNGRADED
 from mlagentbench.util import interrupts
 
 SEVERAL_LINES = "<<"
+FEW = 5
+"""Names of files that are shown at most."""
 
 
 async def ask_person(request: str) -> str:
@@ -96,9 +98,10 @@ def _asked_names(folder: Path, log_directory: Path) -> tuple[str, ...]:
 
 
 def end(directory: RunDirectory, task: Task) -> None:
-    """Show what a session's run changed, and write it to the person's folder if the person agrees.
+    """Write what a session's run changed as a patch, and say how to apply it.
 
     Raises:
+        UsageError: git is not installed, or fails.
         StorageFailed: the disk is full or read-only.
     """
     session, terminal = session_of(task), own_terminal()
@@ -106,24 +109,16 @@ def end(directory: RunDirectory, task: Task) -> None:
         if task.spec.metric.name == UNGRADED:
             terminal.say(f"What the agent made is in {directory.workspace}.")
         return
-    offered = changes(session, directory)
-    if not offered:
+    patch = write_patch(session, directory)
+    if patch.path is None:
         what = "Nothing that may be changed has changed" if session.allowed else "Nothing may be changed"
         terminal.say(f"{what} in {session.folder}. What the agent made is in {directory.workspace}.")
         return
-    for change in offered:
-        terminal.say(change.text if change.text is not None else f"{change.change}: {change.path} (no text to be shown)")
-    try:
-        answer = _ask(f"Write {plural(len(offered), 'change')} into {session.folder}? [y/N] ")
-    except RunStopped:
-        answer = ""
-    if answer.strip().casefold() not in ("y", "yes"):
-        terminal.say(f"Nothing is written. What the agent made is in {directory.workspace}.")
-        return
-    done = write_back(session, directory, offered)
-    for line in done.refused:
-        terminal.say(f"Not written: {line}.")
-    terminal.say(f"{plural(len(done.written), 'file')} written into {session.folder}.")
+    command = shlex.join(["git", "-C", str(session.folder), "apply", str(patch.path.resolve())])
+    terminal.say(f"{patch.summary}\n\nThe changes are in {patch.path}. To read them, open that file; to apply them:\n  {command}")
+    if patch.left_out:
+        few = ", ".join(patch.left_out[:FEW]) + (", ..." if len(patch.left_out) > FEW else "")
+        terminal.say(f"Not in the patch: {plural(len(patch.left_out), 'other file')} in {directory.workspace}: {few}.")
 
 
 def _task(name: str, task_paths: Sequence[Path]) -> Task:

@@ -27,7 +27,7 @@ from mlagentbench.runner.resume import resume as resumed
 @click.option("--steps", type=click.IntRange(1), help="The most steps in all, those before included.")
 @click.option("--time", "seconds", type=Duration(), help="The most time in all, that before included.")
 @click.option("--storage", type=Size(), help="The most that its snapshots take on disk, those before included.")
-@click.option("--interactive", is_flag=True, help="Work with the agent: it asks you for help, and a session's changes are offered to you.")
+@click.option("--interactive", is_flag=True, help="Work with the agent: it asks you for help, and a session leaves its changes as a patch.")
 @click.option("--json", "as_line", is_flag=True, help="Print one JSON object, and nothing else, on standard output.")
 def resume(
     run: Path,

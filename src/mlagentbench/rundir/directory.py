@@ -189,6 +189,11 @@ class RunDirectory:
         return self.path / "experience"
 
     @property
+    def patch(self) -> Path:
+        """The changes that an interactive session made to a person's files, as a patch for `git apply`."""
+        return self.path / "changes.patch"
+
+    @property
     def objects(self) -> Path:
         """The folder of the snapshots' contents, shared with the other runs of the log directory."""
         return self.path.parent / OBJECTS

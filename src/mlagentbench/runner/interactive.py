@@ -1,11 +1,11 @@
-"""Make an interactive session: turn a person's files and a sentence into a task, and write the allowed changes back.
+"""Make an interactive session: turn a person's files and a sentence into a task, and the agent's changes into a patch.
 
-The person's folder is not touched while the agent works. Its files are copied into a task's folder: those that the agent may change as the
-starter, all others as data, which is read-only to the agent and its scripts. Hidden files are left out, since they may hold keys and
-histories; so are caches, links and the log directory.
+The person's folder is never written to. Its files are copied into a task's folder: those that the agent may change as the starter, all
+others as data, which is read-only to the agent and its scripts. Hidden files are left out, since they may hold keys and histories; so are
+caches, links and the log directory.
 
-Only files that the session may change, or has added, are written back, unless somebody has changed them meanwhile. Nothing is written
-through a link or under a hidden name.
+The patch holds only names that the session may change, and nothing hidden. `git apply` refuses it whole where somebody has changed the same
+lines meanwhile, and never writes through a link.
 """
 
 from __future__ import annotations
@@ -13,25 +13,30 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import tempfile
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mlagentbench.errors import ActionError, UsageError
+from mlagentbench.errors import StorageFailed, UsageError
 from mlagentbench.records import Record
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.spec import UNGRADED
-from mlagentbench.workspace.paths import CACHES, Workspace
-from mlagentbench.workspace.snapshots.snapshots import FileChange, Manifest, SnapshotStore
+from mlagentbench.workspace.paths import CACHES
+from mlagentbench.workspace.snapshots.snapshots import Manifest, ManifestEntry, SnapshotStore
 
 SESSIONS, RECORD = "sessions", "session.json"
 EVERYTHING = "all"
+HIDDEN = ".*"
+PATCH_LIMIT = 64 << 20
+"""Bytes of a file above which it is not in a patch; `git apply` takes a gigabyte at most."""
 WORDS, LONGEST = 5, 40
 """The most words of the sentence in a session's name, and the most characters of the name."""
 
@@ -95,13 +100,21 @@ class InteractiveSession(NamedTuple):
     folder: Path | None
     allowed: tuple[str, ...]
 
+    @property
+    def may_add(self) -> bool:
+        """Whether the agent may add top-level files: where it may change every name that there is."""
+        return not (self.task.folder / "files").exists()
 
-class WrittenBack(NamedTuple):
-    """The paths that were written back, and the changes that were not."""
 
-    written: tuple[str, ...]
-    refused: tuple[str, ...]
-    """The changes that were not written: a line each, with the reason."""
+class Patch(NamedTuple):
+    """What a session's run changed, for `git apply`."""
+
+    path: Path | None
+    """The patch's file; None if nothing that may be changed has changed."""
+    summary: str
+    """The changed files, each with how many lines were added and removed."""
+    left_out: tuple[str, ...]
+    """Changed or added files that are not in the patch: they are not allowed, hidden, no regular files, or larger than `PATCH_LIMIT`."""
 
 
 def top_level(folder: Path, besides: Path | None = None) -> list[str]:
@@ -183,7 +196,7 @@ def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log
 
 
 def session_of(task: Task) -> InteractiveSession:
-    """Return the session that a task was made in; for any other task a session without a folder, so that nothing is written back."""
+    """Return the session that a task was made in; for any other task a session without a folder."""
     try:
         record = SessionRecord.model_validate_json((task.folder / RECORD).read_bytes())
     except (OSError, ValidationError):
@@ -191,68 +204,74 @@ def session_of(task: Task) -> InteractiveSession:
     return InteractiveSession(task, Path(record.folder) if record.folder else None, record.allowed)
 
 
-def changes(session: InteractiveSession, directory: RunDirectory) -> list[FileChange]:
-    """Return the changes of a session's run that may be written back: to allowed files, and files that the run added."""
-    if session.folder is None or not session.allowed:
-        return []
-    before, after = _ends(directory)
-    found = SnapshotStore(directory.objects).diff(before, after)
-    return [change for change in found if _is_offered(session, change.path, before, after)]
-
-
-def write_back(session: InteractiveSession, directory: RunDirectory, offered: Sequence[FileChange]) -> WrittenBack:
-    """Write changes into the person's folder, but for files that have been changed there meanwhile.
+def write_patch(session: InteractiveSession, directory: RunDirectory) -> Patch:
+    """Write the changes of a session's run as a patch into its directory.
 
     Raises:
-        StorageFailed: the disk is full or read-only.
+        UsageError: git is not installed, or fails.
+        StorageFailed: the disk is full, or a snapshot is damaged.
     """
-    assert session.folder is not None
-    before, after = _ends(directory)
-    store, own = SnapshotStore(directory.objects), Workspace(session.folder)
-    written, refused = [], []
-    for change in offered:
-        path = change.path
-        try:
-            kind = own.kind(path)
-            expected = store.read_bytes(before, path) if path in before.entries else None
-            if (own.read_bytes(path) if kind == "file" else None) != expected or kind not in ("file", None):
-                refused.append(f"{path} has been changed in {session.folder} meanwhile")
-                continue
-            if change.change == "removed":
-                own.remove(path)
-            else:
-                own.write_bytes(path, store.read_bytes(after, path))
-            written.append(path)
-        except (ActionError, UsageError) as error:
-            refused.append(str(error))
-    return WrittenBack(tuple(written), tuple(refused))
+    before, after = (Manifest.load(directory.manifest(step)).entries for step in (0, len(directory.steps())))
+    sides = [{path: _content(entry) for path, entry in entries.items() if entry.kind != "folder"} for entries in (before, after)]
+    changed = sorted(path for path, _ in sides[0].items() ^ sides[1].items() if not _has_part(path, CACHES))
+    allowed = {path for path in changed if all(_is_allowed(session, path, side.get(path)) for side in (before, after))}
+    left_out = tuple(dict.fromkeys(path for path in changed if path not in allowed))
+    if session.folder is None or not allowed:
+        return Patch(None, "", left_out)
+    try:
+        # git takes the paths in a patch from the top of a repository, even where it runs in a folder below.
+        prefix = subprocess.run(["git", "rev-parse", "--show-prefix"], cwd=session.folder, capture_output=True, text=True).stdout.strip(
+            "\n"
+        )
+        with tempfile.TemporaryDirectory(prefix="mlab-patch-") as folder:
+            for name, entries in (("a", before), ("b", after)):
+                root = Path(folder, name, prefix)
+                root.mkdir(parents=True)
+                kept = {path: entries[path]._replace(mode=entries[path].mode | 0o600) for path in allowed & entries.keys()}
+                SnapshotStore(directory.objects).restore(Manifest(kept), root)
+            patch = _git(folder, "diff", "--no-index", "--no-prefix", "--no-renames", "--binary", "a", "b")
+            directory.patch.write_bytes(patch)
+            return Patch(directory.patch, _git(folder, "apply", "--stat", str(directory.patch)).decode(errors="replace").rstrip(), left_out)
+    except FileNotFoundError:
+        raise UsageError("git is not installed, which writes the changes as a patch; install it") from None
+    except OSError as error:
+        raise StorageFailed(f"the patch {directory.patch} cannot be written: {error.strerror}") from error
 
 
-def _ends(directory: RunDirectory) -> tuple[Manifest, Manifest]:
-    last = len(directory.steps())
-    return Manifest.load(directory.manifest(0)), Manifest.load(directory.manifest(last))
+def _git(folder: str, *arguments: str) -> bytes:
+    """Run git without a person's settings, which could change how it writes a patch, and return its output."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)}
+    done = subprocess.run(["git", *arguments], cwd=folder, env=variables, capture_output=True)
+    if done.returncode > 1:  # `git diff --no-index` returns 1 where files differ
+        raise UsageError(f"git cannot write the patch: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
 
 
-def _is_offered(session: InteractiveSession, path: str, before: Manifest, after: Manifest) -> bool:
-    assert session.folder is not None
-    parts = path.split("/")
-    if any(_is_left_behind(part) for part in parts):
+def _content(entry: ManifestEntry) -> tuple[object, ...]:
+    """Return what a patch can change of an entry: its kind, its content, and whether it is executable."""
+    return entry.kind, entry.digest, entry.target, bool(entry.mode & 0o100)
+
+
+def _is_allowed(session: InteractiveSession, path: str, entry: ManifestEntry | None) -> bool:
+    """Return whether a patch may hold an entry as it was before or after the run."""
+    if entry is not None and (entry.kind != "file" or entry.digest is None or entry.size > PATCH_LIMIT):
         return False
-    entries = [manifest.entries[path] for manifest in (before, after) if path in manifest.entries]
-    if any(entry.kind != "file" or entry.digest is None for entry in entries):
-        return False
-    # A name that is in the folder and was not copied, such as a link, must not be overwritten.
-    return parts[0] in session.allowed or not os.path.lexists(session.folder / parts[0])
+    name = path.split("/")[0]
+    # A name that is in the folder and was not copied, such as a link, is not the agent's to replace.
+    is_new = session.may_add and session.folder is not None and not os.path.lexists(session.folder / name)
+    return not _has_part(path, (HIDDEN, *CACHES)) and (name in session.allowed or is_new)
 
 
-def _is_left_behind(name: str) -> bool:
-    return name.startswith(".") or any(fnmatch(name, pattern) for pattern in CACHES)
+def _has_part(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether any name in a path matches a pattern."""
+    return any(fnmatch(part, pattern) for part in path.split("/") for pattern in patterns)
 
 
 def _stays(path: Path, besides: Path | None) -> bool:
     """Return whether a path is left out when a folder is copied."""
     return (
-        _is_left_behind(path.name)
+        _has_part(path.name, (HIDDEN, *CACHES))
         or path.is_symlink()
         or not (path.is_dir() or path.is_file())
         or (besides is not None and path.resolve() == besides.resolve())
