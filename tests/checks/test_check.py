@@ -134,7 +134,6 @@ def test_answers_copied_into_public_are_caught_however_they_are_written(task: Ta
 
 def test_answers_in_the_starter_and_a_history_of_its_own_are_caught(task: Task) -> None:
     private = prepared(task, "mini", task.folder.parent / "cache").private
-    assert private is not None
     (task.starter / "notes.txt").write_text("what I know:\n" + (private / "answers.csv").read_text())
     assert "starter/notes.txt" in leaks(task)["copies"]
     (task.starter / "notes.txt").unlink()

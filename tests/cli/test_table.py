@@ -18,7 +18,7 @@ from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.task.catalogue import find_task
 
 VECTORIZATION = find_task("vectorization")
-PLAN = ReadyRun(make_spec(VECTORIZATION), Path("runs"), VECTORIZATION, PlainSandbox(), Prepared(None, None), None)
+PLAN = ReadyRun(make_spec(VECTORIZATION), Path("runs"), VECTORIZATION, PlainSandbox(), Prepared(Path("public"), Path("private")), None)
 
 
 def shown(table: RunTable, width: int = 120, height: int = 24) -> list[str]:

@@ -66,7 +66,6 @@ def test_the_real_data_are_fetched_parted_and_the_same_when_prepared_again(task:
     made = []
     for _ in range(2):
         data = prepare(task, "full", tmp_path / "cache", force=True).data
-        assert data.public is not None and data.private is not None
         made.append({path.name: path.read_bytes() for path in (*data.public.iterdir(), *data.private.iterdir())})
     assert made[0] == made[1], "preparing again must not split the split"
     assert {path.name for path in data.public.iterdir()} == set(task.spec.read_only)

@@ -60,7 +60,7 @@ class Target(NamedTuple):
 
 def target(task: Task, root: Path) -> Target:
     """Prepare a task's data below a folder, and have its oracle submission."""
-    data = mini(task, root) if task.preparer else Prepared(None, None)
+    data = mini(task, root) if task.preparer else Prepared.empty(root)
     proof = task.module("proof")
     assert proof is not None
     return Target(task, data, next(iter(proof.oracle(data).values())))

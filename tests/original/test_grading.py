@@ -36,7 +36,6 @@ def imported(tmp_path: Path, name: str, submission: str, **options: bool) -> Run
 
 
 def test_a_submission_is_graded_with_the_data_that_is_here(tmp_path: Path, data: Prepared) -> None:
-    assert data.private is not None and data.public is not None
     answers = (data.private / "answers.csv").read_text()
     perfect = imported(tmp_path, "perfect", answers)
     constant = imported(tmp_path, "a constant", (data.public / "sample_submission.csv").read_text())
@@ -60,7 +59,6 @@ def test_a_submission_that_the_grader_refuses_is_not_held_against_the_run(tmp_pa
 
 
 def test_what_was_not_graded_at_first_can_be_later(tmp_path: Path, data: Prepared) -> None:
-    assert data.private is not None
     run = imported(tmp_path, "later", (data.private / "answers.csv").read_text(), grade=False)
     assert run.result is not None
     assert (run.result.outcome.verdict, run.result.outcome.reason) == ("ungraded", "it was imported with --no-grade")

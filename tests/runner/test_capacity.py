@@ -17,7 +17,7 @@ from mlagentbench.util.machine import cores, free_memory_mb
 def run(script_mb: int, grading_mb: int, **fields: Any) -> CheckedRun:
     task = find_task("vectorization")
     task = task._replace(spec=task.spec.model_copy(update={"limits": Limits(memory_mb=script_mb, grading_memory_mb=grading_mb)}))
-    return CheckedRun(make_spec(task, fields), Path("runs"), task, PlainSandbox(), Prepared(None, None), None)
+    return CheckedRun(make_spec(task, fields), Path("runs"), task, PlainSandbox(), Prepared(Path("public"), Path("private")), None)
 
 
 def test_no_more_runs_than_cores() -> None:

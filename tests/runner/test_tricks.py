@@ -201,7 +201,6 @@ def run(task: Task, sandbox: SandboxChoice, folder: Path, scripts: dict[str, str
 
 def answer_places(data: Prepared, first: RunDirectory) -> list[str]:
     """Where the host has the answers, as somebody knows who has read this package."""
-    assert data.private is not None
     places = [
         data.private / "answers.csv",
         first.workspace / "submission.csv",
@@ -219,7 +218,6 @@ def test_nothing_that_lies_about_tells_an_answer_and_nothing_that_is_said_moves_
     first, right = run(task, sandbox, tmp_path, {"attack.py": HIDE}, "")
     assert right.success and right.score is not None and right.score.value == 0
     data = prepared(task, "mini")
-    assert data.public is not None
 
     known = {"mark": list(MARK), "paths": answer_places(data, first), "package": str(Path(mlagentbench.__file__).parents[1])}
     second, result = run(task, sandbox, tmp_path, {"known.json": json.dumps(known), "attack.py": HUNT}, HONEST)

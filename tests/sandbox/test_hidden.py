@@ -158,7 +158,7 @@ def test_a_task_that_hides_files_says_so_relative_to_the_packages(tmp_path: Path
     from mlagentbench.task.spec import read_spec
 
     task = find_task("digits-lowlabel")
-    spec = data_sandbox(task, Prepared(None, None), tmp_path, network=False, settings=ScriptSettings())
+    spec = data_sandbox(task, Prepared.empty(tmp_path / "data"), tmp_path, network=False, settings=ScriptSettings())
     assert spec.hidden == task.spec.hidden == ("sklearn/datasets/data/digits.csv.gz",)
     for wrong in ("/etc/passwd", "../../secret", "a//b", "./a", ""):
         text = (task.folder / "task.toml").read_text().replace(task.spec.hidden[0], wrong)

@@ -162,7 +162,6 @@ def test_preparing_puts_new_data_before_agents_and_keeps_the_answers(tmp_path: P
     before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     data = prepare(load_task(folder), "full").data
 
-    assert data.public is not None and data.private is not None
     assert [path.name for path in data.public.iterdir()] == ["data"]
     assert (data.private / "task" / "scripts" / "answer.csv").exists()
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before, "the user's folder is left as it was"
@@ -188,7 +187,7 @@ def test_a_preparation_that_cannot_be_done_here_says_what_to_do(tmp_path: Path, 
     assert complaint in str(told.value)
     done = write_task(tmp_path / "done", prepare_py=script)
     (done / "scripts" / "prepared").write_text("success")
-    assert prepare(load_task(done), "full").data.private is None
+    assert not any(prepare(load_task(done), "full").data.private.iterdir())
 
 
 @pytest.mark.parametrize(

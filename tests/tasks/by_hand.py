@@ -18,9 +18,7 @@ from mlagentbench.task.proofs import Files, table_text
 
 def folders(root: Path) -> Prepared:
     """Two empty folders to prepare into."""
-    for name in ("public", "private"):
-        (root / name).mkdir(parents=True)
-    return Prepared(root / "public", root / "private")
+    return Prepared.empty(root)
 
 
 def mini(task: Task, root: Path, seed: int = 0) -> Prepared:

@@ -52,7 +52,6 @@ def pictures(classes: int, rows: Callable[[int, int], str]) -> Callable[[Prepare
     """A table of the test pictures, whose lines are made of a picture's number and the number of classes."""
 
     def table(data: Prepared) -> str:
-        assert data.public is not None
         count = len(np.load(data.public / "data" / "test_images.npy", mmap_mode="r"))
         return "\n".join(["id," + ",".join(map(str, range(classes))), *(rows(number, classes) for number in range(count))]) + "\n"
 
@@ -65,7 +64,6 @@ def certain(chosen: int, classes: int, value: str = "1") -> str:
 
 def of_training(data: Prepared, classes: int) -> str:
     """The labels to learn from, as if the pictures to predict came in their order."""
-    assert data.public is not None
     labels = np.load(data.public / "data" / "train_labels.npy").tolist()
     return pictures(classes, lambda number, classes: f"{number},{certain(labels[number], classes)}")(data)
 
@@ -93,7 +91,6 @@ def test_no_table_of_probabilities_is_right_without_the_pictures(
 
 def animals(data: Prepared, categories: Callable[[int], str], osd: Callable[[int], str]) -> str:
     """A table of the pictures of the sea floor, in the order of the list of them."""
-    assert data.public is not None
     images = json.loads((data.public / "data" / "object_detection" / "eval.json").read_text())["images"]
     return "id,categories,osd\n" + "".join(
         f"{Path(image['file_name']).stem},{categories(place)},{osd(place)}\n" for place, image in enumerate(images)
@@ -114,7 +111,6 @@ FATHOMNET: Mapping[str, tuple[Callable[[int], str], Callable[[int], str]]] = {
 @pytest.mark.parametrize("task", ["fathomnet"], indirect=True)
 def test_no_list_of_animals_is_right_without_the_pictures(task: Task, data: Prepared, attempt: str, tmp_path: Path) -> None:
     """What the same list for every picture scores, the commonest animals first, is no success either: the baseline is measured with it."""
-    assert data.public is not None
     train = pl.read_csv(data.public / "data" / "multilabel_classification" / "train.csv")
     common = (
         pl.Series([number for text in train["categories"] for number in listed(text)]).value_counts(sort=True).to_series()[:20].to_list()
@@ -124,14 +120,12 @@ def test_no_list_of_animals_is_right_without_the_pictures(task: Task, data: Prep
 
 
 def masks(data: Prepared, text: str, more: str = "") -> str:
-    assert data.public is not None
     ids = pl.read_csv(data.public / "data" / "sample_submission.csv", schema_overrides={"record_id": pl.String})["record_id"]
     return "record_id,encoded_pixels\n" + "".join(f"{each},{text}\n" for each in ids) + more
 
 
 def usual(data: Prepared) -> str:
     """The pixels that are labelled most often in the scenes to learn from."""
-    assert data.public is not None
     files = (data.public / "data" / "train").glob("*/human_pixel_masks.npy")
     often = np.mean([np.load(file)[..., 0] for file in files], axis=0)
     return masks(data, encode(often >= np.quantile(often, 0.7)))
@@ -155,7 +149,6 @@ def test_no_mask_is_right_without_the_scenes(task: Task, data: Prepared, attempt
 
 
 def arrays(data: Prepared) -> dict[str, Array]:
-    assert data.public is not None
     return {file.stem: np.load(file) for file in (data.public / "graph").glob("*.npy")}
 
 
@@ -202,7 +195,6 @@ def photograph(array: Array) -> dict[str, bytes]:
 @pytest.mark.parametrize("task", ["photo-denoise"], indirect=True)
 def test_no_photograph_is_clean_by_numbers_that_are_none(task: Task, data: Prepared, tmp_path: Path) -> None:
     """Numbers that an error is not taken of, or of which it comes out as little: NaN, infinite, and those that are cut off."""
-    assert data.public is not None
     noisy = np.load(data.public / "data" / "noisy.npy").astype(np.float64)
     honest = score(task, data, photograph(noisy), tmp_path).value
     for value in (np.nan, np.inf, -np.inf, 1e300):
@@ -214,6 +206,5 @@ def test_no_photograph_is_clean_by_numbers_that_are_none(task: Task, data: Prepa
 
 @pytest.mark.parametrize("task", ["photo-denoise"], indirect=True)
 def test_a_photograph_has_no_other_copy_in_its_data(task: Task, data: Prepared) -> None:
-    assert data.public is not None
     assert [path.relative_to(data.public).as_posix() for path in data.public.rglob("*") if path.is_file()] == ["data/noisy.npy"]
     assert np.load(data.public / "data" / "noisy.npy").dtype == np.float32

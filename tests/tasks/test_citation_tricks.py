@@ -40,7 +40,6 @@ class Library(NamedTuple):
 def library(task_id: str, root: Path, asked: str, cited: str) -> Library:
     task = find_task(task_id)
     data = mini(task, root, SEED)
-    assert data.public is not None
     read = {name: json.loads((data.public / "library" / f"{name}.json").read_text()) for name in ("papers", asked, "examples")}
     return Library(task, data, read["papers"], [each["id"] for each in read[asked]], [each[cited] for each in read["examples"]])
 

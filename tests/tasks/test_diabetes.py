@@ -30,7 +30,6 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture
 def answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
@@ -56,9 +55,7 @@ def test_numbers_whose_squares_overflow_are_the_submissions_fault(
 
 
 def test_both_variants_are_the_real_patients(data: Prepared, tmp_path: Path) -> None:
-    assert data.public is not None and data.private is not None
     public, private = folders(tmp_path)
-    assert public is not None and private is not None
     prepare.full(public, private)
     for ours, theirs in ((data.public, public), (data.private, private)):
         assert {path.name: path.read_bytes() for path in ours.iterdir()} == {path.name: path.read_bytes() for path in theirs.iterdir()}
@@ -72,7 +69,6 @@ def test_both_variants_are_the_real_patients(data: Prepared, tmp_path: Path) -> 
 
 
 def test_a_patients_number_does_not_tell_its_place_in_scikit_learns_table(data: Prepared) -> None:
-    assert data.public is not None
     train = pl.read_csv(data.public / "train.csv")
     places = {tuple(row): place for place, row in enumerate(datasets.load_diabetes(scaled=False).data.tolist())}
     found = [places[row] for row in train.drop("patient_id", "progression").rows()]

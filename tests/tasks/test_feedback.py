@@ -36,7 +36,6 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture
 def answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv", schema_overrides={"text_id": pl.String})
 
 
@@ -81,7 +80,6 @@ def test_kaggles_essays_are_parted_and_kept_to_the_letter(tmp_path: Path, monkey
     made = []
     for name in ("once", "twice"):
         public, private = folders(tmp_path / name)
-        assert public is not None and private is not None
         prepare.full(public, private)
         made.append({path.name: path.read_bytes().decode() for path in (tmp_path / name).rglob("*") if path.is_file()})
     assert made[0] == made[1], "preparing again must not split the split"

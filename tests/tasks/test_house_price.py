@@ -42,7 +42,6 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture
 def answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
@@ -83,7 +82,6 @@ def test_kaggles_table_is_cut_at_four_fifths_and_kept_to_the_letter(tmp_path: Pa
     made = []
     for name in ("once", "twice"):
         public, private = folders(tmp_path / name)
-        assert public is not None and private is not None
         prepare.full(public, private)
         made.append({path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.csv")})
     assert asked[0] == ("home-data-for-ml-course", ["train.csv"])

@@ -31,13 +31,11 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture(scope="module")
 def public(data: Prepared) -> Path:
-    assert data.public is not None
     return data.public
 
 
 @pytest.fixture(scope="module")
 def answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
@@ -96,7 +94,6 @@ def real(mirror: Mirror, reviews: int) -> dict[str, pl.DataFrame]:
 def test_the_real_files_become_the_same_layout_with_their_labels_withheld(mirror: Mirror, tmp_path: Path, public: Path) -> None:
     held = real(mirror, 60)
     made = folders(tmp_path / "made")
-    assert made.public is not None and made.private is not None
     prepare.full(made.public, made.private)
     names = [{path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()} for root in (made.public, public)]
     assert names[0] == names[1]

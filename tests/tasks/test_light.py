@@ -60,7 +60,7 @@ def test_tables_are_graded_without_them(tmp_path: Path) -> None:
         assert proof is not None
         folder = tmp_path / task.folder.name
         write_files(folder, next(iter(proof.oracle(data).values())))
-        asked.append({"task": str(task.folder), "submission": str(folder), "private": str(data.private) if data.private else None})
+        asked.append({"task": str(task.folder), "submission": str(folder), "private": str(data.private)})
     answers = without_libraries(GRADE, asked).splitlines()
     assert len(answers) == len(asked)
     for line in answers:

@@ -32,13 +32,11 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture(scope="module")
 def relevant(data: Prepared) -> dict[str, list[str]]:
-    assert data.private is not None
     found: dict[str, list[str]] = json.loads((data.private / "answers.json").read_text())["relevant"]
     return found
 
 
 def library(data: Prepared, name: str) -> Any:
-    assert data.public is not None
     return json.loads((data.public / "library" / f"{name}.json").read_text())
 
 
@@ -111,17 +109,15 @@ def test_the_index_says_nothing_of_what_a_paper_is_about_but_its_words(data: Pre
 def test_both_variants_are_the_same(task: Task, data: Prepared, tmp_path: Path) -> None:
     made = folders(tmp_path)
     prepare = task.module("prepare")
-    assert prepare is not None and made.public is not None and data.public is not None
+    assert prepare is not None
     prepare.full(made.public, made.private)
     again = folders(tmp_path / "again")
     prepare.mini(again.public, again.private, SEED)
-    assert again.public is not None
     for file in (again.public / "library").iterdir():
         assert (made.public / "library" / file.name).read_bytes() == file.read_bytes()
 
 
 def test_the_search_finds_titles_and_never_more_than_it_may(task: Task, data: Prepared) -> None:
-    assert data.public is not None
     code = (
         "from search import search; print(len(search('protein folding', 500)), search('protein folding', 1)[0]['title'], search('xyzzy'))"
     )

@@ -43,7 +43,6 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture(scope="module")
 def public(data: Prepared) -> Path:
-    assert data.public is not None
     return data.public
 
 
@@ -145,7 +144,6 @@ def test_prompts_are_joined_anew_each_time() -> None:
 
 
 def test_the_graders_prompts_are_not_the_agents(data: Prepared, public: Path) -> None:
-    assert data.private is not None
     shown, hidden = np.load(public / "prompts.npy"), np.load(data.private / "prompts.npy")
     assert shown.shape == (prepare.SHOWN, prepare.MINI_LENGTH) and hidden.shape == (prepare.HIDDEN, prepare.MINI_LENGTH)
     assert not {tuple(row) for row in shown.tolist()} & {tuple(row) for row in hidden.tolist()}
@@ -161,7 +159,6 @@ def test_the_real_model_is_laid_out_as_the_mini_one(public: Path, mirror: Mirror
     ).write_parquet(articles)
     mirror.add(f"{base}/datasets/{prepare.TEXT}/resolve/{prepare.TEXT_REVISION}/{prepare.TEXT_FILE}", articles.read_bytes())
     made = folders(tmp_path / "made")
-    assert made.public is not None and made.private is not None
     prepare.full(made.public, made.private)
     names = [sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()) for root in (made.public, public)]
     assert names[0] == names[1]

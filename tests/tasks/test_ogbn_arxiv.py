@@ -41,12 +41,10 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture(scope="module")
 def answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
 def arrays(data: Prepared) -> dict[str, np.ndarray]:
-    assert data.public is not None
     found = {path.stem: np.load(path, allow_pickle=False) for path in (data.public / "graph").iterdir()}
     assert {name: array.dtype.type for name, array in found.items()} == ARRAYS
     return found
@@ -112,7 +110,6 @@ def test_the_real_archive_becomes_the_same_arrays_with_the_tests_labels_withheld
     place.mkdir(parents=True)
     held = open_graph_benchmark(place / "arxiv.zip")
     made = folders(tmp_path / "made")
-    assert made.public is not None and made.private is not None
     prepare.full(made.public, made.private)
     found = arrays(made)
     labels, test = held["raw/node-label.csv.gz"], held["split/time/test.csv.gz"]

@@ -32,7 +32,6 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture
 def answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
@@ -86,7 +85,6 @@ def test_every_rating_that_was_made_is_asked_for_and_no_other() -> None:
 
 
 def test_a_patient_is_on_one_side_only(data: Prepared, answers: pl.DataFrame) -> None:
-    assert data.public is not None
     patients = {
         name: set(pl.read_csv(data.public / f"{name}.csv")["patient_id"])
         for name in ("train_clinical_data", "train_proteins", "train_peptides", "supplemental_clinical_data", "test", "test_proteins")
@@ -99,7 +97,6 @@ def test_a_patient_is_on_one_side_only(data: Prepared, answers: pl.DataFrame) ->
 
 
 def test_no_file_of_the_test_holds_a_rating(data: Prepared) -> None:
-    assert data.public is not None
     headers = {path.name: path.read_text().partition("\n")[0] for path in data.public.glob("*.csv")}
     assert headers["test.csv"] == "visit_id,visit_month,patient_id,updrs_test,row_id"
     assert headers["test_proteins.csv"] == headers["train_proteins.csv"] == "visit_id,visit_month,patient_id,UniProt,NPX"
@@ -110,7 +107,6 @@ def test_no_file_of_the_test_holds_a_rating(data: Prepared) -> None:
 
 def test_dropping_all_rows_with_a_gap_would_drop_most_of_them(data: Prepared) -> None:
     """As in the challenge: the trap is in the mini data, too."""
-    assert data.public is not None
     clinical = pl.read_csv(data.public / "train_clinical_data.csv")
     assert 0.55 < 1 - len(clinical.drop_nulls()) / len(clinical) < 0.75
     assert clinical["upd23b_clinical_state_on_medication"].null_count() / len(clinical) == pytest.approx(0.5, abs=0.05)
@@ -152,7 +148,6 @@ def test_the_challenges_tables_are_parted_by_patients_and_kept_to_the_letter(tmp
     made = []
     for name in ("once", "twice"):
         public, private = folders(tmp_path / name)
-        assert public is not None and private is not None
         prepare.full(public, private)
         made.append({path.name: path.read_text() for path in (tmp_path / name).rglob("*") if path.is_file()})
     assert made[0] == made[1], "preparing again must not split the split"

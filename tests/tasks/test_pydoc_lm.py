@@ -53,7 +53,6 @@ def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 @pytest.fixture(scope="module")
 def texts(data: Prepared) -> list[str]:
-    assert data.private is not None
     found = json.loads((data.private / "test.json").read_text())
     assert isinstance(found, list)
     return found
@@ -145,7 +144,6 @@ def test_the_starters_symbols_are_the_graders(starter: ModuleType, texts: list[s
 
 
 def test_no_text_is_both_learnt_and_tested_and_all_are_of_the_alphabet(data: Prepared, texts: list[str]) -> None:
-    assert data.public is not None
     train = json.loads((data.public / "data" / "train.json").read_text())
     assert not set(train) & set(texts) and len(set(train)) == len(train) > 3 * len(texts)
     assert set("".join([*train, *texts])) <= set(ALPHABET[1:])
@@ -156,7 +154,6 @@ def test_the_words_of_the_test_are_those_of_the_data_to_learn_from_and_of_no_oth
     def words(found: list[str]) -> list[str]:
         return re.findall(r"[a-z]{4,}", " ".join(found))
 
-    assert data.public is not None
     known = set(words(json.loads((data.public / "data" / "train.json").read_text())))
     assert sum(word in known for word in words(texts)) > 0.95 * len(words(texts))
     other = set(words(write_docstrings(300, np.random.default_rng(1))))
@@ -168,7 +165,6 @@ def test_the_real_test_is_of_a_library_that_nobody_can_make_again(tmp_path: Path
     found = []
     for name in ("first", "second"):
         made = folders(tmp_path / name)
-        assert made.public is not None and made.private is not None
         prepare.full(made.public, made.private)
         found.append((made.private / "test.json").read_text())
     assert found[0] != found[1]

@@ -171,7 +171,6 @@ def test_ids_and_the_order_of_rows_tell_nothing(task_id: str, root: Path, tmp_pa
     """What stands at similar numbers, at equal remainders, at equal digits of an id: the nearest rows of the training table by these."""
     found = case(task_id, root)
     table = found.table
-    assert found.data.public is not None
     train, test = (pl.read_csv(found.data.public / part, infer_schema=False) for part in (table.train, table.test))
     known = train["label" if task_id == "imdb" else table.column].to_numpy()
     for seen in (_numbers, _remainders, _letters):
@@ -211,7 +210,6 @@ def _typical(values: Array) -> str:
 def test_a_constant_for_each_part_that_suits_smape_is_no_success(root: Path, tmp_path: Path) -> None:
     """Of all constants, those that cost the least on the training patients: by part, and by part and wait."""
     found = case("parkinsons-disease", root)
-    assert found.data.public is not None
     train = ratings(pl.read_csv(found.data.public / "train_clinical_data.csv", infer_schema=False)).with_columns(
         pl.col("rating").cast(float)
     )

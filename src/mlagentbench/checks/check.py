@@ -163,7 +163,7 @@ def _problem(task: Task) -> Finding:
 async def _prepare(task: Task, work: CheckSettings, folder: Path) -> tuple[Prepared | None, list[Finding]]:
     """Prepare the data; return it, or None if that failed, and the findings on it."""
     if not (task.folder / "prepare.py").is_file():
-        return Prepared(None, None), [skipped(name, "the task has no data") for name in ("data", "deterministic", "seeded")]
+        return Prepared.empty(folder / "data"), [skipped(name, "the task has no data") for name in ("data", "deterministic", "seeded")]
     if work.variant == "full":
         why = "only the mini variant is made from a seed"
         try:
@@ -199,7 +199,6 @@ def _reproducible(first: Mapping[str, str], other: Mapping[str, str], again: Map
 
 
 def _data(task: Task, data: Prepared) -> Finding:
-    assert data.public is not None and data.private is not None
     absent = [name for name in task.spec.read_only if not any(data.public.glob(name))]
     if absent:
         return failed("data", f"read_only names {', '.join(absent)}, which prepare.py does not put into public")
@@ -213,7 +212,6 @@ def _digests(data: Prepared) -> dict[str, str]:
     """Return the SHA-256 digest of each file of prepared data by path, and `a folder` for each folder."""
     found = {}
     for root in data:
-        assert root is not None
         for path in sorted(root.rglob("*")):
             name = f"{root.name}/{path.relative_to(root).as_posix()}"
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "a folder"
@@ -223,7 +221,7 @@ def _digests(data: Prepared) -> dict[str, str]:
 async def _proofs(task: Task, work: CheckSettings, data: Prepared, folder: Path) -> Proofs:
     out = folder / "proofs"
     out.mkdir()
-    await _worker(task, work, ["prove", task.folder, data.public or "", data.private or "", out])
+    await _worker(task, work, ["prove", task.folder, *data, out])
     return Proofs.model_validate_json((out / PROOFS).read_bytes())
 
 

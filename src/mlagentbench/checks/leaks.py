@@ -42,7 +42,7 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
         tables: the public tables.
         grids: the public arrays.
     """
-    if data.public is None or data.private is None:
+    if task.preparer is None:
         return [skipped(name, "the task has no data") for name in LEAKS]
     found: dict[Name, Finding] = {"copies": find_copies(task, data.public, data.private, answers)}
     if answers is None or not answers.targets or answers.rows < FEW_ROWS:

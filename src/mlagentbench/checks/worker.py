@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
         _prepare(task, rest)
         return
     public, private, out = rest
-    data = Prepared(Path(public), Path(private)) if public else Prepared(None, None)
+    data = Prepared(Path(public), Path(private))
     if command == "prove":
         _prove(task, data, Path(out))
     else:
@@ -90,8 +90,8 @@ def _prove(task: Task, data: Prepared, out: Path) -> None:
     oracle: Mapping[str, Files] = proof.oracle(data)
     naive: Mapping[str, Files] = proof.naive(data)
     invalid = proof.invalid(data)
-    tables, grids = read_tables(data.public) if data.public else ([], [])
-    names = [path.relative_to(data.public).as_posix() for path in data.public.rglob("*")] if data.public else []
+    tables, grids = read_tables(data.public)
+    names = [path.relative_to(data.public).as_posix() for path in data.public.rglob("*")]
     name, first = task.spec.submission.required[0], next(iter(oracle.values()))
     answers = None
     if task.spec.submission.mode == "file" and name in first:

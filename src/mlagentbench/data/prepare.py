@@ -38,6 +38,8 @@ from mlagentbench.task.catalogue import Task
 from mlagentbench.task.seeds import SEED
 
 RECORD = "prepared.json"
+NO_DATA = "no-data"
+"""The folder of the cache that stands for the data of tasks without data."""
 PACKAGES = ("mlagentbench", "numpy", "polars")
 """The packages whose versions are recorded, since another numpy may draw other numbers from the same seed."""
 MEGABYTE = 1_000_000
@@ -46,10 +48,18 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Prepared(NamedTuple):
-    """The folders of a task's data; None for a task without data."""
+    """The folders of a task's data, which are empty for a task without data."""
 
-    public: Path | None
-    private: Path | None
+    public: Path
+    private: Path
+
+    @classmethod
+    def empty(cls, folder: Path) -> Prepared:
+        """Return the data of a task without any: two empty folders in a folder, made where they do not exist."""
+        data = cls(folder / "public", folder / "private")
+        for each in data:
+            each.mkdir(parents=True, exist_ok=True)
+        return data
 
 
 class FileFacts(Record):
@@ -126,9 +136,12 @@ def prepare(
         TaskError: the task's `prepare.py` lacks the variant or fails; a package, a file, consent or space is missing; or the data of `key`
             is gone.
     """
-    if task.preparer is None:
-        return Preparation(Prepared(None, None), None, None, made=False)
     cache = cache or cache_directory()
+    if task.preparer is None:
+        try:
+            return Preparation(Prepared.empty(cache / "prepared" / NO_DATA), None, None, made=False)
+        except OSError as error:
+            raise unwritable(cache, error) from None
     place = place_of(task, variant, cache)
     if key is not None and (begun_on := place.with_name(f"{variant}-{key}")) != place:
         if found := _found(begun_on):

@@ -118,7 +118,7 @@ def data_sandbox(task: Task, data: Prepared, workspace: Path, *, network: bool, 
 
 def public_data(data: Prepared) -> Mapping[str, Path]:
     """Return the paths of the public data, which scripts see, by top-level name."""
-    return {path.name: path for path in sorted(data.public.iterdir())} if data.public else {}
+    return {path.name: path for path in sorted(data.public.iterdir())}
 
 
 def script_limits(spec: TaskSpec) -> ScriptLimits:

@@ -25,15 +25,15 @@ class Gradings:
     Args:
         folder: the cache; it is made when the first grading is stored.
         task: the task.
-        private: the folder of its answers; None for a task without data.
+        private: the folder of its answers, in the folder that is named after the data.
         again: ignore what is cached, and replace it.
     """
 
-    def __init__(self, folder: Path, task: Task, private: Path | None, *, again: bool = False) -> None:
+    def __init__(self, folder: Path, task: Task, private: Path, *, again: bool = False) -> None:
         self._folder = folder
         self._again = again
         self._keeps = task.spec.submission.mode != "code"
-        self._facts = [task_digest(task), str(private.parent.name) if private else None]
+        self._facts = [task_digest(task), private.parent.name]
 
     def get(self, submission: str) -> Graded | None:
         """Return the cached grading of a submission, given its digest; None if there is none."""

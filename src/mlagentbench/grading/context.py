@@ -42,8 +42,8 @@ class GradingContext:
     """The files that the task's `submission.files` match, and no others."""
     starter: SubmissionFiles
     """The task's starter files, with which the agent began."""
-    private: Path | None
-    """The folder of the answers; None for a task without data."""
+    private: Path
+    """The folder of the answers; empty for a task without data."""
     variant: Variant
     seed: int | None
     """Set where a grading is to be repeated exactly; None for fresh randomness."""
@@ -52,9 +52,9 @@ class GradingContext:
     """An empty folder for this grading alone, deleted afterwards."""
 
     @property
-    def public(self) -> Path | None:
-        """The folder of the data that the agent had, beside that of the answers (`data.prepare`); None for a task without data."""
-        return self.private.parent / "public" if self.private else None
+    def public(self) -> Path:
+        """The folder of the data that the agent had, beside that of the answers (`data.prepare`); empty for a task without data."""
+        return self.private.parent / "public"
 
     @contextmanager
     def sandbox(

@@ -38,15 +38,15 @@ class Control:
     Args:
         task: the task.
         variant: the task's variant.
-        private: the folder of its answers; None for a task without data.
+        private: the folder of its answers.
         sandbox: how the starter is isolated.
         grader: the grader that failed; it starts a new process.
     """
 
-    def __init__(self, task: Task, variant: Variant, private: Path | None, sandbox: SandboxChoice, grader: Grader) -> None:
+    def __init__(self, task: Task, variant: Variant, private: Path, sandbox: SandboxChoice, grader: Grader) -> None:
         self._task = task
         self._variant: Variant = variant
-        self._data = Prepared(private.parent / "public", private) if private else Prepared(None, None)
+        self._data = Prepared(private.parent / "public", private)
         self._sandbox: SandboxChoice = sandbox
         self._grader = grader
         self._works = False
@@ -76,9 +76,8 @@ class Control:
         """Write the first oracle submission, in a process of its own since `proof.py` may fail; return whether it was written."""
         if not (self._task.folder / "proof.py").is_file():
             return False
-        places = [self._data.public or "", self._data.private or "", folder]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "mlagentbench.checks.worker", "oracle", str(self._task.folder), *map(str, places)),
+            *(sys.executable, "-P", "-m", "mlagentbench.checks.worker", "oracle", str(self._task.folder), *map(str, (*self._data, folder))),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

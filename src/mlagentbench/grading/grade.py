@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
 from mlagentbench.grading.lock import timing
@@ -74,7 +75,7 @@ async def grade(
         task: the task.
         submission: a folder that holds what the task's `submission.files` match, and nothing else; it is only read.
         variant: the task's variant.
-        private: the folder of the task's answers, where it has data.
+        private: the folder of the task's answers; None for a task without data.
         sandbox: how the agent's code is isolated where it must run, as in `isolation.choose`.
         limits: the limits; None for the task's own.
         seed: for a grading that can be repeated; None for fresh randomness.
@@ -137,7 +138,7 @@ class Grader:
             request = Request(
                 task=self.task.folder,
                 submission=submission.resolve(),
-                private=self._private,
+                private=self._private or Prepared.empty(folder).private,
                 scratch=folder / "scratch",
                 variant=self._variant,
                 seed=self._seed,

@@ -37,7 +37,7 @@ class Scoring(NamedTuple):
 
     task: Task
     variant: Variant
-    private: Path | None
+    private: Path
     sandbox: SandboxChoice
     baseline: Baseline | None = None
     """What scores are compared with; None to use what the grader measures beside the submission, if anything."""

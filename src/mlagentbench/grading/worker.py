@@ -33,7 +33,7 @@ class Request(Record):
     task: Path
     """The task's folder."""
     submission: Path
-    private: Path | None
+    private: Path
     scratch: Path
     variant: Variant
     seed: int | None

@@ -26,13 +26,13 @@ def grade(folder: Path, context: GradingContext) -> Score:
 
     Args:
         folder: the task's folder.
-        context: as for any grader. Its private folder holds the prepared task, in the original's layout.
+        context: as for any grader. Its private folder holds the task if it was prepared, in the original's layout.
 
     Raises:
         InvalidSubmission: `eval.py` raised because of the submission, or gave no finite number.
     """
-    if context.private is not None:
-        folder = context.private / "task"
+    if (prepared := context.private / "task").is_dir():
+        folder = prepared
     submission = context.scratch / "submission"
     context.submission.copy_to(submission, LARGEST)
     # It may download files into the working directory, which must not be the user's.

@@ -16,7 +16,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the submission is no table with one finite strength for each batch of the test.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
     submission = context.submission.read_bytes("submission.csv")
     columns = {"strength": Number(-1000, 1000)}

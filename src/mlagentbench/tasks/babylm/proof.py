@@ -26,7 +26,6 @@ WIDTH = 8
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return a model that knows the test text: each passage is a token of its own."""
-    assert data.private is not None
     lines = (data.private / "passages.jsonl").read_text(encoding="utf-8").splitlines()
     passages = [json.loads(line)["text"] for line in lines]
     tokenizer = _tokenizer(passages)
@@ -101,7 +100,6 @@ def ineffective() -> Files:
 
 def _byte_counts(data: Prepared) -> NDArray[np.float64]:
     """Count how often each token of `_tokenizer` occurs in the training text, plus one."""
-    assert data.public is not None
     files = sorted((data.public / "babylm_data" / "babylm_10M").iterdir())
     found: Counter[int] = Counter()
     for file in files:

@@ -31,7 +31,6 @@ def grade(context: GradingContext) -> Score:
         InvalidSubmission: a passage has no text or cites more than `MOST_CITED` papers, the bibliography is no BibTeX or names a paper that
             the library lacks, or a cited key is not in the bibliography.
     """
-    assert context.private is not None and context.public is not None
     missing: Mapping[str, Sequence[str]] = json.loads((context.private / "answers.json").read_text(encoding="utf-8"))
     papers = json.loads((context.public / "library" / "papers.json").read_text(encoding="utf-8"))
     texts = read_texts(context.submission.read_bytes(TEXTS, MAX_BYTES), TEXTS, missing, "passage")

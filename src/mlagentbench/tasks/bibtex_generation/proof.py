@@ -155,7 +155,6 @@ def ineffective() -> Files:
 
 
 def _answers(data: Prepared) -> tuple[Papers, Missing]:
-    assert data.public is not None and data.private is not None
     papers = json.loads((data.public / "library" / "papers.json").read_text(encoding="utf-8"))
     return {paper["id"]: paper for paper in papers}, json.loads((data.private / "answers.json").read_text(encoding="utf-8"))
 

@@ -29,7 +29,6 @@ def grade(context: GradingContext) -> Score:
 
 def accuracy(context: GradingContext, classes: int) -> Score:
     """Return the share of rows whose largest probability, of equal ones the first, is that of the true class."""
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"id": pl.String})
     columns = {str(number): PROBABILITY for number in range(classes)}
     found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns=columns)

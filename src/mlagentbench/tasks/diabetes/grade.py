@@ -19,7 +19,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the submission is no table with one finite number for each patient of the test.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
     submission = context.submission.read_bytes("submission.csv")
     found = align(submission, "submission.csv", ids=answers["patient_id"], id_column="patient_id", columns={"progression": PROGRESSION})

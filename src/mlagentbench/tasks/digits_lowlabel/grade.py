@@ -18,7 +18,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the table lacks pictures, or holds a value that is no digit.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", infer_schema=False)
     found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns={"digit": DIGITS})
     wrong = found["digit"] != answers["digit"].to_numpy()

@@ -30,7 +30,6 @@ pd.DataFrame({"digit": model.predict(test.to_numpy(float))}, index=test.index).t
 
 
 def _answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 

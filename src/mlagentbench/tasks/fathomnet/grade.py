@@ -37,7 +37,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the table lacks images, or holds a value that is no category or no number.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"categories": pl.String})
     columns: dict[str, Kind] = {"categories": Text(), "osd": Number()}
     found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns=columns)

@@ -108,13 +108,11 @@ with open("submission.csv", "w", newline="") as file:
 
 
 def _answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv", schema_overrides={"categories": pl.String})
 
 
 def _majority(data: Prepared) -> str:
     """Return the categories of the labelled pictures, the commonest first."""
-    assert data.public is not None
     labels = pl.read_csv(data.public / "data" / "multilabel_classification" / "train.csv")["categories"]
     counts = Counter(category for text in labels for category in listed(text))
     return " ".join(str(category) for category, _ in counts.most_common(CUTOFF))

@@ -20,7 +20,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the submission is no table with six finite scores for each essay of the test.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"text_id": pl.String})
     submission = context.submission.read_bytes("submission.csv")
     found = align(submission, "submission.csv", ids=answers["text_id"], id_column="text_id", columns=dict.fromkeys(SCORES, SCORE))

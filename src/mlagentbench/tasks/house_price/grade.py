@@ -19,7 +19,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the file is not a table with one finite price for each house of the test.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
     submission = context.submission.read_bytes("submission.csv")
     found = align(submission, "submission.csv", ids=answers["Id"], id_column="Id", columns={"SalePrice": PRICE})

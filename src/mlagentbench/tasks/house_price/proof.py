@@ -85,12 +85,10 @@ def ineffective() -> Files:
 
 
 def _answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
 def _train_prices(data: Prepared) -> pl.Series:
-    assert data.public is not None
     return pl.read_csv(data.public / "train.csv", infer_schema=False)["SalePrice"].cast(pl.Float64)
 
 

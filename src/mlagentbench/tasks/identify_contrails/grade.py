@@ -22,7 +22,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the table lacks records, or holds invalid run lengths.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"record_id": pl.String})
     found = align(
         context.submission.read_bytes(TABLE),

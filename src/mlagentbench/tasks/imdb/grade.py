@@ -21,7 +21,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the file is not a table of the test's reviews, or its numbers are not probabilities.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
     probability = Number(low=0, high=1)
     found = align(

@@ -24,7 +24,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: a question has no text, or a text cites too many papers, or one that is not in the library.
     """
-    assert context.private is not None
     answers = json.loads((context.private / "answers.json").read_text(encoding="utf-8"))
     papers, relevant = set(answers["papers"]), answers["relevant"]
     reviews = read_texts(context.submission.read_bytes(NAME, MAX_BYTES), NAME, relevant, "question")

@@ -102,7 +102,6 @@ _IMPORTS = "import functools\nimport json\nimport re\n\nimport numpy as np\nfrom
 
 
 def _answers(data: Prepared) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
-    assert data.private is not None
     answers = json.loads((data.private / "answers.json").read_text(encoding="utf-8"))
     return answers["papers"], answers["relevant"]
 

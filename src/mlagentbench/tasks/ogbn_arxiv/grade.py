@@ -21,7 +21,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the file is not a table of the test's nodes or of as many rows, or holds other values than classes.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
     data = context.submission.read_bytes(NAME)
     column = Number(low=0, high=CLASSES - 1)

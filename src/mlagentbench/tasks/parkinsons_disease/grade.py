@@ -26,7 +26,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the file is not a table with one finite rating for each `prediction_id` of the sample.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv")
     submission = context.submission.read_bytes("submission.csv")
     found = align(submission, "submission.csv", ids=answers["prediction_id"], id_column="prediction_id", columns={"rating": RATING})

@@ -127,12 +127,10 @@ def ineffective() -> Files:
 
 
 def _answers(data: Prepared) -> pl.DataFrame:
-    assert data.private is not None
     return pl.read_csv(data.private / "answers.csv")
 
 
 def _train_ratings(data: Prepared) -> pl.DataFrame:
-    assert data.public is not None
     return pl.read_csv(data.public / "train_clinical_data.csv").select("updrs_1", "updrs_2", "updrs_3", "updrs_4")
 
 

@@ -35,7 +35,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the file is not an array of the picture's shape, or holds values that are not brightness.
     """
-    assert context.private is not None
     clean = np.load(context.private / "clean.npy") / 255
     found = read_array(context.submission.read_bytes(ARRAY, LARGEST), clean.shape)
     error = found.clip(0, 1) - clean

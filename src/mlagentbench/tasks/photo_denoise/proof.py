@@ -37,7 +37,6 @@ np.save("denoised.npy", (total / weights[..., None]).clip(0, 1))
 
 
 def _clean(data: Prepared) -> NDArray[Any]:
-    assert data.private is not None
     return np.asarray(np.load(data.private / "clean.npy") / 255)
 
 
@@ -60,7 +59,6 @@ def oracle(data: Prepared) -> Mapping[str, Files]:
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one colour for all pixels, the noisy picture itself, and the photograph shuffled or mirrored."""
-    assert data.public is not None
     clean, noisy = _clean(data), np.load(data.public / "data" / "noisy.npy")
     rows = np.random.default_rng(0).permutation(len(clean))
     return {

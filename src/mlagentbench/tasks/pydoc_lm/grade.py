@@ -38,7 +38,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the model cannot be run, takes too long, or does not return probabilities.
     """
-    assert context.private is not None
     text = streams(json.loads((context.private / "test.json").read_text(encoding="utf-8")), STREAMS)
     with context.sandbox(context.submission, SERVE, packages=None, limits=LIMITS, max_code_bytes=MAX_BYTES) as process:
         given = _read(CodeClient(process, InvalidSubmission), text)

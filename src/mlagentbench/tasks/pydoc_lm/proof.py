@@ -143,7 +143,6 @@ def _model(step: str, top: str = "", start: str = "pass") -> str:
 
 def _text(data: Prepared, mixed: bool = False) -> str:
     """Return a line of Python that assigns the streams of the test's text to `STREAMS`, their symbols in random order if `mixed`."""
-    assert data.private is not None
     line = symbols(json.loads((data.private / "test.json").read_text(encoding="utf-8")))
     if mixed:
         line = np.random.default_rng(0).permutation(line)

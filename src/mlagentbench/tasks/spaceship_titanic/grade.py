@@ -15,7 +15,6 @@ def grade(context: GradingContext) -> Score:
     Raises:
         InvalidSubmission: the file is not a table with True or False for each passenger of the test.
     """
-    assert context.private is not None
     answers = pl.read_csv(context.private / "answers.csv", infer_schema=False)
     submission = context.submission.read_bytes("submission.csv")
     found = align(
