@@ -140,6 +140,10 @@ class Script:
         script.source = name
         return script
 
+    def to_jsonl(self) -> str:
+        """Return the script as the text of a JSONL file."""
+        return "".join(f"{reply.model_dump_json(exclude_defaults=True)}\n" for queue in self._queues.values() for reply in queue)
+
     def reply(self, role: Role, position: int, prompt: str, stop: tuple[str, ...] = ()) -> Reply:
         """Return the reply at a position (from 0) of a role's queue, cut at a stop sequence as a provider would.
 
@@ -163,10 +167,18 @@ class Script:
 
 
 class ScriptedModel:
-    """A `Model` that gives a script's replies for one role, in order."""
+    """A `Model` that gives scripted replies for one role, in order, to test agents without a provider.
 
-    def __init__(self, script: Script, role: Role = "agent", position: int = 0) -> None:
-        self.script = script
+    Args:
+        replies: the replies, or a script with replies for several roles.
+        role: the role of the replies that are texts, and the one whose replies it gives.
+        position: the number of replies that have been given already.
+    """
+
+    def __init__(self, replies: Script | Iterable[str | ScriptedReply], role: Role = "agent", position: int = 0) -> None:
+        if not isinstance(replies, Script):
+            replies = Script([ScriptedReply(reply=each, role=role) if isinstance(each, str) else each for each in replies])
+        self.script = replies
         self.role = role
         self.position = position
         """The number of replies given so far."""

@@ -27,6 +27,7 @@ from mlagentbench.cli.page import print_own_page
 from mlagentbench.cli.progress import Progress
 from mlagentbench.cli.spec import spec_fields
 from mlagentbench.cli.summary import JsonLines, show, show_all
+from mlagentbench.engine import run as run_engine
 from mlagentbench.engine.evaluate import Evaluation, evaluate
 from mlagentbench.engine.models.providers import check_models
 from mlagentbench.environment import Listener, SilentListener
@@ -37,14 +38,11 @@ from mlagentbench.report.text import plural
 from mlagentbench.run_spec import RunSpec, check_spec, read_spec
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.runner.interactive import session_of
-from mlagentbench.runner.preflight import ReadyRun, make_spec, measures_first, preflight, with_baseline
+from mlagentbench.runner.preflight import ReadyRun, make_spec
 from mlagentbench.runner.run_once import AskPerson, RunHooks
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.spec import UNGRADED
-from mlagentbench.util import interrupts
-
-UNSANDBOXED = "No sandbox: the agent's scripts can read and change anything on this machine. Results are flagged."
 
 GROUPS = {
     "The agent": "--agent",
@@ -228,30 +226,13 @@ def run(
 
 
 def check_runs(specs: Sequence[RunSpec], log_directory: Path, console: Console, continues: RunDirectory | None = None) -> list[ReadyRun]:
-    """Check the requirements of runs, fetch their data, and measure their starters if they need that.
+    """Check runs as `engine.run.check_runs` does, and print its notices."""
 
-    Args:
-        specs: the specs of the runs.
-        log_directory: where the runs will be stored.
-        console: where notices are shown.
-        continues: the run to resume, for a single spec.
+    def notify(notice: str) -> None:
+        console.print(Text(notice, style="bold red" if notice == run_engine.UNSANDBOXED else "yellow"), soft_wrap=True)
 
-    Raises:
-        MLAgentBenchError: see `preflight` and `with_baseline`; no agent has started.
-    """
     # Downloads show their own progress on standard error, before the display of the runs begins.
-    checked = preflight(specs, log_directory, continues=continues, check_models=check_models, console=Console(stderr=True))
-    if any(run.sandbox.isolation == "none" for run in checked):
-        console.print(UNSANDBOXED, style="bold red")
-    ready = []
-    for run in checked:
-        for notice in run.task.notices:
-            console.print(Text(f"{run.task.id}: {notice}", style="yellow"), soft_wrap=True)
-        if measures_first(run):
-            # Measured before the runs and not beside them: nothing disturbs it, an interrupt ends it, and a failure shows at once.
-            console.print(f"{run.task.id}: measuring its starter first (--baseline none leaves that out)")
-        ready.append(interrupts.run(with_baseline(run)))
-    return ready
+    return run_engine.check_runs(specs, log_directory, continues=continues, console=Console(stderr=True), notify=notify)
 
 
 def carry_out(

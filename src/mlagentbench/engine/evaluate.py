@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import logging
+import threading
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from inspect_ai.util._display import init_display_type
 from mlagentbench.engine.models.providers import make_models
 from mlagentbench.engine.models.retries import RetryPolicy, use_retry_policy
 from mlagentbench.engine.task import inspect_task
-from mlagentbench.errors import InfrastructureError
+from mlagentbench.errors import InfrastructureError, UsageError
 from mlagentbench.records import Result
 from mlagentbench.run_spec import ROLES
 from mlagentbench.runner.capacity import runs_at_once
@@ -29,6 +30,9 @@ from mlagentbench.util import interrupts
 
 LEAVING = 5.0
 """Seconds that remaining asyncio tasks have to end when all runs are over."""
+
+_evaluating = threading.Lock()
+"""Held during an evaluation: Inspect carries out one at a time in a process."""
 
 
 class Evaluation(NamedTuple):
@@ -60,8 +64,7 @@ def evaluate(
         InfrastructureError: Inspect failed as a whole.
         KeyboardInterrupt: the second interrupt.
     """
-    with use_retry_policy(retry_policy):
-        return interrupts.run(_left_behind(_evaluate(runs, hooks, times, parallel or runs_at_once(runs))))
+    return interrupts.run(_left_behind(evaluate_async(runs, hooks, times=times, parallel=parallel, retry_policy=retry_policy)))
 
 
 async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluation:
@@ -77,6 +80,24 @@ async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluatio
             asyncio._unregister_task(task)
             # An extra reference keeps it from being freed: that would raise GeneratorExit in the agent, and wait for what it does then.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))
+
+
+async def evaluate_async(
+    runs: Sequence[ReadyRun], hooks: RunHooks, *, times: int = 1, parallel: int | None = None, retry_policy: RetryPolicy = RetryPolicy()
+) -> Evaluation:
+    """Do what `evaluate` does, in the running event loop. An interrupt is left to that loop's owner.
+
+    Raises:
+        UsageError: another evaluation is in progress in this process, or no run could be carried out, for a reason that the user can mend.
+        InfrastructureError: Inspect failed as a whole.
+    """
+    if not _evaluating.acquire(blocking=False):
+        raise UsageError("another evaluation is in progress in this process; give all specs to one call, which does them in parallel")
+    try:
+        with use_retry_policy(retry_policy):
+            return await _evaluate(runs, hooks, times, parallel or runs_at_once(runs))
+    finally:
+        _evaluating.release()
 
 
 async def _evaluate(runs: Sequence[ReadyRun], hooks: RunHooks, times: int, parallel: int) -> Evaluation:

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import mlagentbench
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Experience
@@ -50,7 +49,7 @@ def look(folder: Path, task: Task, log_directory: Path) -> Experience:
     real = folder.resolve()
     hidden = {
         "the task's own files": task.folder,
-        "this package's own files": Path(mlagentbench.__file__).parent,
+        "this package's own files": Path(__file__).parents[1],
         "the cache of prepared data": cache_directory(),
     }
     for what, place in hidden.items():
