@@ -124,5 +124,5 @@ def test_the_page_opens_and_tells_the_story_of_each_run(logs: Path, tmp_path: Pa
         text = page.evaluate("document.body.innerText")
         assert "invalid submission" in text and "100" in text
         page.evaluate("document.querySelector('#table tbody tr td a').click()")
-        page.wait("document.querySelector('article.open .step') !== null")
+        page.wait("document.querySelector('article.run .step') !== null")
         assert page.problems() == []

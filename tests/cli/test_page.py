@@ -28,7 +28,8 @@ def test_a_command_writes_a_page_of_its_own_runs_alone(tmp_path: Path) -> None:
     page = tmp_path / PAGES / "one.html"
     assert told.split() == ["page", str(page)]
     html = page.read_text(encoding="utf-8")
-    assert "run-one" in html and "run-two" in html and "run-other" not in html
+    assert "one-runs/one.html" in html and "one-runs/two.html" in html and "other.html" not in html
+    assert sorted(path.name for path in page.with_name("one-runs").iterdir()) == ["one.html", "two.html"]
     assert not (tmp_path / "report.html").exists(), "the overview of all runs is for mlab report"
 
 

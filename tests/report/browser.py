@@ -132,9 +132,10 @@ class Page:
         return found
 
     def requests(self) -> list[str]:
-        """The addresses the page asked for, its own file aside."""
-        asked = [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
-        return [url for url in asked if not url.startswith(("file:", "about:", "data:"))] + asked[1:]
+        """The addresses that pages asked for, pages opened from files aside."""
+        asked = [event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        urls = [(params["request"]["url"], params["type"] == "Document") for params in asked]
+        return [url for url, document in urls if not url.startswith(("about:", "data:")) and not (document and url.startswith("file:"))]
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """Write a picture of the window, or of the whole page."""

@@ -1,12 +1,10 @@
-"""The page as a file: what it holds, what it escapes, what it weighs. How it behaves is in `test_page_in_browser.py`."""
+"""The pages as files: what they hold, what they escape, how they link. How they behave is in `test_page_in_browser.py`."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import os
-import random
 import re
 from html import unescape
 from pathlib import Path
@@ -15,8 +13,8 @@ from typing import Any
 import pytest
 
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.report.page import render_report, write_report
-from mlagentbench.results.load import scan
+from mlagentbench.report.page import report_pages, write_report
+from mlagentbench.results.load import Loaded, load_run, scan
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
 
 
@@ -31,15 +29,20 @@ def story(html: str) -> str:
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", html)))
 
 
-def unpacked(html: str) -> list[str]:
-    packed = re.findall(r'<script type="application/gzip\+base64"[^>]*>([^<]*)</script>', html)
-    return [gzip.decompress(base64.b64decode(text)).decode() for text in packed]
+def pages(logs: Path) -> dict[str, str]:
+    """The HTML of each page, by the name of its file."""
+    return dict(report_pages(scan(logs), "report.html"))
+
+
+def first_page(logs: Path) -> str:
+    """The page of one run, or the overview of many."""
+    return pages(logs)["report.html"]
 
 
 def test_one_run_is_told_with_its_verdict_figures_and_steps(logs: Path) -> None:
     write_run(logs, cost=0.01)
 
-    told = story(render_report(scan(logs)))
+    told = story(first_page(logs))
 
     for words in (
         *("Success: 363 times faster", "3.03 ms against 1.10 s for the starter", "ended by its final answer, after 8 steps and 28 s"),
@@ -56,7 +59,7 @@ def test_one_run_is_told_with_its_verdict_figures_and_steps(logs: Path) -> None:
 def test_a_difference_is_shown_once_and_coloured(logs: Path) -> None:
     write_run(logs)
 
-    html = render_report(scan(logs))
+    html = first_page(logs)
 
     assert "<del>-        for n in range(batch):" not in html  # adjacent lines are one element
     assert re.search(
@@ -71,29 +74,43 @@ def test_many_runs_are_a_table_with_a_link_to_each(logs: Path) -> None:
     write_run(logs, "two", verdict="invalid_submission", ended="limit_steps", reason="train.py raised ValueError", flags=())
     write_run(logs, "three", finished=False)
 
-    html = render_report(scan(logs))
+    found = pages(logs)
+    html = found["report.html"]
 
     assert "3 runs of vectorization" in html
     assert "1 success, 1 invalid submission, 1 without a result yet" in html
     for name in ("one", "two", "three"):
-        assert f'<a href="#run-{name}">{name}</a>' in html and f'id="run-{name}"' in html
+        assert f'<a href="report-runs/{name}.html">{name}</a>' in html
+    assert sorted(found) == [*(f"report-runs/{name}.html" for name in ("one", "three", "two")), "report.html"]
+    assert '<a class="back" href="../report.html">' in found["report-runs/two.html"]
+
+
+def test_pages_whose_names_would_be_the_same_file_have_different_names(tmp_path: Path) -> None:
+    runs = [
+        load_run(write_run(tmp_path / folder, name)) for folder, name in (("a", "run?"), ("b", "run-"), ("c", "RUN-"), ("d", "x" * 250))
+    ]
+
+    found = [page.name for page in report_pages(Loaded(runs, [], tmp_path), "my report")]
+
+    assert found == [
+        *(f"my report-runs/{name}.html" for name in ("run-", "run-~1", "RUN-~2", "x" * 100)),
+        "my report",
+    ]
 
 
 def test_runs_that_nobody_is_to_blame_for_are_told_apart(logs: Path) -> None:
     write_run(logs, "one")
     write_run(logs, "two", verdict="ungraded", ended="infrastructure", reason="the provider is down")
 
-    assert "1 success, 1 not graded; 1 of them cancelled, or ended by a failure that is not counted against the agent" in render_report(
-        scan(logs)
-    )
+    assert "1 success, 1 not graded; 1 of them cancelled, or ended by a failure that is not counted against the agent" in first_page(logs)
 
 
 def test_few_runs_are_told_one_by_one_and_more_together(logs: Path) -> None:
     for number in range(3):
         write_run(logs, f"run-{number}")
-    few = story(render_report(scan(logs)))
+    few = story(first_page(logs))
     write_run(logs, "run-3", vectorization_steps(1.05), verdict="no_improvement")
-    more = story(render_report(scan(logs)))
+    more = story(first_page(logs))
 
     assert "Agents and models" not in few and "Scores over steps" in few
     # Three of four: 30.1 to 95.4 % by Wilson's interval.
@@ -112,7 +129,7 @@ def test_tasks_by_agents_are_a_table_with_intervals_and_numbers_of_runs(logs: Pa
                 task=task,
             )
 
-    told = story(render_report(scan(logs)))
+    told = story(first_page(logs))
 
     assert told.count("75 30 to 95, n 4") == 2
     assert "Average 75 41 to 93, 2 tasks" in told, "Wilson's of six in eight"
@@ -122,7 +139,7 @@ def test_a_cost_that_is_not_known_is_called_unknown(logs: Path) -> None:
     for number in range(4):
         write_run(logs, f"run-{number}", agent="free" if number > 1 else "paid", cost=None if number else 0.01)
 
-    html = render_report(scan(logs))
+    html = first_page(logs)
 
     rows = re.findall(r"<tr><th scope=\"row\"><b>(\w+) .*?</tr>", html.split('class="standings"')[1].split("</table>")[0], re.DOTALL)
     assert rows == ["paid", "free"]
@@ -134,7 +151,7 @@ def test_runs_that_cannot_be_read_are_named(logs: Path) -> None:
     write_run(logs, "one")
     (write_run(logs, "two").path / "run.json").write_text("{")
 
-    told = story(render_report(scan(logs)))
+    told = story(first_page(logs))
 
     assert "1 run cannot be read and is missing here" in told and "two/run.json" in told
 
@@ -145,7 +162,7 @@ def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:
     directory.manifest(4).unlink()
     directory.manifest(7).write_bytes(b"torn")
 
-    told = story(render_report(scan(logs)))
+    told = story(first_page(logs))
 
     assert "unreadable" in told and "0002.json is damaged" in told
     assert "no snapshot of this step" in told
@@ -156,7 +173,7 @@ def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:
 def test_a_run_without_steps_is_told(logs: Path, ended: str) -> None:
     write_run(logs, steps=[], ended=ended, verdict="no_submission", reason="there is no submission")
 
-    told = story(render_report(scan(logs)))
+    told = story(first_page(logs))
 
     assert "No step was finished." in told and "No submission" in told
 
@@ -164,7 +181,7 @@ def test_a_run_without_steps_is_told(logs: Path, ended: str) -> None:
 def test_a_file_that_is_no_text_is_named_with_its_size(logs: Path) -> None:
     write_run(logs, steps=[ExampleStep("Execute Script", files={"model.bin": bytes(range(256)) * 10})])
 
-    assert "model.bin added 2.6 kB, no text or too long to compare" in story(render_report(scan(logs)))
+    assert "model.bin added 2.6 kB, no text or too long to compare" in story(first_page(logs))
 
 
 HOSTILE = "</script><script>hacked = 1</script><img src=x onerror='hacked = 2'>\"'><b>bold</b> \x1b[31mred\x07 \u202eflip {{ 7 * 7 }} &lt;"
@@ -195,20 +212,19 @@ def hostile_run(logs: Path, name: str = "run", **more: Any) -> None:
     write_run(logs, name, steps, reason=HOSTILE, **(facts | more))
 
 
-@pytest.mark.parametrize("whole", [10**9, 0])
-def test_what_agents_write_is_text(logs: Path, whole: int) -> None:
+def test_what_agents_write_is_text(logs: Path) -> None:
     hostile_run(logs)
     hostile_run(logs, "other")
 
-    html = render_report(scan(logs), whole=whole)
+    found = pages(logs)
 
-    for part in (html, *unpacked(html)):
-        assert "<script>hacked" not in part
-        assert "<img" not in part
-        assert "<b>bold" not in part and "<i>short" not in part
-        assert "\x1b" not in part and "\u202e" not in part
-        assert not re.search("[\ud800-\udfff]", part)
-    told = story(html + "".join(unpacked(html)))
+    for html in found.values():
+        assert "<script>hacked" not in html
+        assert "<img" not in html
+        assert "<b>bold" not in html and "<i>short" not in html
+        assert "\x1b" not in html and "\u202e" not in html
+        assert not re.search("[\ud800-\udfff]", html)
+    told = story("".join(found.values()))
     assert "</script><script>hacked = 1</script>" in told
     assert "␛[31mred␇ <U+202E>flip {{ 7 * 7 }} &lt;" in told
     assert "x<b>.py" in told and "\ufffd\ufffd.txt" in told
@@ -217,7 +233,7 @@ def test_what_agents_write_is_text(logs: Path, whole: int) -> None:
 def test_the_policy_allows_this_style_and_script_and_no_other(logs: Path) -> None:
     write_run(logs)
 
-    html = render_report(scan(logs))
+    html = first_page(logs)
 
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy.startswith("default-src 'none';")
@@ -231,7 +247,7 @@ def test_the_policy_allows_this_style_and_script_and_no_other(logs: Path) -> Non
 def test_no_address_leads_out_of_the_page(logs: Path) -> None:
     write_run(logs)
 
-    addresses = re.findall(r'(?:href|src)="([^"]*)"', render_report(scan(logs)))
+    addresses = re.findall(r'(?:href|src)="([^"]*)"', first_page(logs))
 
     assert addresses and all(address.startswith("#") or address == "data:," for address in addresses)
 
@@ -239,38 +255,10 @@ def test_no_address_leads_out_of_the_page(logs: Path) -> None:
 def test_a_long_observation_is_cut_and_the_cut_is_named(logs: Path) -> None:
     directory = write_run(logs, steps=[ExampleStep("Execute Script", observation="first\n" + "x" * 50_000 + "\nlast\n")])
 
-    told = story(render_report(scan(logs)))
+    told = story(first_page(logs))
 
     assert re.search(r"first x+ … 38,\d{3} characters left out; mlab show \S+ --step 1 … x+ last", told)
     assert f"{directory.path} --step 1" in told
-
-
-def test_a_page_keeps_its_size_by_cutting_more(logs: Path) -> None:
-    chance = random.Random(1)
-    for run in range(12):
-        steps = [
-            ExampleStep("Execute Script", observation=chance.randbytes(4000).hex(), thought=chance.randbytes(400).hex()) for _ in range(12)
-        ]
-        write_run(logs, f"run-{run}", steps, snapshots=False)
-
-    html = render_report(scan(logs), max_bytes=250_000)
-
-    assert len(html.encode()) <= 250_000
-    stories = unpacked(html)
-    assert len(stories) == 12
-    assert all(part.count('<li class="step"') == 12 for part in stories)
-    assert "characters left out; mlab show" in stories[0]
-
-
-def test_packed_stories_are_the_same_stories(logs: Path) -> None:
-    write_run(logs, "one")
-    write_run(logs, "two", vectorization_steps(0.5))
-
-    plain, packed = render_report(scan(logs)), render_report(scan(logs), whole=0)
-
-    assert len(unpacked(packed)) == 2 and not unpacked(plain)
-    assert all(part in plain for part in unpacked(packed))
-    assert "needs JavaScript" in packed and "needs JavaScript" not in plain
 
 
 def test_the_file_is_written_whole(logs: Path, tmp_path: Path) -> None:
@@ -298,4 +286,4 @@ def test_no_runs_is_an_error(tmp_path: Path) -> None:
 def test_a_score_a_little_off_the_baseline_is_neither_better_nor_worse(logs: Path) -> None:
     write_run(logs, steps=[ExampleStep("Look", score=score) for score in (1.11, 0.5, 1.5)])
 
-    assert re.findall(r'<li class="step" data-status="ok" data-score="(\w+)"', render_report(scan(logs))) == ["same", "better", "worse"]
+    assert re.findall(r'<li class="step" data-status="ok" data-score="(\w+)"', first_page(logs)) == ["same", "better", "worse"]

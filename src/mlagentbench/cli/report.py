@@ -47,7 +47,9 @@ class Cutoff(click.ParamType[tuple[str, datetime.date]]):
 
 @click.command()
 @logs_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The page's file; by default report.html in LOGS.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The overview's file; by default report.html in LOGS."
+)
 @click.option("--no-page", is_flag=True, help="Leave the page out, which takes longest.")
 @click.option(
     "--tables", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write every table into this folder, a file each."
@@ -72,7 +74,7 @@ def report(
     given: tuple[tuple[str, datetime.date], ...],
     as_json: bool,
 ) -> None:
-    """Tell how runs came out: tables here, and one page.
+    """Tell how runs came out: tables here, and pages to open in a browser.
 
     If the page or a figure cannot be made, the rest is printed all the same, and the exit status is 3.
     """

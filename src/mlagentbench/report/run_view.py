@@ -7,7 +7,6 @@ Nothing here makes HTML or markup. Texts are cut but otherwise stay as agents wr
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.report import text, words
-from mlagentbench.report.step_view import TextBudget, shown_path, usage_words
+from mlagentbench.report.step_view import shown_path, usage_words
 from mlagentbench.results.load import Run
 from mlagentbench.task.success import THRESHOLD
 
@@ -39,95 +38,52 @@ class Share(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """A run without its steps."""
+    """A run without its steps, in words and figures."""
 
-    name: str
-    slug: str
-    task: str
-    variant: str
-    agent: str
+    run: Run
     models: str
     started: str
-    started_at: float
     kind: str
     """The verdict, `unfinished`, or `damaged` where the result cannot be read."""
     verdict: str
     ended: str
     """What ended the run, in two or three words."""
-    isolation: str
     title: str
     lede: str
     reason: str
     flags: tuple[words.FlagWords, ...]
-    problems: tuple[str, ...]
     figures: tuple[KeyFigure, ...]
     shares: tuple[Share, ...]
-    improvement: str
-    improvement_value: float | None
-    score: str
-    score_value: float | None
-    baseline: str
-    steps: int
-    seconds: float
-    time: str
-    token_count: int
-    tokens: str
-    cost: str
-    cost_value: float | None
     final_answer: text.CutText | None
     description: text.CutText
     facts: tuple[KeyFigure, ...]
     command: str
-    folder: str
+    """The command that shows the run in a terminal."""
 
 
-def run_view(run: Run, slug: str, room: TextBudget) -> RunView:
-    """Return the view of a run, with long texts cut to `room`."""
+def run_view(run: Run, limit: int) -> RunView:
+    """Return the view of a run, with texts cut to `limit` characters."""
     info, result = run.info, run.result
     title, lede = _title(run)
-    usage = run.usage
+    without_result = "damaged" if run.result_is_damaged else "unfinished"
     return RunView(
-        name=run.name,
-        slug=slug,
-        task=info.spec.task,
-        variant=info.spec.variant,
-        agent=info.spec.agent,
+        run=run,
         models=", ".join(dict.fromkeys(info.spec.model_names.values())),
         started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)) if info.started else "",
-        started_at=info.started,
-        kind=result.outcome.verdict if result else _without_result(run),
-        verdict=words.VERDICTS[result.outcome.verdict] if result else _without_result(run),
-        ended=re.sub(r"^limit (\w+?)s?$", r"\1 limit", result.outcome.ended.replace("_", " ")) if result else "",
-        isolation=info.isolation,
+        kind=result.outcome.verdict if result else without_result,
+        verdict=words.VERDICTS[result.outcome.verdict] if result else without_result,
+        ended=words.ended_briefly(result.outcome.ended) if result else "",
         title=title,
         lede=lede,
         reason=(result.outcome.reason or "") if result else "",
         flags=tuple(words.FLAGS[flag] for flag in result.outcome.flags) if result else (),
-        problems=run.problems,
         figures=_figures(run),
         shares=_shares(run),
-        improvement=words.improvement_words(result.improvement) if result else "",
-        improvement_value=result.improvement if result else None,
-        score=text.quantity(run.score, info.unit) if run.score is not None else "",
-        score_value=run.score,
-        baseline=text.quantity(result.baseline.value, info.unit) if result and result.baseline else "",
-        steps=len(run.steps),
-        seconds=run.seconds,
-        time=text.duration(run.seconds),
-        token_count=usage.tokens,
-        tokens=text.tokens(usage.tokens),
-        cost=text.cost(usage.cost, usage.tokens),
-        cost_value=usage.cost,
-        final_answer=text.cut(result.final_answer, room.words) if result and result.final_answer else None,
-        description=text.cut(info.description, room.words),
+        final_answer=text.cut(result.final_answer, limit) if result and result.final_answer else None,
+        description=text.cut(info.description, limit),
         facts=_facts(run),
         command=f"mlab show {shown_path(run.directory.path)}",
-        folder=str(shown_path(run.directory.path)),
     )
-
-
-def _without_result(run: Run) -> str:
-    return "damaged" if run.result_is_damaged else "unfinished"
 
 
 def _title(run: Run) -> tuple[str, str]:

@@ -25,15 +25,6 @@ FILES = 20
 NO_SNAPSHOT = "no snapshot of this step"
 
 
-class TextBudget(NamedTuple):
-    """How many characters a text may have before it is cut."""
-
-    words: int
-    """The limit for what an agent wrote: thoughts, arguments, answers."""
-    output: int
-    """The limit for observations, and for diffs of files."""
-
-
 class Argument(NamedTuple):
     """A named text of a step: an argument of its action, an entry of the agent's reply, or a rejected reply."""
 
@@ -67,7 +58,6 @@ class StepView(NamedTuple):
     """A step, as the page and the terminal show it."""
 
     number: int
-    anchor: str
     command: str
     """The command that shows the whole step in a terminal."""
     action: str
@@ -95,13 +85,13 @@ class StepView(NamedTuple):
     rejected: tuple[Argument, ...]
 
 
-def step_views(run: Run, slug: str, room: TextBudget) -> Iterable[StepView]:
-    """Yield the views of a run's steps, with long texts cut to `room`."""
+def step_views(run: Run, limit: int) -> Iterable[StepView]:
+    """Yield the views of a run's steps, with texts cut to `limit` characters."""
     scores = {score.step: score for score in run.scores}
     before = scores.get(0)
     for step in run.steps:
         score = scores.get(step.number)
-        yield step_view(run, step, slug, room, score, before)
+        yield step_view(run, step, limit, score, before)
         before = score or before
 
 
@@ -111,14 +101,13 @@ def shown_path(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def step_view(run: Run, step: Step, slug: str, room: TextBudget, score: StepScore | None, before: StepScore | None) -> StepView:
+def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before: StepScore | None) -> StepView:
     """Return the view of one step.
 
     Args:
         run: the run.
         step: the step.
-        slug: the run's part of the step's anchor.
-        room: how long texts may be.
+        limit: how many characters a text may have before it is cut.
         score: the score of the submission after the step; None where it was not graded.
         before: the score of the last graded step before it.
     """
@@ -132,7 +121,6 @@ def step_view(run: Run, step: Step, slug: str, room: TextBudget, score: StepScor
     shown, shown_note, kind = _score(run, score, before)
     return StepView(
         number=step.number,
-        anchor=f"{slug}/{step.number}",
         command=f"mlab show {shown_path(run.directory.path)} --step {step.number}",
         action=step.action.name,
         gist=_gist(step.action.arguments),
@@ -143,25 +131,25 @@ def step_view(run: Run, step: Step, slug: str, room: TextBudget, score: StepScor
         split=", ".join(split),
         tokens=text.tokens(step.usage.tokens) if step.usage.calls else "",
         calls=f"{text.plural(step.usage.calls, 'model call')}: {usage_words(step.usage)}" if step.usage.calls else "no model call",
-        entries=tuple(Argument(name, text.cut(entry.strip(), room.words), block=True) for name, entry in entries.items()),
-        arguments=tuple(_argument(name, value, room) for name, value in step.action.arguments.items()),
-        observation=tuple(text.cut(part, room.output) for part in _without(changes, step.observation)),
-        changes=tuple(_change_view(change, room) for change in changes[:FILES]),
+        entries=tuple(Argument(name, text.cut(entry.strip(), limit), block=True) for name, entry in entries.items()),
+        arguments=tuple(_argument(name, value, limit) for name, value in step.action.arguments.items()),
+        observation=tuple(text.cut(part, limit) for part in _without(changes, step.observation)),
+        changes=tuple(_change_view(change, limit) for change in changes[:FILES]),
         changes_note=note,
         score=shown,
         score_note=shown_note,
         score_kind=kind,
-        rejected=rejected_replies(run, step.number, room) if step.malformed else (),
+        rejected=rejected_replies(run, step.number, limit) if step.malformed else (),
     )
 
 
-def rejected_replies(run: Run, step: int, room: TextBudget) -> tuple[Argument, ...]:
+def rejected_replies(run: Run, step: int, limit: int) -> tuple[Argument, ...]:
     """Return the replies before a step that had no action, each named by the correction that was sent to its model."""
     try:
         calls = run.calls(step)
     except RunNotFound as error:
         return (Argument(str(error), text.cut("", 0), block=True),)
-    return tuple(Argument(call.rejected, text.cut(call.reply, room.words), block=True) for call in calls if call.rejected)
+    return tuple(Argument(call.rejected, text.cut(call.reply, limit), block=True) for call in calls if call.rejected)
 
 
 def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple[str, str, str]:
@@ -200,7 +188,7 @@ def _without(changes: Iterable[FileChange], observation: str) -> list[str]:
     return [observation]
 
 
-def _change_view(change: FileChange, room: TextBudget) -> ChangeView:
+def _change_view(change: FileChange, limit: int) -> ChangeView:
     if change.text is None:
         sizes = [text.size(size) for size in (change.size_before, change.size_after) if size is not None]
         return ChangeView(change.path, change.change, 0, 0, (), 0, f"{' to '.join(sizes)}, no text or too long to compare".lstrip(", "))
@@ -208,12 +196,12 @@ def _change_view(change: FileChange, room: TextBudget) -> ChangeView:
     # The two lines that name the file repeat the heading.
     lines = [*head.split("\n")[:-1], *body.split("\n")[2:-1]] if names else change.text.split("\n")[:-1]
     shown: list[str] = []
-    left = room.output + 80
+    left = limit + 80
     for line in lines:
         left -= len(line) + 1
         if left < 0 and shown:
             break
-        shown.append(line[: room.output + 80])
+        shown.append(line[: limit + 80])
     left_out = len("\n".join(lines)) - len("\n".join(shown))
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     return ChangeView(change.path, change.change, added, removed, tuple(_parts(shown)), left_out, "")
@@ -233,9 +221,9 @@ def _parts(lines: Iterable[str]) -> Iterable[DiffPart]:
         yield DiffPart(kind, "\n".join(held) + "\n")
 
 
-def _argument(name: str, value: JsonValue, room: TextBudget) -> Argument:
+def _argument(name: str, value: JsonValue, limit: int) -> Argument:
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Argument(name, text.cut(shown, room.words), block=len(shown) > SHORT or "\n" in shown)
+    return Argument(name, text.cut(shown, limit), block=len(shown) > SHORT or "\n" in shown)
 
 
 def _gist(arguments: Mapping[str, JsonValue]) -> str:

@@ -17,13 +17,15 @@ from rich.text import Text
 
 from mlagentbench.records import Step, StepStatus
 from mlagentbench.report.run_view import run_view
-from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, StepView, TextBudget, shown_path, step_view
+from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, StepView, shown_path, step_view
 from mlagentbench.report.text import MINUS, number, plural, size, visible
 from mlagentbench.results.load import Run, unless_damaged
 from mlagentbench.run_spec import NO_MODEL
 
-BRIEF = TextBudget(words=400, output=4_000)
-WHOLE = TextBudget(words=10**9, output=10**9)
+BRIEF = 4_000
+"""The longest text, in characters, that is shown whole unless the user asks for all of it."""
+BRIEF_ANSWER = 400
+WHOLE = 10**9
 FEW_FILES = 20
 """How many files are listed unless the user asks for all."""
 FEW_CHANGES = 3
@@ -44,23 +46,24 @@ class RecordedStep(NamedTuple):
     view: StepView
 
 
-def told(run: Run, step: Step, room: TextBudget = BRIEF) -> RecordedStep:
+def told(run: Run, step: Step, limit: int = BRIEF) -> RecordedStep:
     """Return a step of a run with its view."""
     graded = {score.step: score for score in run.scores}
     before = [score for number, score in graded.items() if number < step.number]
-    return RecordedStep(step, step_view(run, step, "", room, graded.get(step.number), before[-1] if before else None))
+    return RecordedStep(step, step_view(run, step, limit, graded.get(step.number), before[-1] if before else None))
 
 
 def identity(run: Run) -> RenderableType:
     """Return a run's task, agent, model, name and start, in two lines."""
-    view = run_view(run, "", BRIEF)
-    who = f" by {visible(view.agent)}" + (f" with {visible(view.models)}" if view.models != NO_MODEL else "")
-    return Text.assemble((view.task, "bold"), f", {view.variant} variant,", who, (f"\n{view.name}  {view.started}", "dim"))
+    view = run_view(run, BRIEF_ANSWER)
+    spec = run.info.spec
+    who = f" by {visible(spec.agent)}" + (f" with {visible(view.models)}" if view.models != NO_MODEL else "")
+    return Text.assemble((spec.task, "bold"), f", {spec.variant} variant,", who, (f"\n{run.name}  {view.started}", "dim"))
 
 
 def outcome(run: Run) -> RenderableType:
     """Return a run's verdict, its key figures, its final answer, and the meaning of its flags."""
-    view = run_view(run, "", BRIEF)
+    view = run_view(run, BRIEF_ANSWER)
     style = VERDICT_STYLES.get(view.kind, "yellow")
     parts: list[RenderableType] = [
         Text(visible(view.title), style=f"bold {style}"),
@@ -81,7 +84,7 @@ def outcome(run: Run) -> RenderableType:
         parts += [Text(), Text.assemble(("Final answer: ", "bold"), visible(answer))]
     for flag in view.flags:
         parts += [Text(), Text.assemble((f"{flag.title}: ", "bold yellow"), (flag.meaning, "yellow"))]
-    parts += [Text(visible(problem), style="red") for problem in view.problems]
+    parts += [Text(visible(problem), style="red") for problem in run.problems]
     return Group(*parts)
 
 

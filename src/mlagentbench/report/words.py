@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -180,6 +181,11 @@ def outcome_words(result: Result | None) -> str:
     if result is None:
         return "not ended"
     return ENDED[result.outcome.ended]
+
+
+def ended_briefly(ended: str) -> str:
+    """Return what ended a run in two or three words: `step limit`, `final answer`."""
+    return re.sub(r"^limit (\w+?)s?$", r"\1 limit", ended.replace("_", " "))
 
 
 def price_words(prices: Iterable[Price]) -> str:

@@ -22,7 +22,7 @@ Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart
 """The types of Altair's charts that are used here."""
 
 _LOADER_BASE = "https://vega.github.io/vega-datasets/"
-"""Vega resolves every address against this site, even those within the page; `to_svg` removes it again."""
+"""Vega resolves every relative address against this site; `to_svg` removes it again."""
 
 SCALE = 2.0
 """Pixels of a PNG for each pixel of the SVG, in either direction."""
@@ -178,9 +178,9 @@ def down(pixels: int) -> alt.YValue:
 
 
 def to_svg(chart: Chart) -> str:
-    """Convert a chart to SVG, in this process: no browser, no network. Addresses that begin with `#` stay within the page."""
+    """Convert a chart to SVG, in this process: no browser, no network. Relative addresses stay relative."""
     svg = str(vl_convert.vegalite_to_svg(_spec(chart)))
-    return svg.replace(f'<a xlink:href="{_LOADER_BASE}#', '<a tabindex="-1" href="#')
+    return svg.replace(f'<a xlink:href="{_LOADER_BASE}', '<a tabindex="-1" href="')
 
 
 def to_png(chart: Chart) -> bytes:

@@ -1,12 +1,9 @@
 "use strict";
-// Shows one view at a time (all runs together, or a run), sorts and filters the table, unpacks stories, changes the theme. The page's texts are
-// escaped where they are made; the only HTML set here is such a story.
+// Changes the theme, opens steps, sorts and filters the table of runs. It sets no HTML: the page's texts are escaped where they are made.
 (() => {
   const root = document.documentElement;
   const find = (selector, within = document) => within.querySelector(selector);
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-  const overview = find("#runs");
-  const title = document.title;
 
   // Theme: the system's until the reader chooses. A page opened from a file may have no storage.
   const stored = (value) => {
@@ -26,87 +23,29 @@
   button.hidden = false;
   name();
 
-  // Stories
-  const unpack = async (article) => {
-    const packed = find(`script[data-run="${CSS.escape(article.id)}"]`);
-    if (!packed) return;
-    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const html = await new Response(stream).text();
-    if (packed.isConnected) article.innerHTML = html;
-    packed.remove();
-  };
-  const dress = (article) => {
-    const fold = find(".unfold", article);
-    if (!fold || !fold.hidden) return;
-    const steps = all(".step > details", article);
-    fold.hidden = !steps.length;
+  // Steps
+  const fold = find(".unfold");
+  const steps = all(".step > details");
+  if (fold && steps.length) {
     const closed = () => steps.some((step) => !step.open);
     const label = () => { fold.textContent = closed() ? "Open all" : "Close all"; };
+    fold.hidden = false;
     fold.addEventListener("click", () => { const open = closed(); for (const step of steps) step.open = open; label(); });
     for (const step of steps) step.addEventListener("toggle", label);
-  };
-
-  // Views
-  let shown = null;
-  const neighbours = (article) => {
-    const place = find(".siblings", article);
-    if (!place) return;
-    const order = all("#table tbody tr:not([hidden]) td:first-child a").map((link) => link.getAttribute("href").slice(1));
-    const at = order.indexOf(article.id);
-    const link = (id, kind, text) => {
-      const anchor = document.createElement("a");
-      anchor.className = kind;
-      anchor.href = `#${id}`;
-      anchor.textContent = text;
-      return anchor;
-    };
-    place.replaceChildren();
-    if (at > 0) place.append(link(order[at - 1], "previous", "previous run"));
-    if (at >= 0 && at + 1 < order.length) place.append(link(order[at + 1], "next", "next run"));
-  };
-  // The part of the address after `#` is a run, or a run, a slash and a step; anybody may have written it.
-  const asked = () => {
-    try {
-      return decodeURIComponent(location.hash.slice(1));
-    } catch {
-      return "";
-    }
-  };
-  const show = async () => {
-    const wanted = asked();
-    const article = document.getElementById(wanted.split("/")[0]);
-    const target = article && article.matches("article") ? article : overview || find("article");
-    await unpack(target);
-    if (asked() !== wanted) return;
-    dress(target);
-    neighbours(target);
-    for (const other of all("article.open")) other.classList.remove("open");
-    target.classList.add("open");
-    if (overview) document.title = target === overview ? title : `${target.dataset.title} · ${title}`;
-    const part = target === overview && wanted !== overview.id && document.getElementById(wanted);
-    const step = wanted.includes("/") && document.getElementById(wanted);
-    if (step) {
+    const asked = () => {
+      const step = steps.find((each) => `#${each.id}` === location.hash);
+      if (!step) return;
       step.open = true;
       step.scrollIntoView({ block: "start" });
       find("summary", step).focus({ preventScroll: true });
-    } else if (shown && shown !== target && target === overview && part) {
-      part.scrollIntoView({ block: "start" });
-    } else if (shown && shown !== target) {
-      scrollTo(0, target === overview ? tableScroll : 0);
-      target.focus({ preventScroll: true });
-    }
-    shown = target;
-  };
-  let tableScroll = 0;
-  addEventListener("scroll", () => { if (shown === overview) tableScroll = scrollY; }, { passive: true });
-  addEventListener("hashchange", show);
-  root.classList.add("js");
-  show();
+    };
+    addEventListener("hashchange", asked);
+    asked();
+  }
 
-  // The table
-  if (!overview) return;
+  // The table of runs
   const body = find("#table tbody");
+  if (!body) return;
   const rows = all("tr", body).map((row) => ({
     row,
     text: row.textContent.toLowerCase(),
@@ -119,9 +58,8 @@
   };
   const missing = (entry, column) => entry.keys[column] === "" || entry.keys[column] === "nan";
   const sort = (column, direction) => {
-    const kind = heads[column].dataset.kind;
     const sign = direction === "ascending" ? 1 : -1;
-    const order = compare(kind, column);
+    const order = compare(heads[column].dataset.kind, column);
     const known = rows.filter((entry) => !missing(entry, column)).sort((a, b) => sign * order(a, b));
     // What has no value comes last either way.
     body.append(...known.map((entry) => entry.row), ...rows.filter((entry) => missing(entry, column)).map((entry) => entry.row));

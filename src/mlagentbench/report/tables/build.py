@@ -7,7 +7,6 @@ runs that it is computed from. Runs that are not counted are in no rate and no m
 from __future__ import annotations
 
 import datetime
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any
 from mlagentbench.report import text
 from mlagentbench.report.experiment import Experiment, LeaderboardRow, Notice
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
-from mlagentbench.report.words import ENDED, VERDICTS, price_words
+from mlagentbench.report.words import ENDED, VERDICTS, ended_briefly, price_words
 from mlagentbench.results.cells import Cell, trial
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff, comparisons
 from mlagentbench.results.counts import DAMAGED, UNFINISHED
@@ -149,7 +148,7 @@ def verdicts(experiment: Experiment) -> Table:
 
 def endings(experiment: Experiment) -> Table:
     """Return the table of all runs by what ended them, including those that are not counted."""
-    names = {ended: re.sub(r"^limit (\w+?)s?$", r"\1 limit", ended.replace("_", " ")) for ended in (*ENDED, UNFINISHED, DAMAGED)}
+    names = {ended: ended_briefly(ended) for ended in (*ENDED, UNFINISHED, DAMAGED)}
     return _tally(experiment, "endings", "How runs ended, in runs", "ended", names)
 
 
