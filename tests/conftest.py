@@ -90,6 +90,9 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     monkeypatch.setenv("MLAB_MIRROR", mirror.url)
     monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    # Kaggle's client asks http://localhost then, through the proxy.
+    monkeypatch.setenv("KAGGLE_API_ENVIRONMENT", "LOCALHOST")
+    monkeypatch.setenv("http_proxy", mirror.url)
     monkeypatch.setenv("KAGGLE_USERNAME", mirror.key[0])
     monkeypatch.setenv("KAGGLE_KEY", mirror.key[1])
     for name in ("HF_ENDPOINT", "HF_TOKEN", "KAGGLE_API_TOKEN"):

@@ -157,25 +157,19 @@ def test_a_server_that_does_not_say_how_much_it_sends(mirror: Mirror) -> None:
         assert fetch.download(URL).read_bytes() == CONTENT
 
 
-def test_a_part_that_is_longer_than_the_file_is_thrown_away(mirror: Mirror, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more, requests", [(OTHER, 2), (b"", 1)])
+def test_a_part_that_is_whole_is_taken_and_a_longer_one_is_downloaded_anew(
+    mirror: Mirror, tmp_path: Path, more: bytes, requests: int
+) -> None:
     mirror.add(URL, CONTENT)
     source = f"{mirror.url}/example.org/data/train.csv"
     part = transfer.PartialDownload.of(tmp_path / "train.csv")
     part.begin(source, '"a tag"')
-    part.content.write_bytes(CONTENT + OTHER)
+    part.content.write_bytes(CONTENT + more)
     mirror.fail(URL, Wrong(CONTENT, tag='"a tag"'))
-    assert transfer.transfer(source, tmp_path / "train.csv", plain=True).path.read_bytes() == CONTENT
-    assert [asked.range for asked in mirror.requests] == ["bytes=600000-", None]
-
-
-def test_a_part_that_was_whole_already_is_taken(mirror: Mirror, tmp_path: Path) -> None:
-    mirror.add(URL, CONTENT)
-    source = f"{mirror.url}/example.org/data/train.csv"
-    part = transfer.PartialDownload.of(tmp_path / "train.csv")
-    part.begin(source, '"a tag"')
-    part.content.write_bytes(CONTENT)
-    mirror.fail(URL, Wrong(CONTENT, tag='"a tag"'))
-    assert transfer.transfer(source, tmp_path / "train.csv", plain=True).path.read_bytes() == CONTENT
+    transfer.persist(lambda: transfer.transfer(source, part, plain=True, advance=print), part.size, print)
+    assert part.content.read_bytes() == CONTENT
+    assert [asked.range for asked in mirror.requests] == [f"bytes={len(CONTENT + more)}-", None][:requests]
 
 
 @pytest.mark.parametrize("checksum", [sha256(CONTENT), md5(CONTENT), sha256(CONTENT).upper().replace("SHA256", "sha256")])

@@ -9,7 +9,7 @@ import pytest
 
 from mlagentbench.data import fetch
 from mlagentbench.errors import TaskError
-from tests.mirror import Mirror, Redirect, Status
+from tests.mirror import Mirror, Redirect, Status, serve
 from tests.tasks.tiny import DATA, make_task
 
 CONTENT = bytes(range(256)) * 100
@@ -35,15 +35,18 @@ def test_a_models_files_are_checked_by_path_or_name(mirror: Mirror, tmp_path: Pa
         fetch.hugging_face("distilbert/base", ["model.bin"], kind="model", revision="main")
 
 
-def test_a_token_goes_to_hugging_face_and_no_further(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_goes_to_hugging_face_and_no_further(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    storage, server = serve(tmp_path / "storage")
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     monkeypatch.setenv("HF_ENDPOINT", "https://hf.example.org")
     url = "https://hf.example.org/datasets/a/b/resolve/main/x.bin"
-    mirror.fail(url, Redirect(f"{mirror.url}/cdn.example.org/x.bin"))
-    mirror.add("https://cdn.example.org/x.bin", CONTENT)
+    mirror.fail(url, Redirect(f"{storage.url}/x.bin"))
+    storage.add("https://x.bin", CONTENT)
     fetch.hugging_face("a/b", ["x.bin"], revision="main")
     assert mirror.requests[0].headers["authorization"] == "Bearer hf_secret"
-    assert "authorization" not in mirror.requests[1].headers
+    assert "authorization" not in storage.requests[0].headers
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.mark.parametrize("status", [401, 403])

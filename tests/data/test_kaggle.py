@@ -1,4 +1,4 @@
-"""Competitions come through kagglehub itself, from a server that speaks as Kaggle does."""
+"""Files of competitions come from where Kaggle's own client finds them, on a server that speaks as Kaggle does."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.data import fetch, kaggle
+from mlagentbench.data import fetch, transfer
 from mlagentbench.errors import TaskError
 from tests.mirror import STORAGE, Cut, Mirror, Slow, Status
 
-pytest.importorskip("kagglehub")
+pytest.importorskip("kagglesdk")
 
 SLUG = "house-of-cards"
 TRAIN = random.Random(0).randbytes(3_000_000)
@@ -28,7 +28,7 @@ ARCHIVE = f"https://{STORAGE}/{SLUG}/archive.zip"
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Waits are short, and nobody's key is found."""
-    monkeypatch.setattr(kaggle, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(transfer, "FIRST_WAIT", 0.01)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
@@ -59,7 +59,8 @@ def test_some_files_of_a_competition_come_alone(mirror: Mirror) -> None:
 
 def test_a_competition_that_was_cut_off_is_gone_on_with(mirror: Mirror) -> None:
     mirror.competition(SLUG, FILES)
-    mirror.fail(ARCHIVE, Cut(2_000_000))
+    # Kaggle's client opens the file too, and reads nothing of it.
+    mirror.fail(ARCHIVE, Cut(0), Cut(2_000_000))
     folder = fetch.kaggle_competition(SLUG)
     assert (folder / "train.csv").read_bytes() == TRAIN
     ranges = [asked.range for asked in mirror.asked(ARCHIVE) if asked.range]
@@ -68,24 +69,24 @@ def test_a_competition_that_was_cut_off_is_gone_on_with(mirror: Mirror) -> None:
 
 def test_a_server_that_fails_for_a_moment_is_asked_again(mirror: Mirror) -> None:
     mirror.competition(SLUG, FILES)
-    mirror.fail(ARCHIVE, Status(503))
+    mirror.fail(ARCHIVE, Status(503), Cut(0), Status(503))
     assert (fetch.kaggle_competition(SLUG) / "train.csv").read_bytes() == TRAIN
 
 
 def test_a_competition_that_was_killed_is_finished(mirror: Mirror, tmp_path: Path) -> None:
     mirror.competition(SLUG, FILES)
-    mirror.fail(ARCHIVE, Slow(2_000_000, 3))
+    mirror.fail(ARCHIVE, Cut(0), Slow(2_000_000, 30))
     code = f"from mlagentbench.data import fetch; fetch.kaggle_competition({SLUG!r})"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    while not mirror.asked(ARCHIVE):
+    while not any(path.stat().st_size for path in (tmp_path / "cache").rglob("*.part")):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait(10)
-    # Its child may still be at work, and holds the lock: this waits for it.
     folder = fetch.kaggle_competition(SLUG)
     assert (folder / "train.csv").read_bytes() == TRAIN
-    assert not list((tmp_path / "cache").rglob("*.archive"))
+    assert mirror.requests[-1].range
+    assert not list((tmp_path / "cache").rglob("*.zip"))
 
 
 def test_rules_that_are_not_accepted_are_named(mirror: Mirror) -> None:
@@ -121,8 +122,8 @@ def test_what_kaggle_does_not_know_is_said(mirror: Mirror) -> None:
         fetch.kaggle_competition("../etc")
 
 
-def test_without_kagglehub_the_command_that_installs_it_is_told(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kagglehub", None)
+def test_without_kagglesdk_the_command_that_installs_it_is_told(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kagglesdk", None)
     with refused(r'install with: pip install "mlagentbench\[kaggle\]"'):
         fetch.kaggle_competition(SLUG)
 
@@ -139,6 +140,6 @@ def test_a_file_that_changed_since_its_first_download_is_refused(mirror: Mirror)
     folder = fetch.kaggle_competition(SLUG)
     (folder / "train.csv").unlink()
     mirror.competition(SLUG, {"train.csv": b"other"})
-    with refused("train.csv of Kaggle's house-of-cards is not the file it should be.*if it was meant to change, remove"):
+    with refused("house-of-cards/train.csv is not the file it should be.*if it was meant to change, remove"):
         fetch.kaggle_competition(SLUG)
     assert not (folder / "train.csv").exists()

@@ -19,7 +19,7 @@ from mlagentbench.tasks.spaceship_titanic.passengers import passengers
 from tests.mirror import Mirror
 from tests.tasks.by_hand import score
 
-pytest.importorskip("kagglehub")
+pytest.importorskip("kagglesdk")
 
 
 def trials() -> Mapping[str, pl.DataFrame]:

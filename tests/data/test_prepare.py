@@ -308,10 +308,10 @@ def test_missing_packages_are_told_with_the_command_that_installs_them(
     task = make_task(tmp_path, body, extras=["tabular", "kaggle"])
     with pytest.raises(TaskError, match="tiny cannot be prepared: No module named 'nowhere_to_be_found'"):
         prepared(task, "mini", cache)
-    monkeypatch.setattr("mlagentbench.data.extras._installed", lambda name: name not in ("pandas", "kagglehub"))
+    monkeypatch.setattr("mlagentbench.data.extras._installed", lambda name: name not in ("pandas", "kagglesdk"))
     with pytest.raises(TaskError, match=r'the task tiny needs pandas; install with: pip install "mlagentbench\[tabular\]"'):
         prepared(task, "mini", cache)
-    with pytest.raises(TaskError, match=r'needs pandas and kagglehub; install with: pip install "mlagentbench\[tabular,kaggle\]"'):
+    with pytest.raises(TaskError, match=r'needs pandas and kagglesdk; install with: pip install "mlagentbench\[tabular,kaggle\]"'):
         prepared(task, "full", cache)
 
 

@@ -172,7 +172,7 @@ def serve(mirror: Mirror, *, known: list[str]) -> dict[str, tuple[list[int], flo
 
 
 def prepared(tmp_path: Path) -> tuple[Path, Path]:
-    pytest.importorskip("kagglehub")
+    pytest.importorskip("kagglesdk")
     public, private = tmp_path / "public", tmp_path / "private"
     public.mkdir()
     private.mkdir()

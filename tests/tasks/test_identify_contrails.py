@@ -138,7 +138,7 @@ def npy(array: Array) -> bytes:
 
 
 def test_the_competitions_files_become_scenes_whose_test_labels_stay_private(tmp_path: Path, mirror: Mirror) -> None:
-    pytest.importorskip("kagglehub")
+    pytest.importorskip("kagglesdk")
     rng = np.random.default_rng(8)
     files: dict[str, bytes] = {"sample_submission.csv": b"record_id,encoded_pixels\n1,-\n"}
     scenes = {}

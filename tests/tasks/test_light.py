@@ -15,7 +15,7 @@ from mlagentbench.errors import TaskError
 from mlagentbench.grading.baseline import write_files
 from mlagentbench.task.catalogue import Task, find_tasks
 
-HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sklearn", "scipy", "pandas", "PIL", "kagglehub", "inspect_ai")
+HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sklearn", "scipy", "pandas", "PIL", "kagglesdk", "inspect_ai")
 WITHOUT = f"import sys\nfor name in {HEAVY}:\n    sys.modules[name] = None\n"
 """Python that finds none of them."""
 

@@ -42,7 +42,7 @@ class _Member(NamedTuple):
     open: Callable[[], IO[bytes]]
 
 
-def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, advance: Advance | None = None) -> None:
+def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, advance: Advance | None = None) -> list[str]:
     """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or a single compressed file (.gz, .bz2, .xz).
 
     Args:
@@ -50,6 +50,9 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, adva
         into: the folder, created if missing; existing files are overwritten.
         keep: globs of the members to unpack, matched against the whole path (`*` matches `/` too); None for all.
         advance: called after each unpacked member with the bytes unpacked so far.
+
+    Returns:
+        The paths of the unpacked files in the folder.
 
     Raises:
         TaskError: the archive is damaged, a member is a link or lies outside the folder, it holds more than it declares, the disk lacks the
@@ -59,6 +62,7 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, adva
     unmatched = set(keep or ())
     bound = max(SMALL, archive.stat().st_size * LARGEST_RATIO)
     total = done = 0
+    names = []
     try:
         for member in _members(archive):
             matching = [glob for glob in keep or () if fnmatch.fnmatchcase(member.name, glob)]
@@ -72,12 +76,14 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None, adva
             if member.size > free:
                 raise TaskError(f"{member.name} of {archive.name} needs {decimal(member.size)}, and {into} has {decimal(free)} left")
             done += _write(member, _inside(into, member.name, archive), archive, bound)
+            names.append(member.name)
             if advance:
                 advance(done, None)
     except _DAMAGED as error:
         raise TaskError(f"{archive} is damaged: {error}; remove it, and it is downloaded again") from None
     if unmatched:
         raise TaskError(f"{archive} holds nothing called {', '.join(sorted(unmatched))}")
+    return names
 
 
 def _members(archive: Path) -> Iterator[_Member]:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ from mlagentbench.util.lock import acquire
 CACHE_VARIABLE = "MLAB_CACHE"
 RECORD_SUFFIX = ".record"
 """The suffix of the hidden JSON files beside downloads."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The error numbers of a full disk."""
 LONGEST = 120
 """The most characters of a lock's name; file systems allow 255 bytes."""
 
@@ -55,16 +58,13 @@ def cache_directory() -> Path:
 
 
 @contextmanager
-def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
+def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) -> Iterator[None]:
     """Hold a lock of the cache against other processes and threads. The kernel releases it when its holder ends, even if killed.
 
     Args:
         cache: the cache.
         name: the lock's name.
         waiting: called once before waiting, if the lock is held already.
-
-    Yields:
-        The open lock file: a child process that inherits it holds the lock too.
 
     Raises:
         TaskError: the cache cannot be written.
@@ -74,7 +74,7 @@ def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) 
             if waiting:
                 waiting()
             acquire(file)
-        yield file
+        yield
 
 
 @contextmanager
@@ -118,5 +118,7 @@ def _open(cache: Path, name: str) -> IO[bytes]:
 
 
 def unwritable(cache: Path, error: OSError) -> TaskError:
-    """Return the error for a cache that cannot be written."""
+    """Return the error for a cache that cannot be written, or that is full."""
+    if error.errno in FULL:
+        return TaskError(f"no space is left in the cache {cache}; free some, or name another folder with --cache-dir or ${CACHE_VARIABLE}")
     return TaskError(f"cannot write to the cache {cache}: {error.strerror}; name another folder with --cache-dir or ${CACHE_VARIABLE}")

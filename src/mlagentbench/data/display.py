@@ -58,12 +58,6 @@ class Display:
                 self.say(f"{name}: {decimal(arrived)}, done")
 
     @contextmanager
-    def other(self, name: str) -> Iterator[bool]:
-        """Announce a download by a program with a progress bar of its own, and yield whether that bar may be shown."""
-        self.say(f"{name}: downloading")
-        yield self._console is not None and self._console.is_terminal
-
-    @contextmanager
     def _bar(self, text: str) -> Iterator[Advance]:
         with self._lock:
             self._bars += 1

@@ -20,23 +20,22 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.console import Console
+from rich.filesize import decimal
 
 from mlagentbench.data import archives, kaggle
 from mlagentbench.data.cache import RECORD_SUFFIX, Source, cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.data.checksums import Expected, digest
 from mlagentbench.data.display import Display
 from mlagentbench.data.extras import install_command
-from mlagentbench.data.kaggle import Competition
-from mlagentbench.data.transfer import PartialDownload, Refused, transfer
+from mlagentbench.data.transfer import Interrupted, PartialDownload, Refused, persist, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.task.spec import TaskSpec
@@ -70,27 +69,25 @@ class DownloadRecord(Record):
     """The checksum that its task publishes; None if `sha256` is only that of the first download."""
 
 
-class KaggleRecord(Record):
-    """The record of a competition's downloaded files."""
+class ArchiveRecord(Record):
+    """The record of the files of an archive that was unpacked and removed."""
 
-    files: Mapping[str, str] = {}
+    files: Mapping[str, str]
     """The SHA-256 of each file's first download, by path."""
-    whole: bool = False
-    """Whether these are all files of the competition."""
 
 
 class _Wanted(NamedTuple):
     """A file to be fetched."""
 
     url: str
-    """The URL that the task named."""
-    source: str
-    """The URL that it is fetched from: the same, or the mirror's."""
+    """The URL that stands for it in messages and records."""
+    find: Callable[[], str]
+    """Returns the URL that it is fetched from, or raises `Interrupted`."""
     name: str
     """The path or name by which its checksum is looked up."""
     place: Path
-    headers: Mapping[str, str]
-    plain: bool
+    headers: Mapping[str, str] = {}
+    plain: bool = False
     """Whether an unencrypted connection is allowed."""
 
 
@@ -151,10 +148,10 @@ def download(url: str, *, name: str | None = None) -> Path:
     here = _here()
     folder = f"{split.hostname}-{key}"
     with _entry(here, folder, url):
-        return _fetch(_wanted(here, url, name, PurePosixPath(folder, name)), here)
+        return _fetch(_wanted(here, url, name, here.cache / "downloads" / folder / name), here)
 
 
-def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> None:
+def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> list[str]:
     """Unpack an archive: zip, tar (also .gz, .bz2, .xz), or a single compressed file (.gz, .bz2, .xz).
 
     Args:
@@ -162,11 +159,14 @@ def unpack(archive: Path, into: Path, *, keep: Sequence[str] | None = None) -> N
         into: the folder, created if missing; existing files are overwritten.
         keep: globs of the members to unpack, matched against the whole path (`*` matches `/` too); None for all.
 
+    Returns:
+        The paths of the unpacked files in the folder.
+
     Raises:
         TaskError: the archive is damaged or unsafe, the disk lacks the space, or a glob matches nothing.
     """
     with _here().display.transfer(archive.name, "unpacking") as advance:
-        archives.unpack(archive, into, keep=keep, advance=advance)
+        return archives.unpack(archive, into, keep=keep, advance=advance)
 
 
 def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "model"] = "dataset", revision: str) -> Path:
@@ -196,7 +196,7 @@ def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "m
                 raise TaskError(f"{path!r} is no path in {repo}")
             url = f"{page}/resolve/{urllib.parse.quote(revision, safe='')}/{urllib.parse.quote(path)}"
             try:
-                _fetch(_wanted(here, url, path, PurePosixPath(folder, path), headers), here)
+                _fetch(_wanted(here, url, path, here.cache / "downloads" / folder / path, headers), here)
             except Refused as refused:
                 if refused.status not in (401, 403):
                     raise
@@ -206,7 +206,7 @@ def hugging_face(repo: str, files: Sequence[str], *, kind: Literal["dataset", "m
 
 
 def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
-    """Download the files of a Kaggle competition with kagglehub.
+    """Download the files of a Kaggle competition.
 
     Args:
         slug: the competition's name in its URL.
@@ -216,21 +216,49 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
         The folder that holds them under their paths.
 
     Raises:
-        TaskError: kagglehub is not installed, there is no key, the competition's rules are not accepted, or a file cannot be downloaded or
+        TaskError: kagglesdk is not installed, there is no key, the competition's rules are not accepted, or a file cannot be downloaded or
             does not have the expected checksum.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
         raise TaskError(f"{slug!r} is no name of a Kaggle competition; it is the last part of the URL of its page")
-    if importlib.util.find_spec("kagglehub") is None:
-        raise TaskError(f"the files of Kaggle's {slug} need kagglehub; install with: {install_command(['kaggle'])}")
+    if importlib.util.find_spec("kagglesdk") is None:
+        raise TaskError(f"the files of Kaggle's {slug} need kagglesdk; install with: {install_command(['kaggle'])}")
     here = _here()
-    folder = f"kaggle.com-{slug}"
-    competition = Competition(slug, here.cache / "downloads" / folder)
-    with _entry(here, folder, competition.page) as lock:
-        competition.files.mkdir(parents=True, exist_ok=True)
-        for file in files if files is not None else [None]:
-            _fetch_from_kaggle(competition, file, here, lock)
-    return competition.files
+    page = kaggle.page_of(slug)
+    folder = here.cache / "downloads" / f"kaggle.com-{slug}"
+
+    def wanted(file: str | None, place: Path) -> _Wanted:
+        def find() -> str:
+            return _mirrored(kaggle.find_file(slug, file))
+
+        return _Wanted(f"{page}/{file}" if file else page, find, file or slug, place, plain=MIRROR_VARIABLE in os.environ)
+
+    with _entry(here, folder.name, page):
+        if files is None:
+            _fetch_archive(wanted(None, folder / f".{slug}.zip"), folder / "files", here)
+        for file in files or ():
+            _fetch(wanted(file, folder / "files" / file), here)
+    return folder / "files"
+
+
+def _fetch_archive(wanted: _Wanted, folder: Path, here: Fetching) -> None:
+    """Download an archive, unpack it into a folder and remove it, unless all its files are there with the right checksums.
+
+    Raises:
+        TaskError: it cannot be downloaded, or a file does not have the expected checksum.
+    """
+    record_path = wanted.place.with_suffix(RECORD_SUFFIX)
+    record = read_record(record_path, ArchiveRecord)
+    expected = {name: Expected.of(name, here.checksums, digest) for name, digest in (record.files if record else {}).items()}
+    if record and all((folder / name).is_file() and not known.wrong(folder / name) for name, known in expected.items()):
+        return
+    _transfer(wanted, Expected(None, None), here)
+    names = unpack(wanted.place, folder)
+    wanted.place.unlink()
+    for name in names:
+        known = expected.get(name) or Expected.of(name, here.checksums, None)
+        _check(folder / name, known, f"{wanted.url}/{name}", record_path)
+    write_record(record_path, ArchiveRecord(files={name: digest(folder / name) for name in names}))
 
 
 def _here() -> Fetching:
@@ -246,28 +274,32 @@ def _here() -> Fetching:
 
 
 @contextmanager
-def _entry(here: Fetching, folder: str, url: str) -> Iterator[IO[bytes]]:
+def _entry(here: Fetching, folder: str, url: str) -> Iterator[None]:
     """Create a folder of the downloads, and lock it."""
     path = here.cache / "downloads" / folder
     try:
-        with locked(here.cache, f"download-{folder}", lambda: here.display.say(f"{url}: another process is downloading it")) as lock:
+        with locked(here.cache, f"download-{folder}", lambda: here.display.say(f"{url}: another process is downloading it")):
             path.mkdir(parents=True, exist_ok=True)
             if read_record(path / Source.NAME, Source) is None:
                 write_record(path / Source.NAME, Source(url=url, task=here.task))
-            yield lock
+            yield
     except OSError as error:
         raise unwritable(here.cache, error) from None
 
 
-def _wanted(here: Fetching, url: str, name: str, relative: PurePosixPath, headers: Mapping[str, str] = {}) -> _Wanted:
-    place = here.cache / "downloads" / relative
-    if mirror := os.environ.get(MIRROR_VARIABLE, "").rstrip("/"):
-        return _Wanted(url, f"{mirror}/{url.partition('://')[2]}", name, place, headers, plain=True)
+def _wanted(here: Fetching, url: str, name: str, place: Path, headers: Mapping[str, str] = {}) -> _Wanted:
+    source = _mirrored(url)
     split = urllib.parse.urlsplit(url)
-    plain = split.scheme != "https"
-    if plain and split.hostname not in LOOPBACK and Expected.of(name, here.checksums, None).published is None:
+    plain = source != url or split.scheme != "https"
+    if source == url and plain and split.hostname not in LOOPBACK and Expected.of(name, here.checksums, None).published is None:
         raise TaskError(f"{url} is not encrypted and no checksum of it is published; name an https URL, or its checksum in task.toml")
-    return _Wanted(url, url, name, place, headers, plain)
+    return _Wanted(url, lambda: source, name, place, headers, plain)
+
+
+def _mirrored(url: str) -> str:
+    """Return the URL from which a file is fetched: the mirror's if there is one, or else the same."""
+    mirror = os.environ.get(MIRROR_VARIABLE, "").rstrip("/")
+    return f"{mirror}/{url.partition('://')[2]}" if mirror else url
 
 
 def _fetch(wanted: _Wanted, here: Fetching) -> Path:
@@ -278,9 +310,8 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
     record = read_record(record_path, DownloadRecord)
     expected = Expected.of(wanted.name, here.checksums, record.sha256 if record else None)
     if not place.exists() or expected.wrong(place):
-        place.unlink(missing_ok=True)
-        if wrong := _transfer(wanted, expected, here):
-            raise TaskError(f"{wanted.url} is not the file it should be: {wrong}{expected.advice(record_path)}; nothing of it is kept")
+        _transfer(wanted, expected, here)
+        _check(place, expected, wanted.url, record_path)
     if record is None or record.published != expected.published:
         record = DownloadRecord(url=wanted.url, sha256=digest(place), size=place.stat().st_size, published=expected.published)
         write_record(record_path, record)
@@ -291,57 +322,39 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
     return place
 
 
-def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> str | None:
-    """Download a file. If its checksum is wrong, discard it and return what is wrong; else move it into the cache and return None."""
+def _check(path: Path, expected: Expected, url: str, record: Path) -> None:
+    """Remove a downloaded file and raise TaskError if it does not have the expected checksum."""
+    if wrong := expected.wrong(path):
+        path.unlink()
+        raise TaskError(f"{url} is not the file it should be: {wrong}{expected.advice(record)}; nothing of it is kept")
+
+
+def _transfer(wanted: _Wanted, expected: Expected, here: Fetching) -> None:
+    """Download a file to its place. If it was resumed, and its checksum is wrong, download it once more from the start."""
+    part = PartialDownload.of(wanted.place)
+    source, resumed = "", False
 
     def say(text: str) -> None:
         here.display.say(f"{wanted.name}: {text}")
 
-    for again in (True, False):
+    def attempt() -> None:
+        nonlocal source, resumed
+        source = wanted.find()
+        resumed = resumed or part.validator(source) is not None
+        transfer(source, part, headers=wanted.headers, plain=wanted.plain, advance=advance)
+
+    try:
         with here.display.transfer(wanted.name) as advance:
-            found = transfer(wanted.source, wanted.place, headers=wanted.headers, plain=wanted.plain, advance=advance, say=say)
-        wrong = expected.wrong(found.path)
-        if wrong is None:
-            found.path.rename(wanted.place)
-        PartialDownload.of(wanted.place).remove()
-        if wrong is None or not found.pieced:
-            break
-        if again:
-            say("the pieces that came do not fit together; downloading it anew")
-    return wrong
-
-
-def _fetch_from_kaggle(competition: Competition, file: str | None, here: Fetching, lock: IO[bytes]) -> None:
-    """Download one file of a competition, or all of them, unless they are in the cache with the right checksums.
-
-    Raises:
-        TaskError: a file cannot be downloaded, or does not have the expected checksum.
-    """
-    record_path = competition.cache / f".{competition.slug}{RECORD_SUFFIX}"
-    record = read_record(record_path, KaggleRecord) or KaggleRecord()
-
-    def expected(name: str) -> Expected:
-        return Expected.of(name, here.checksums, record.files.get(name))
-
-    def wrong(name: str) -> str | None:
-        path = competition.files / name
-        return expected(name).wrong(path) if path.is_file() else "it is not there"
-
-    if file is None and record.whole:
-        if not any(map(wrong, record.files)):
-            return
-        shutil.rmtree(competition.files)  # kagglehub does not check the files that it finds
-    elif file is not None and file in record.files:
-        if not wrong(file):
-            return
-        (competition.files / file).unlink(missing_ok=True)
-    with here.display.other(f"{file or 'all files'} of Kaggle's {competition.slug}") as show:
-        kaggle.fetch(competition, file, mirror=os.environ.get(MIRROR_VARIABLE, ""), lock=lock, show=show)
-    names = [file] if file is not None else competition.names()
-    for name in names:
-        if reason := wrong(name):
-            (competition.files / name).unlink(missing_ok=True)
-            advice = expected(name).advice(record_path)
-            raise TaskError(f"{name} of Kaggle's {competition.slug} is not the file it should be: {reason}{advice}; nothing of it is kept")
-    digests = {**record.files, **{name: digest(competition.files / name) for name in names}}
-    write_record(record_path, KaggleRecord(files=digests, whole=record.whole or file is None))
+            persist(attempt, part.size, say)
+            if resumed and expected.wrong(part.content):
+                say("the pieces that came do not fit together; downloading it anew")
+                part.remove()
+                persist(attempt, part.size, say)
+    except Interrupted as error:
+        kept = f"what has come is kept ({decimal(part.size())}), so try again later"
+        raise TaskError(f"cannot download {wanted.url}: {error}; {kept}") from None
+    if PurePosixPath(urllib.parse.urlsplit(source).path).name == f"{wanted.place.name}.zip":
+        archives.unpack(part.content, wanted.place.parent, keep=[wanted.place.name])  # Kaggle sends some files compressed
+    else:
+        part.content.rename(wanted.place)
+    part.remove()

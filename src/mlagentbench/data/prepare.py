@@ -10,22 +10,19 @@ The folder's name contains a digest of the code and the seed that made the data 
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.filesize import decimal
 
 from mlagentbench.data import sources
-from mlagentbench.data.cache import cache_directory, locked, read_record, unwritable, write_record
+from mlagentbench.data.cache import FULL, cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.data.checksums import digest
 from mlagentbench.data.display import Display
 from mlagentbench.data.extras import require_extras
@@ -36,6 +33,7 @@ from mlagentbench.errors import TaskError
 from mlagentbench.records import Record, Variant
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.seeds import SEED
+from mlagentbench.util.machine import versions
 
 RECORD = "prepared.json"
 NO_DATA = "no-data"
@@ -43,8 +41,6 @@ NO_DATA = "no-data"
 PACKAGES = ("mlagentbench", "numpy", "polars")
 """The packages whose versions are recorded, since another numpy may draw other numbers from the same seed."""
 MEGABYTE = 1_000_000
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The error numbers of a full disk."""
 
 
 class Prepared(NamedTuple):
@@ -165,8 +161,6 @@ def prepare(
                 _tell(task, cache, display)
             _make(task, variant, function, place, cache, console)
         except OSError as error:
-            if error.errno in FULL:
-                raise TaskError(f"no space is left in {cache} for {task.id}; free some, or use another place with --cache-dir") from None
             raise unwritable(cache, error) from None
     made = _found(place)
     assert made is not None
@@ -245,7 +239,7 @@ def _make(task: Task, variant: Variant, function: Callable[..., object], place: 
             variant=variant,
             seed=_seed(variant),
             key=place.name.rpartition("-")[2],
-            versions=_versions(),
+            versions=versions(PACKAGES),
             seconds=round(time.monotonic() - started, 3),
             public=_facts(public),
             private=_facts(private),
@@ -279,13 +273,3 @@ def _call(task: Task, function: Callable[..., object], arguments: tuple[object, 
 def _facts(folder: Path) -> dict[str, FileFacts]:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): FileFacts(size=path.stat().st_size, sha256=digest(path)) for path in paths}
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

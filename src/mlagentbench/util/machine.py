@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,10 +17,10 @@ PACKAGES = ("mlagentbench", "inspect_ai", "numpy")
 _GROUP = Path("/sys/fs/cgroup")
 
 
-def versions() -> Mapping[str, str]:
-    """Return the versions of Python and of the installed packages that results depend on."""
+def versions(packages: Sequence[str] = PACKAGES) -> Mapping[str, str]:
+    """Return the versions of Python and of those of some packages that are installed; by default those that results depend on."""
     found = {"python": platform.python_version()}
-    for package in PACKAGES:
+    for package in packages:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
