@@ -18,7 +18,7 @@ from mlagentbench.sandbox.base import SandboxSpec
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.util.machine import cores
-from mlagentbench.workspace.paths import lay
+from mlagentbench.workspace.paths import create_workspace
 from tests import commands
 from tests.mirror import Mirror, serve
 from tests.support import MakeEnvironment, lean_path, run_info
@@ -60,7 +60,7 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         logs = prepare_log_directory(tmp_path / "logs")
         directory = RunDirectory.create(logs, run_info(run))
-        workspace = lay(directory.workspace, starter, {})
+        workspace = create_workspace(directory.workspace, starter, {})
         script = Script([reply if isinstance(reply, ScriptedReply) else ScriptedReply(reply=reply) for reply in replies])
         return Environment(
             description="Make train.py better.",

@@ -39,7 +39,7 @@ Role = Literal["agent", "fast", "editor"]
 
 Direction = Literal["maximize", "minimize"]
 
-Ended = Literal[
+Termination = Literal[
     "final_answer",
     LimitName,
     "format_failure",
@@ -49,7 +49,7 @@ Ended = Literal[
 ]
 """How a run ended. `infrastructure` and `cancelled` never count against the agent."""
 
-Verdict = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
+GradeStatus = Literal["success", "no_improvement", "invalid_submission", "no_submission", "ungraded"]
 """The verdict on a run's submission."""
 
 Flag = Literal[
@@ -249,8 +249,8 @@ class StepScore(Record):
 class Outcome(Record):
     """How a run ended, and the verdict on its submission. Statistics and retries depend on it."""
 
-    ended: Ended
-    verdict: Verdict
+    ended: Termination
+    verdict: GradeStatus
     flags: tuple[Flag, ...] = ()
     reason: str | None = None
     """What went wrong, in one line; None if nothing did."""

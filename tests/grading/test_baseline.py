@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import TaskError
-from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, kept, measure
+from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, measure, read_baseline
 from mlagentbench.records import Baseline
-from mlagentbench.runner.preflight import compared_with, place_of
+from mlagentbench.runner.preflight import find_baseline, script_settings
 from mlagentbench.task.catalogue import Task, load_task
 from tests import commands
 from tests.plans import Plan, make_plan
@@ -90,8 +90,8 @@ def test_a_starter_is_run_with_other_seeds_and_its_spread_kept(tmp_path: Path, c
 
 def test_what_was_measured_is_not_measured_again_and_more_runs_add_to_it(tmp_path: Path, counted: Path) -> None:
     task = make(tmp_path)
-    assert kept(task, "mini", PLACE) is None
-    assert measured(task, 2) == measured(task, 2) == kept(task, "mini", PLACE)
+    assert read_baseline(task, "mini", PLACE) is None
+    assert measured(task, 2) == measured(task, 2) == read_baseline(task, "mini", PLACE)
     assert counted.read_text() == "0\n1\n"
     assert measured(task, 4).baseline.values == (10.0, 11.0, 12.0, 13.0)
     assert counted.read_text() == "0\n1\n2\n3\n"
@@ -101,7 +101,7 @@ def test_what_was_measured_is_not_measured_again_and_more_runs_add_to_it(tmp_pat
 def test_a_changed_task_is_measured_anew(tmp_path: Path) -> None:
     assert measured(make(tmp_path), 1).baseline.value == 10.0
     changed = make(tmp_path, train=TRAIN.replace("10 +", "20 +"))
-    assert kept(changed, "mini", PLACE) is None
+    assert read_baseline(changed, "mini", PLACE) is None
     assert measured(changed, 1).baseline.value == 20.0
 
 
@@ -151,13 +151,13 @@ def test_of_several_who_ask_at_once_one_measures(tmp_path: Path, counted: Path) 
 
 
 def found_for(plan: Plan) -> Baseline | None:
-    return asyncio.run(compared_with(plan.spec, plan.task))
+    return asyncio.run(find_baseline(plan.spec, plan.task))
 
 
 def test_a_run_is_compared_with_the_best_there_is(tmp_path: Path) -> None:
     plan = make_plan(make(tmp_path), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
     assert (against := found_for(plan)) is not None and (against.value, against.source) == (3.0, "paper")
-    asyncio.run(measure(plan.task, "full", settings=place_of(plan.spec)._replace(limits=None), runs=1))
+    asyncio.run(measure(plan.task, "full", settings=script_settings(plan.spec)._replace(limits=None), runs=1))
     assert (against := found_for(plan)) is not None and (against.value, against.source) == (10.0, "measured")
     for choice, value in (("paper", 3.0), ("none", None)):
         chosen = plan.but(baseline=choice)

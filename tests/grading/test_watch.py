@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from mlagentbench.grading.code.monitor import Meter, look, processor_seconds, served_by
+from mlagentbench.grading.code.monitor import Meter, measure_processes, processor_seconds, served_by
 from mlagentbench.sandbox.standalone.supervise import end_descendants
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -61,7 +61,7 @@ time.sleep(60)
 """
     with python(child) as (pid, out):
         out.readline()
-        sight = look(pid)
+        sight = measure_processes(pid)
         assert len(sight.processes) == 3 and pid in sight.processes
         assert sight.seconds > 0.1
 
@@ -77,9 +77,9 @@ time.sleep(60)
 """
     with python(code) as (pid, out):
         out.readline()
-        before = look(pid).code
+        before = measure_processes(pid).code
         out.readline()
-        after = look(pid).code
+        after = measure_processes(pid).code
         assert before is not None and after is not None
         assert [name for name in after - before if "BrokenLocale" in name]
 
@@ -88,7 +88,7 @@ def test_what_is_gone_is_nothing() -> None:
     with python("pass") as (pid, out):
         out.read()
     assert processor_seconds(pid) == 0.0
-    assert look(pid).seconds == 0.0
+    assert measure_processes(pid).seconds == 0.0
 
 
 HASH = """

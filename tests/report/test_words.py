@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from mlagentbench.records import Baseline, Ended, Flag, StepStatus, Verdict
+from mlagentbench.records import Baseline, Flag, GradeStatus, StepStatus, Termination
 from mlagentbench.report import words
 from tests.example_runs import ExampleStep, run_info, write_run
 
@@ -85,7 +85,7 @@ def test_a_unit_other_than_time_is_never_faster() -> None:
 
 
 def test_everything_that_can_happen_has_words() -> None:
-    assert set(words.ENDED) == set(get_args(Ended))
-    assert set(words.VERDICTS) == set(get_args(Verdict))
+    assert set(words.ENDED) == set(get_args(Termination))
+    assert set(words.VERDICTS) == set(get_args(GradeStatus))
     assert set(words.FLAGS) == set(get_args(Flag))
     assert set(words.STATUSES) == set(get_args(StepStatus))

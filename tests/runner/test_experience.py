@@ -15,7 +15,7 @@ from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner import experience
-from mlagentbench.runner.experience import look, told
+from mlagentbench.runner.experience import check_experience, describe
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import load_task
 from mlagentbench.workspace.snapshots.snapshots import Manifest
@@ -70,7 +70,7 @@ def go_on(run: RunDirectory, step: int | None = None) -> RunDirectory:
 
 def refusal(plan: Plan, folder: Path) -> str:
     with pytest.raises(UsageError) as refused:
-        look(folder, plan.task, plan.log_directory)
+        check_experience(folder, plan.task, plan.log_directory)
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
@@ -188,8 +188,8 @@ def test_an_earlier_run_is_experience_for_a_later_one(plan: Plan) -> None:
 
 def test_special_files_are_not_waited_for(plan: Plan, folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    assert look(folder, plan.task, plan.log_directory).files == 3
+    assert check_experience(folder, plan.task, plan.log_directory).files == 3
 
 
 def test_without_it_nothing_is_told() -> None:
-    assert told("Do it.", None) == "Do it."
+    assert describe("Do it.", None) == "Do it."

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import ActionError, StorageFailed, TaskError
-from mlagentbench.workspace.paths import Workspace, lay
+from mlagentbench.workspace.paths import Workspace, create_workspace
 from tests.workspace.support import tree
 
 OUTSIDE = "nobody inside may read this"
@@ -53,7 +53,7 @@ def world(tmp_path: Path) -> Path:
 @pytest.fixture
 def workspace(world: Path) -> Workspace:
     public = world / "public"
-    return lay(world / "ws", world / "starter", {"train.csv": public / "train.csv", "images": public / "images"})
+    return create_workspace(world / "ws", world / "starter", {"train.csv": public / "train.csv", "images": public / "images"})
 
 
 def test_a_starter_is_copied_and_data_is_not(world: Path, workspace: Workspace) -> None:
@@ -68,18 +68,18 @@ def test_a_starter_leaves_its_caches_behind_and_its_copy_can_be_written(world: P
     (world / "starter" / "__pycache__").mkdir()
     (world / "starter" / "__pycache__" / "train.pyc").write_bytes(b"")
     (world / "starter" / "train.py").chmod(0o444)
-    laid = lay(world / "ws", world / "starter", {})
+    laid = create_workspace(world / "ws", world / "starter", {})
     assert laid.list() == ["src/", "train.py"]
     assert (laid.root / "train.py").stat().st_mode & 0o200
 
 
 def test_a_starter_that_brings_a_name_of_the_data_is_refused(world: Path) -> None:
     with pytest.raises(TaskError, match=r"train\.py"):
-        lay(world / "ws", world / "starter", {"train.py": world / "public" / "train.csv"})
+        create_workspace(world / "ws", world / "starter", {"train.py": world / "public" / "train.csv"})
 
 
 def test_links_to_data_lead_scripts_there_and_the_agent_too(world: Path) -> None:
-    laid = lay(world / "ws", world / "starter", {"images": world / "public" / "images"}, links=True)
+    laid = create_workspace(world / "ws", world / "starter", {"images": world / "public" / "images"}, links=True)
     assert (laid.root / "images" / "deep" / "a.png").read_bytes() == b"\x89PNG"
     assert laid.read_bytes("images/deep/a.png") == b"\x89PNG"
     assert laid.list() == ["images/", "src/", "train.py"]
@@ -90,13 +90,13 @@ def test_links_to_data_lead_scripts_there_and_the_agent_too(world: Path) -> None
 @pytest.mark.parametrize("links", [True, False])
 def test_data_that_was_replaced_is_laid_again(world: Path, links: bool) -> None:
     public = world / "public"
-    laid = lay(world / "ws", world / "starter", {"images": public / "images", "train.csv": public / "train.csv"}, links=links)
+    laid = create_workspace(world / "ws", world / "starter", {"images": public / "images", "train.csv": public / "train.csv"}, links=links)
     before = tree(laid.root)
     (laid.root / "train.csv").unlink()
     (laid.root / "train.csv").mkdir(0)
     (laid.root / "images").unlink() if links else (laid.root / "images").rmdir()
     (laid.root / "images").write_text("forged")
-    laid.lay_data_again()
+    laid.restore_data()
     assert tree(laid.root).keys() == before.keys()
     assert (public / "train.csv").read_text() == "id,x\n1,2\n"
     for name in laid.data if links else ():

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
 from mlagentbench.actions.fences import fenced
-from mlagentbench.actions.files import shown
+from mlagentbench.actions.files import printable
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions
 
@@ -43,7 +43,7 @@ async def inspect_script_lines(
         raise ActionError(f"Lines {start_line_number} to {end_line_number} are no range: the first is at least 1, the last not before it.")
     if end_line_number - start_line_number >= MOST_LINES:
         raise ActionError(f"At most {MOST_LINES} lines can be inspected at once; ask for a shorter range.")
-    lines = [line.rstrip("\r\n") for line in lines_of(shown(context.workspace.read_text(script_name)))]
+    lines = [line.rstrip("\r\n") for line in lines_of(printable(context.workspace.read_text(script_name)))]
     if start_line_number > len(lines):
         raise ActionError(f"{script_name} has {len(lines)} lines, so it has no line {start_line_number}.")
     chosen = enumerate(lines[start_line_number - 1 : end_line_number], start=start_line_number)
@@ -146,7 +146,7 @@ async def _edited(context: ActionContext, purpose: str, where: str, script: str,
     Raises:
         ActionError: the script is not UTF-8, or the model's reply was cut off by its token limit.
     """
-    if shown(script) != script:
+    if printable(script) != script:
         raise ActionError(f"{where} holds bytes that are no UTF-8 text, which a model would not keep as they are. Edit another file.")
     prompt = EDIT_PROMPT.format(where=where, script=fenced(script, "python"), instruction=instruction)
     reply = await context.ask(prompt, role="editor", purpose=purpose, options=EDITOR_OPTIONS)
@@ -157,6 +157,6 @@ async def _edited(context: ActionContext, purpose: str, where: str, script: str,
 
 def _saved(context: ActionContext, before: str, after: str, script_name: str, save_name: str) -> Observation:
     context.workspace.write_text(save_name, after)
-    diff = difflib.unified_diff(shown(before).splitlines(), shown(after).splitlines(), script_name, save_name, lineterm="")
+    diff = difflib.unified_diff(printable(before).splitlines(), printable(after).splitlines(), script_name, save_name, lineterm="")
     change = "\n".join(diff) or "(nothing changed)"
     return Observation(f"The edited script is saved as {save_name}. The change:\n{change}", details={"changed": save_name})

@@ -16,7 +16,7 @@ async def list_files(context: ActionContext, dir_path: Annotated[str, "a folder 
 @action("Read File", returns="The observation will be the content of the file.", hidden=True)
 async def read_file(context: ActionContext, file_name: Annotated[str, "a file, with its folder"]) -> str:
     """Read a file whole."""
-    return shown(context.workspace.read_text(file_name))
+    return printable(context.workspace.read_text(file_name))
 
 
 @action("Write File", returns="The observation will say whether the file was written.", hidden=True)
@@ -48,6 +48,6 @@ async def copy_file(
     return Observation(f"{source} has been copied to {destination}.", details={"changed": destination})
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Return a file's text with bytes that are not UTF-8 (surrogate escapes) as replacement characters, so that a model can be sent it."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

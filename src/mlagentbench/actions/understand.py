@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
 from mlagentbench.actions.fences import fenced
-from mlagentbench.actions.files import shown
+from mlagentbench.actions.files import printable
 from mlagentbench.model import GenerateOptions, all_replies
 
 NAME = "Understand File"
@@ -38,7 +38,7 @@ async def understand_file(
     things_to_look_for: Annotated[str, "what to find out, in every detail"],
 ) -> str | Observation:
     """Have a model read a whole file and report what you look for."""
-    text = shown(context.workspace.read_text(file_name))
+    text = printable(context.workspace.read_text(file_name))
     parts = split(text, context.can_read("fast"))
     prompts = [
         READ_PROMPT.format(part=number, parts=len(parts), name=file_name, wanted=things_to_look_for, text=fenced(part))

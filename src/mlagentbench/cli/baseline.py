@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mlagentbench.cli.options import Indices, task_path_option
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.baseline import RUNS, MeasuredBaseline, ScriptSettings, StarterRun, kept, measure
+from mlagentbench.grading.baseline import RUNS, MeasuredBaseline, ScriptSettings, StarterRun, measure, read_baseline
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
@@ -78,17 +78,17 @@ def _measured(
     console: Console, task: Task, variant: Variant, settings: ScriptSettings, runs: int, again: bool
 ) -> tuple[MeasuredBaseline, bool]:
     """Measure a task's baseline; return it, and whether it had been measured before."""
-    before = None if again else kept(task, variant, settings)
+    before = None if again else read_baseline(task, variant, settings)
     with console.status(f"{task.id}: the starter") as status:
 
-        def tell(number: int, run: StarterRun) -> None:
+        def on_run(number: int, run: StarterRun) -> None:
             worth = Text(quantity(run.score.value, task.spec.metric.unit) if run.score else visible(run.reason))
             console.print(
                 Text.assemble((f"{task.id}, run {number} of {runs}: ", "dim"), worth, (f" in {duration(run.execution.seconds)}", "dim"))
             )
             status.update(f"{task.id}: the starter, run {min(number + 1, runs)} of {runs}")
 
-        measured = interrupts.run(measure(task, variant, settings=settings, runs=runs, again=again, tell=tell))
+        measured = interrupts.run(measure(task, variant, settings=settings, runs=runs, again=again, on_run=on_run))
     return measured, measured == before
 
 

@@ -51,10 +51,10 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("grading", total=len(finished), last="")
 
-        def tell(regraded: Regraded) -> None:
+        def on_done(regraded: Regraded) -> None:
             progress.update(bar, advance=1, last=escape(regraded.directory.name))
 
-        regraded = interrupts.run(regrade_all(finished, every_step=every_step, again=again, parallel=parallel, tell=tell))
+        regraded = interrupts.run(regrade_all(finished, every_step=every_step, again=again, parallel=parallel, on_done=on_done))
     if as_lines:
         for each in regraded:
             click.echo(json.dumps(_facts(each, every_step)))

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 
-from mlagentbench.records import Result, Step, Verdict
+from mlagentbench.records import GradeStatus, Result, Step
 from mlagentbench.report.text import duration, percent, quantity, tokens, visible
 from mlagentbench.report.words import VERDICTS
 from mlagentbench.runner.preflight import ReadyRun
@@ -37,7 +37,7 @@ class RunRow:
         self.doing = "starting"
         self.since = time.monotonic()
         self.last = ""
-        self.verdict: Verdict | None = None
+        self.verdict: GradeStatus | None = None
         self.seconds = 0.0
         self._output = ""
 

@@ -56,7 +56,7 @@ class Environment:
         actions: the actions that can be called, by name.
         limits: what the run may use, including the steps already taken.
         listener: is notified of what happens; None for nobody.
-        through: the middleware that every action passes through.
+        middleware: the middleware that every action passes through.
         person: asks the person who watches an interactive run; None for a run that nobody watches.
     """
 
@@ -72,7 +72,7 @@ class Environment:
         actions: Mapping[str, ActionDefinition],
         limits: RunLimits = RunLimits(),
         listener: Listener | None = None,
-        through: ActionMiddleware = directly,
+        middleware: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
         self.description = description
@@ -92,14 +92,14 @@ class Environment:
         self._sandbox = sandbox
         self._sandbox_spec = sandbox_spec
         self._models = models
-        self._through = through
+        self._middleware = middleware
         self._person = person
         self._publisher = Publisher(workspace, directory, limits, sandbox_spec.limits.workspace_mb)
         self._publishing: asyncio.Task[None] | None = None
         self._session: PythonSession | None = None
         self._step_usage = StepUsage()
         workspace.watch = lambda use, path: self._step_usage.did(use, path)
-        self.provider = ProviderCheck(self._keep)
+        self.provider = ProviderCheck(self._record_call)
         self.budget = Budget(limits, self._steps)
         """What is left of the run's limits."""
 
@@ -149,7 +149,7 @@ class Environment:
         self.listener.on_status(f"{action.name} {argument}".strip()[:100])
         self._step_usage.acting = True
         try:
-            observation = await self._through(action, self._perform)
+            observation = await self._middleware(action, self._perform)
         finally:
             self._step_usage.acting = False
         step_usage, self._step_usage = self._step_usage, StepUsage()
@@ -229,12 +229,12 @@ class Environment:
         try:
             answer = parse(reply)
         except ResponseFormatError as error:
-            self._keep("agent", purpose, prompt, reply, seconds, rejected=str(error))
+            self._record_call("agent", purpose, prompt, reply, seconds, rejected=str(error))
             self._step_usage.malformed += 1
             if self._step_usage.malformed >= MOST_MALFORMED:
                 raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {str(error).splitlines()[0]}") from None
             raise
-        self._keep("agent", purpose, prompt, reply, seconds)
+        self._record_call("agent", purpose, prompt, reply, seconds)
         return answer
 
     async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
@@ -254,7 +254,7 @@ class Environment:
             if limit.ended != "limit_context":
                 raise
             raise ActionError(f"{purpose} could not be done: {limit}. Choose a smaller or another part of what it has to read.") from None
-        self._keep(role, purpose, prompt, reply, seconds)
+        self._record_call(role, purpose, prompt, reply, seconds)
         return reply
 
     def context_tokens(self, role: Role) -> int | None:
@@ -267,7 +267,7 @@ class Environment:
         # A file may take half of the context, at three characters a token: the rest is for the question and the reply.
         return max(LEAST_READ, (self.context_tokens(role) or UNKNOWN_CONTEXT) * 3 // 2)
 
-    async def at_fault(self, failure: InfrastructureError) -> LimitReached | None:
+    async def storage_limit_behind(self, failure: InfrastructureError) -> LimitReached | None:
         """Return the storage limit, as reached, if a failure is the run's own fault because its files filled the disk; else None."""
         if self.budget.reached is None and (limit := await asyncio.to_thread(self._publisher.filled_by, failure)):
             self.budget.end(limit)
@@ -362,7 +362,7 @@ class Environment:
             raise self.budget.time_is_up() from None
         return reply, time.monotonic() - started
 
-    def _keep(self, role: Role, purpose: str, prompt: str, reply: Reply, seconds: float, rejected: str | None = None) -> None:
+    def _record_call(self, role: Role, purpose: str, prompt: str, reply: Reply, seconds: float, rejected: str | None = None) -> None:
         call = ModelCall(
             role=role,
             model=reply.model,

@@ -14,7 +14,7 @@ QUESTION = "Reply with one word: yes"
 LEAST_WAIT = 1.0
 """Seconds that a question must have waited for the provider to be checked; after less, the run had used up its time before asking."""
 
-Keep = Callable[[Role, str, str, Reply, float], None]
+RecordCall = Callable[[Role, str, str, Reply, float], None]
 """Records a question: the role, who asked, the prompt, the reply and the seconds that it took."""
 
 
@@ -25,11 +25,11 @@ class ProviderCheck:
     other reply took counts as the agent's.
 
     Args:
-        keep: records the question.
+        record_call: records the question.
     """
 
-    def __init__(self, keep: Keep) -> None:
-        self._keep = keep
+    def __init__(self, record_call: RecordCall) -> None:
+        self._record_call = record_call
         self.asking: asyncio.Task[None] | None = None
         """The run's only check; None until there is one."""
 
@@ -64,4 +64,4 @@ class ProviderCheck:
         except (TimeoutError, ModelFailed) as error:
             why = f"{model.name} gave no reply in {waited:.0f} s, until the run's time was up, nor to a short question"
             raise ModelFailed(f"{why} in {time.monotonic() - started:.0f} s after that" + (f": {error}" if str(error) else "")) from None
-        self._keep(role, "provider check", QUESTION, reply, time.monotonic() - started)
+        self._record_call(role, "provider check", QUESTION, reply, time.monotonic() - started)

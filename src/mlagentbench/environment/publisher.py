@@ -33,7 +33,7 @@ class Publisher:
         self._limits = limits
         self._workspace_bytes = workspace_mb << 20
         self._manifest: Manifest | None = None
-        self._kept: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
         """Bytes on disk of each content that the run's snapshots name, by its digest."""
         self.stored = 0
         """Bytes on disk that the run has stored: its snapshots' contents, each counted once, and its records."""
@@ -92,11 +92,11 @@ class Publisher:
 
     def _snapshot(self, number: int) -> None:
         with storage(self._directory.path):
-            self._workspace.lay_data_again()
+            self._workspace.restore_data()
             self._manifest = self._store.take(self._workspace, self._manifest, most_files=self._limits.files)
             self._manifest.save(self._directory.manifest(number))
             self._count(self._manifest)
 
     def _count(self, manifest: Manifest) -> None:
-        self._kept |= {digest: self._store.stored_bytes(digest) for digest in manifest.digests - self._kept.keys()}
-        self.stored = sum(self._kept.values()) + self._directory.records_bytes()
+        self._sizes |= {digest: self._store.stored_bytes(digest) for digest in manifest.digests - self._sizes.keys()}
+        self.stored = sum(self._sizes.values()) + self._directory.records_bytes()

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mlagentbench.actions.files import shown
+from mlagentbench.actions.files import printable
 from mlagentbench.records import Inner, Usage
 from mlagentbench.workspace.paths import Use
 
@@ -28,4 +28,4 @@ class StepUsage:
     def did(self, what: Literal["ask", "run"] | Use, subject: str, seconds: float = 0.0) -> None:
         """Note something that an action did."""
         if self.acting:
-            self.inside.append(Inner(did=what, what=shown(subject), seconds=seconds))
+            self.inside.append(Inner(did=what, what=printable(subject), seconds=seconds))

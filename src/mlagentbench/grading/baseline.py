@@ -39,7 +39,7 @@ from mlagentbench.task.spec import TaskSpec
 from mlagentbench.util import atomic
 from mlagentbench.util.machine import hardware, versions
 from mlagentbench.util.temporary import finish, temporary_folder
-from mlagentbench.workspace.paths import Workspace, lay
+from mlagentbench.workspace.paths import Workspace, create_workspace
 from mlagentbench.workspace.snapshots.snapshots import SnapshotStore
 
 if TYPE_CHECKING:  # it imports polars, which slows down runs that measure nothing
@@ -161,11 +161,11 @@ async def run_starter(
     async with temporary_folder("mlab-starter-") as folder:
         folder.chmod(0o755)  # a sandbox may run as another user
         public = public_data(data)
-        workspace = await finish(lay, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
+        workspace = await finish(create_workspace, folder / "workspace", task.starter, public, links=sandbox.isolation not in OWN_FILES)
         await finish(write_files, workspace.root, files)
         sandbox_spec = data_sandbox(task, data, workspace.root, network=task.spec.network, settings=settings)
-        told = {} if seed is None else {SEED: str(seed)}
-        sandbox_spec = replace(sandbox_spec, environment={**settings.environment, **told})
+        seeded = {} if seed is None else {SEED: str(seed)}
+        sandbox_spec = replace(sandbox_spec, environment={**settings.environment, **seeded})
         execution = await process.run(sandbox, ("python", task.spec.starter.script), sandbox_spec)
         submission = await finish(_submission, task, workspace, folder)
         return StarterRun(execution, await grade_folder(task, variant, data, submission, settings.sandbox, settings.forks))
@@ -220,7 +220,7 @@ async def measure(
     settings: ScriptSettings = ScriptSettings(),
     runs: int = RUNS,
     again: bool = False,
-    tell: Callable[[int, StarterRun], None] = lambda number, run: None,
+    on_run: Callable[[int, StarterRun], None] = lambda number, run: None,
 ) -> MeasuredBaseline:
     """Return a starter's score over some runs. Runs that are in the cache are not repeated.
 
@@ -232,7 +232,7 @@ async def measure(
         settings: where and how the script runs.
         runs: the least number of runs.
         again: ignore the cache, and measure all runs anew.
-        tell: called with each new run and its number, from 1.
+        on_run: called with each new run and its number, from 1.
 
     Raises:
         TaskError: the starter left no score; or it does not run, and its task's predictor is missing or cannot be graded; or the data
@@ -241,15 +241,15 @@ async def measure(
         SandboxUnavailable: this machine cannot provide the sandbox.
     """
     data = await asyncio.to_thread(prepared, task, variant)
-    path = await asyncio.to_thread(_kept_at, task, variant, settings)
+    path = await asyncio.to_thread(_baseline_path, task, variant, settings)
     path.parent.mkdir(parents=True, exist_ok=True)
     async with holding(path.with_suffix(".lock")):
-        kept = None if again else _read(path)
-        if kept is not None and (kept.baseline.source == "predictor" or len(kept.baseline.values) + len(kept.failures) >= runs):
-            return kept
+        stored = None if again else _read(path)
+        if stored is not None and (stored.baseline.source == "predictor" or len(stored.baseline.values) + len(stored.failures) >= runs):
+            return stored
         name = (await asyncio.to_thread(isolation.choose, settings.sandbox)).isolation
         if task.spec.starter.state == "runs":
-            found = await _measured(task, variant, data, settings, runs, kept, tell)
+            found = await _measured(task, variant, data, settings, runs, stored, on_run)
         else:
             found = (await _predicted(task, variant, data, settings.sandbox), (), ())
         measured = MeasuredBaseline(
@@ -266,9 +266,9 @@ async def measure(
         return measured
 
 
-def kept(task: Task, variant: Variant, settings: ScriptSettings = ScriptSettings()) -> MeasuredBaseline | None:
+def read_baseline(task: Task, variant: Variant, settings: ScriptSettings = ScriptSettings()) -> MeasuredBaseline | None:
     """Return the cached measurement from a machine like this one; None if there is none."""
-    return _read(_kept_at(task, variant, settings))
+    return _read(_baseline_path(task, variant, settings))
 
 
 async def _measured(
@@ -277,15 +277,15 @@ async def _measured(
     data: Prepared,
     settings: ScriptSettings,
     runs: int,
-    kept: MeasuredBaseline | None,
-    tell: Callable[[int, StarterRun], None],
+    stored: MeasuredBaseline | None,
+    on_run: Callable[[int, StarterRun], None],
 ) -> tuple[Baseline, tuple[float, ...], tuple[str, ...]]:
-    values = list(kept.baseline.values) if kept else []
-    seconds = list(kept.seconds) if kept else []
-    failures = list(kept.failures) if kept else []
+    values = list(stored.baseline.values) if stored else []
+    seconds = list(stored.seconds) if stored else []
+    failures = list(stored.failures) if stored else []
     for number in range(len(values) + len(failures), runs):
         run = await run_starter(task, variant, data, settings=settings, seed=number)
-        tell(number + 1, run)
+        on_run(number + 1, run)
         if run.score is None:
             failures.append(run.reason)
         else:
@@ -309,7 +309,7 @@ async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Sand
     return Baseline(value=graded.score.value, values=(graded.score.value,), source="predictor")
 
 
-def _kept_at(task: Task, variant: Variant, settings: ScriptSettings) -> Path:
+def _baseline_path(task: Task, variant: Variant, settings: ScriptSettings) -> Path:
     """Return the file of a measurement; its name is a digest of everything that a score may depend on."""
     facts = json.dumps(
         [

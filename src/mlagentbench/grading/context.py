@@ -89,10 +89,10 @@ class GradingContext:
         workspace = Path(tempfile.mkdtemp(dir=self.scratch))
         workspace.chmod(0o755)
         code.copy_to(workspace / CODE, max_code_bytes)
-        _lay_harness(workspace / HARNESS, serve)
+        _copy_harness(workspace / HARNESS, serve)
         sandbox_spec = SandboxSpec(
             workspace=workspace,
-            read_only=self._lay_data(workspace / CODE, data),
+            read_only=self._mount_data(workspace / CODE, data),
             workspace_writable=False,
             packages=packages,
             environment=environment or {},
@@ -101,7 +101,7 @@ class GradingContext:
         with process.start(self.isolation, ("python", "-I", "-B", "-c", _BOOT, *arguments), sandbox_spec) as started:
             yield started
 
-    def _lay_data(self, code: Path, data: tuple[Path, ...]) -> tuple[Mount, ...]:
+    def _mount_data(self, code: Path, data: tuple[Path, ...]) -> tuple[Mount, ...]:
         """Create the mount points of the data, or links to it for a sandbox that mounts nothing; return the mounts."""
         for path in data:
             place = code / path.name
@@ -116,7 +116,7 @@ class GradingContext:
         return tuple(Mount(path, f"{WORKSPACE}/{CODE}/{path.name}") for path in data)
 
 
-def _lay_harness(folder: Path, serve: Path) -> None:
+def _copy_harness(folder: Path, serve: Path) -> None:
     package = folder / "mlagentbench" / "grading" / "code"
     package.mkdir(parents=True)
     for each in (package, *package.parents[:2]):

@@ -110,7 +110,7 @@ def main() -> None:
     running: dict[int, int] = {}
     """The descriptors for exit statuses, by process id."""
 
-    def tell(number: int, frame: object) -> None:
+    def report_exits(number: int, frame: object) -> None:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -122,7 +122,7 @@ def main() -> None:
                 os.write(running[pid], b"%d\n" % os.waitstatus_to_exitcode(status))
             os.close(running.pop(pid))
 
-    signal.signal(signal.SIGCHLD, tell)
+    signal.signal(signal.SIGCHLD, report_exits)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         _, descriptors, _, _ = socket.recv_fds(asked, 1, DESCRIPTORS)

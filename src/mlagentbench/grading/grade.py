@@ -281,11 +281,11 @@ class _Worker:
 def _failure(task: Task, status: int, errors: Path) -> GradingError:
     with errors.open("rb") as file:
         file.seek(-min(MAX_TRACEBACK, file.seek(0, os.SEEK_END)), os.SEEK_END)
-        told = file.read().decode(errors="replace")
-    lines = told.strip().splitlines()
+        printed = file.read().decode(errors="replace")
+    lines = printed.strip().splitlines()
     what = one_line(lines[-1]) if lines else "it wrote nothing"
     how = f"was ended by signal {-status}" if status < 0 else "failed"
-    place = task.place_in(told)
+    place = task.place_in(printed)
     error = GradingError(f"the grader of {task.id} {how}{f' at {place}' if place else ''}: {what}")
-    error.add_note(told)
+    error.add_note(printed)
     return error

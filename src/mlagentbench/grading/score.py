@@ -20,7 +20,7 @@ from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.grading.submissions import unusable
 from mlagentbench.grading.worker import one_line
 from mlagentbench.limits import SandboxChoice
-from mlagentbench.records import Baseline, Ended, Flag, Outcome, Result, Role, Score, Step, StepScore, Usage, Variant, Verdict
+from mlagentbench.records import Baseline, Flag, GradeStatus, Outcome, Result, Role, Score, Step, StepScore, Termination, Usage, Variant
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import UNGRADED, TaskSpec
@@ -58,7 +58,7 @@ class Scoring(NamedTuple):
 class Ending(NamedTuple):
     """How an agent's part of a run ended."""
 
-    ended: Ended
+    ended: Termination
     reason: str | None = None
 
 
@@ -106,7 +106,7 @@ class _Grader:
         self._scoring = scoring
         self._worker = worker
         self._store = SnapshotStore(directory.objects)
-        self._kept = Gradings(directory.gradings, scoring.task, scoring.private, again=again)
+        self._gradings = Gradings(directory.gradings, scoring.task, scoring.private, again=again)
         self._control = Control(scoring.task, scoring.variant, scoring.private, scoring.sandbox, worker)
         self._graded: dict[str, Graded | None] = {}
 
@@ -117,7 +117,7 @@ class _Grader:
 
     async def _grade(self, submission: Manifest) -> Graded | None:
         if submission.digest not in self._graded:
-            self._graded[submission.digest] = self._kept.get(submission.digest) or await self._restored(submission)
+            self._graded[submission.digest] = self._gradings.get(submission.digest) or await self._restored(submission)
         return self._graded[submission.digest]
 
     async def _restored(self, submission: Manifest) -> Graded | None:
@@ -149,7 +149,7 @@ class _Grader:
                 return None
             async with self._scoring.gradings:
                 graded = await self._worker.grade(folder)
-        await asyncio.to_thread(self._kept.put, submission.digest, graded)
+        await asyncio.to_thread(self._gradings.put, submission.digest, graded)
         return graded
 
     def _submission(self, step: int) -> Manifest | None:
@@ -216,7 +216,7 @@ def _result(
     )
 
 
-def _verdict(graded: Graded | None, success: bool) -> tuple[Verdict, str | None]:
+def _verdict(graded: Graded | None, success: bool) -> tuple[GradeStatus, str | None]:
     if graded is None:
         return "no_submission", "nothing was submitted"
     if graded.score is None:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from mlagentbench.grading.score import Ending
 from mlagentbench.original.files import LogFolders, Reader, whole
 from mlagentbench.original.trace import APPEND, FINAL, RETRIEVE, Trace
-from mlagentbench.records import Ended, Role
+from mlagentbench.records import Role, Termination
 from mlagentbench.run_spec import NO_MODEL
 from mlagentbench.task.catalogue import BUILT_IN
 from mlagentbench.task.original import our_name
@@ -31,7 +31,7 @@ UNKNOWN = "unknown"
 LIMIT_STEPS, LIMIT_TIME = 50, 5 * 3600
 """The original's default limits in steps and seconds, for logs that do not say theirs."""
 
-_ERRORS: Sequence[tuple[str, Ended]] = (
+_ERRORS: Sequence[tuple[str, Termination]] = (
     (r"TooLongPromptError|context_length_exceeded|maximum context length", "limit_context"),
     (r"TimeoutException|Timed out!", "limit_time"),
     (r"KeyboardInterrupt|SystemExit", "cancelled"),
@@ -192,7 +192,7 @@ def ending(facts: Facts, trace: Trace, turns: int, refused: int) -> Ending:
     return Ending("cancelled", "its log does not tell how it ended")
 
 
-def _by_error(whole_error: str, last: str) -> Ended:
+def _by_error(whole_error: str, last: str) -> Termination:
     for pattern, ended in _ERRORS:
         if re.search(pattern, last):
             return ended

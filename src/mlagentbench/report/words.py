@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.records import Baseline, BaselineSource, Direction, Ended, Flag, Price, Result, StepStatus, Verdict
+from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, StepStatus, Termination
 from mlagentbench.report.text import number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
@@ -17,7 +17,7 @@ MANY_TIMES = 1.995
 NO_MODEL = "none/none"
 """The model of an agent that asks none, as Inspect names it."""
 
-VERDICTS: Mapping[Verdict, str] = {
+VERDICTS: Mapping[GradeStatus, str] = {
     "success": "success",
     "no_improvement": "no success",
     "invalid_submission": "invalid submission",
@@ -25,7 +25,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "ungraded": "not graded",
 }
 
-ENDED: Mapping[Ended, str] = {
+ENDED: Mapping[Termination, str] = {
     "final_answer": "ended by its final answer",
     "limit_steps": "ended at the limit of steps",
     "limit_time": "ended at the limit of time",

@@ -34,7 +34,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.records import Ended, ModelCall, Result, Role, Step, Usage
+from mlagentbench.records import ModelCall, Result, Role, Step, Termination, Usage
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.files import PUT_BACK, read, read_calls, storage, text_of
 from mlagentbench.util.atomic import flush, publish, replace, sweep
@@ -247,7 +247,7 @@ class RunDirectory:
         with storage(self.path):
             replace(self.path / "result.json", text_of(result))
 
-    def discard_result(self, ended: Ended) -> None:
+    def discard_result(self, ended: Termination) -> None:
         """Remove the result if the run ended in the given way, so that the run can be continued."""
         if self.result is not None and self.result.outcome.ended == ended:
             (self.path / "result.json").unlink()

@@ -30,7 +30,7 @@ The folder {name} of the working directory holds what was learned in earlier wor
 """
 
 
-def told(problem: str, experience: Experience | None) -> str:
+def describe(problem: str, experience: Experience | None) -> str:
     """Return the task description for an agent, with a paragraph on its experience if it has any."""
     if experience is None:
         return problem
@@ -38,7 +38,7 @@ def told(problem: str, experience: Experience | None) -> str:
     return problem.rstrip("\n") + "\n" + TOLD.format(name=EXPERIENCE, files=files)
 
 
-def look(folder: Path, task: Task, log_directory: Path) -> Experience:
+def check_experience(folder: Path, task: Task, log_directory: Path) -> Experience:
     """Check that a folder can be given as experience, and return its size and digest.
 
     Raises:
@@ -65,7 +65,7 @@ def look(folder: Path, task: Task, log_directory: Path) -> Experience:
         raise UsageError(f"{folder} cannot be experience: {error.filename or folder}: {error.strerror}") from None
 
 
-def bring(directory: RunDirectory, experience: Experience) -> None:
+def copy_experience(directory: RunDirectory, experience: Experience) -> None:
     """Copy the experience into the run's directory, unless it is there. Links and special files are left out.
 
     Raises:

@@ -19,12 +19,12 @@ from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.errors import UsageError
-from mlagentbench.grading.baseline import ScriptSettings, kept, measure, script_limits
+from mlagentbench.grading.baseline import ScriptSettings, measure, read_baseline, script_limits
 from mlagentbench.grading.score import paper_baseline
 from mlagentbench.records import Baseline
 from mlagentbench.run_spec import RunSpec, check_spec
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
-from mlagentbench.runner.experience import look
+from mlagentbench.runner.experience import check_experience
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.base import Sandbox
 from mlagentbench.sandbox.view.environment import gpu_nodes
@@ -59,7 +59,7 @@ class CheckedRun:
     @property
     def settings(self) -> ScriptSettings:
         """Where and how scripts run."""
-        return place_of(self.spec)
+        return script_settings(self.spec)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ReadyRun(CheckedRun):
     """What the score is compared with; None for nothing, and if the grader measures the starter beside the submission."""
 
 
-def place_of(spec: RunSpec) -> ScriptSettings:
+def script_settings(spec: RunSpec) -> ScriptSettings:
     """Return where and how the scripts of a spec run."""
     return ScriptSettings(spec.sandbox, spec.python or Path(sys.executable), spec.gpus, spec.script_limits)
 
@@ -84,22 +84,22 @@ def task_of(spec: RunSpec) -> Task:
     return load_task(spec.task_folder) if spec.task_folder else find_task(spec.task)
 
 
-def make_spec(task: Task, given: Mapping[str, Any] = {}, source: str = "the spec") -> RunSpec:
+def make_spec(task: Task, fields: Mapping[str, Any] = {}, source: str = "the spec") -> RunSpec:
     """Return a spec, completed with its task's own limits.
 
     Args:
         task: the task.
-        given: fields of a `RunSpec`; limits missing in `limits` and `script_limits` are the task's own.
+        fields: fields of a `RunSpec`; limits missing in `limits` and `script_limits` are the task's own.
         source: where the fields come from, for error messages.
 
     Raises:
         UsageError: a field is unknown or wrong.
     """
     own = task.spec.limits
-    limits = {"steps": own.steps, "time": own.time, **(given.get("limits") or {})}
-    scripts = {**asdict(script_limits(task.spec)), **(given.get("script_limits") or {})}
+    limits = {"steps": own.steps, "time": own.time, **(fields.get("limits") or {})}
+    scripts = {**asdict(script_limits(task.spec)), **(fields.get("script_limits") or {})}
     found = {"task_folder": None if task.folder.parent == BUILT_IN else task.folder}
-    return check_spec({**given, **found, "task": task.id, "limits": limits, "script_limits": scripts}, source)
+    return check_spec({**fields, **found, "task": task.id, "limits": limits, "script_limits": scripts}, source)
 
 
 def preflight(
@@ -140,8 +140,8 @@ def preflight(
             gpu_nodes(spec.gpus)
         # A retry goes on with runs that have copies of their own; a run without one is refused when it begins.
         if spec.experience is not None and check_models is not None and continues is None:
-            look(spec.experience, task, log_directory)
-        require_extras(task, place_of(spec).python)
+            check_experience(spec.experience, task, log_directory)
+        require_extras(task, script_settings(spec).python)
     log_directory = prepare_log_directory(log_directory)
     checked = []
     for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
@@ -168,11 +168,11 @@ async def with_baseline(checked: CheckedRun) -> ReadyRun:
     Raises:
         TaskError: the starter left no score.
     """
-    baseline = await compared_with(checked.spec, checked.task)
+    baseline = await find_baseline(checked.spec, checked.task)
     return ReadyRun(**{field.name: getattr(checked, field.name) for field in fields(CheckedRun)}, baseline=baseline)
 
 
-async def compared_with(spec: RunSpec, task: Task) -> Baseline | None:
+async def find_baseline(spec: RunSpec, task: Task) -> Baseline | None:
     """Return what a run's score is compared with; None for nothing, and if the grader measures the starter beside the submission.
 
     With `auto`, that is the starter's score measured on a machine like this one. If there is none yet, it is measured now on the mini
@@ -183,16 +183,19 @@ async def compared_with(spec: RunSpec, task: Task) -> Baseline | None:
         TaskError: the starter left no score.
     """
     if _is_measured(spec, task):
-        return (await measure(task, spec.variant, settings=_starter_place(spec))).baseline
+        return (await measure(task, spec.variant, settings=_starter_settings(spec))).baseline
     if spec.baseline == "none" or task.spec.metric.name == UNGRADED or (spec.baseline == "auto" and task.spec.submission.mode == "code"):
         return None
-    found = await asyncio.to_thread(kept, task, spec.variant, _starter_place(spec)) if spec.baseline == "auto" else None
+    found = await asyncio.to_thread(read_baseline, task, spec.variant, _starter_settings(spec)) if spec.baseline == "auto" else None
     return found.baseline if found else paper_baseline(task.spec)
 
 
 def measures_first(checked: CheckedRun) -> bool:
     """Return whether `with_baseline` will run the starter, which may take long, because no score of it is cached."""
-    return _is_measured(checked.spec, checked.task) and kept(checked.task, checked.spec.variant, _starter_place(checked.spec)) is None
+    return (
+        _is_measured(checked.spec, checked.task)
+        and read_baseline(checked.task, checked.spec.variant, _starter_settings(checked.spec)) is None
+    )
 
 
 def _is_measured(spec: RunSpec, task: Task) -> bool:
@@ -201,6 +204,6 @@ def _is_measured(spec: RunSpec, task: Task) -> bool:
     return spec.variant == "mini" or paper_baseline(task.spec) is None
 
 
-def _starter_place(spec: RunSpec) -> ScriptSettings:
+def _starter_settings(spec: RunSpec) -> ScriptSettings:
     """Return where and how the starter runs: with its task's own limits, whatever the user allows an agent."""
-    return place_of(spec)._replace(limits=None)
+    return script_settings(spec)._replace(limits=None)

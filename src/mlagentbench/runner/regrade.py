@@ -12,7 +12,7 @@ from mlagentbench.grading.fork_server import ForkServer, fork_server
 from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.records import Result
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner.preflight import compared_with, task_of
+from mlagentbench.runner.preflight import find_baseline, task_of
 from mlagentbench.util.machine import cores
 
 
@@ -34,7 +34,7 @@ async def regrade_all(
     every_step: bool = False,
     again: bool = False,
     parallel: int | None = None,
-    tell: Callable[[Regraded], None] = lambda regraded: None,
+    on_done: Callable[[Regraded], None] = lambda regraded: None,
 ) -> list[Regraded]:
     """Grade finished runs again, several at once, and write their results. A run that cannot be graded keeps its result.
 
@@ -43,14 +43,14 @@ async def regrade_all(
         every_step: grade each step's submission, too.
         again: grade again what is in the cache of gradings.
         parallel: how many runs at once; None for one a core.
-        tell: called with each run when it is done.
+        on_done: called with each run when it is done.
     """
     places = asyncio.Semaphore(parallel or cores())
 
     async def one(directory: RunDirectory, forks: ForkServer | None) -> Regraded:
         async with places:
             found = await _one(directory, every_step, again, forks)
-        tell(found)
+        on_done(found)
         return found
 
     async with fork_server() as forks:
@@ -89,17 +89,17 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data)).data
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
-        baseline = await compared_with(spec, task)
+        baseline = await find_baseline(spec, task)
     scoring = Scoring(task, spec.variant, data.private, spec.sandbox, baseline, forks=forks)
     # The reason of a final answer came from the grading, which is done again.
     ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
     with directory.lock():
         after = await score_run(directory, scoring, ending, before.usage, steps_too=every_step, again=again)
-        kept: dict[str, object] = {} if every_step or not before.step_scores else {"step_scores": before.step_scores}
+        unchanged: dict[str, object] = {} if every_step or not before.step_scores else {"step_scores": before.step_scores}
         if directory.info.imported:
             # The imported log's totals are more than the sum of its steps.
-            kept |= {"seconds": before.seconds, "final_answer": before.final_answer}
-        if kept:
-            after = after.model_copy(update=kept)
+            unchanged |= {"seconds": before.seconds, "final_answer": before.final_answer}
+        if unchanged:
+            after = after.model_copy(update=unchanged)
             await asyncio.to_thread(directory.write_result, after)
     return after

@@ -23,12 +23,12 @@ from mlagentbench.model import Models
 from mlagentbench.records import Result, Role
 from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo
 from mlagentbench.rundir.directory import RunDirectory, new_name
-from mlagentbench.runner.experience import EXPERIENCE, bring, look, told
+from mlagentbench.runner.experience import EXPERIENCE, check_experience, copy_experience, describe
 from mlagentbench.runner.preflight import CheckedRun, ReadyRun
 from mlagentbench.runner.slots import Slots
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount
 from mlagentbench.util.machine import free_disk_mb, hardware, versions
-from mlagentbench.workspace.paths import Workspace, lay, lay_data
+from mlagentbench.workspace.paths import Workspace, create_workspace, place_data
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 GRACE = 10.0
@@ -180,25 +180,25 @@ async def _settled(environment: Environment, ending: Ending) -> Ending:
 
 async def _failed(environment: Environment, failure: InfrastructureError) -> Ending:
     """Return how a run ended that failed: at a limit if the run itself filled the disk, else by an infrastructure failure."""
-    limit = await environment.at_fault(failure)
+    limit = await environment.storage_limit_behind(failure)
     return Ending(limit.ended, str(limit)) if limit else Ending("infrastructure", str(failure))
 
 
 def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, listener: Listener, hooks: RunHooks) -> Environment:
     info = directory.info
     public = public_data(ready.data)
-    given: dict[str, Path] = {}
+    experience: dict[str, Path] = {}
     if info.experience is not None:
         if EXPERIENCE in public:
             raise UsageError(f"{ready.task.id} has data of the name {EXPERIENCE}, so that no experience can be given")
-        bring(directory, info.experience)
-        given = {EXPERIENCE: directory.experience}
-    workspace = _workspace(ready, directory, {**public, **given}, links=ready.sandbox.isolation not in OWN_FILES)
+        copy_experience(directory, info.experience)
+        experience = {EXPERIENCE: directory.experience}
+    workspace = _workspace(ready, directory, {**public, **experience}, links=ready.sandbox.isolation not in OWN_FILES)
     sandbox_spec = data_sandbox(ready.task, ready.data, workspace.root, network=ready.task.spec.network, settings=ready.settings)
     if info.disk_share_mb is not None:
         workspace_mb = min(sandbox_spec.limits.workspace_mb, max(1, info.disk_share_mb // WORKSPACE_SHARE))
         sandbox_spec = replace(sandbox_spec, limits=replace(sandbox_spec.limits, workspace_mb=workspace_mb))
-    mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in given.items())
+    mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in experience.items())
     return Environment(
         description=info.description,
         workspace=workspace,
@@ -209,7 +209,7 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         actions=ACTIONS if hooks.ask_person is None else WATCHED,
         limits=ready.spec.limits.within(info.disk_share_mb),
         listener=listener,
-        through=hooks.middleware,
+        middleware=hooks.middleware,
         person=hooks.ask_person,
     )
 
@@ -220,10 +220,10 @@ def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Pa
     start = directory.manifest(len(steps))
     if not steps and not start.exists():
         shutil.rmtree(directory.workspace, ignore_errors=True)
-        return lay(directory.workspace, ready.task.starter, public, links=links)
+        return create_workspace(directory.workspace, ready.task.starter, public, links=links)
     directory.workspace.mkdir(exist_ok=True)
     SnapshotStore(directory.objects).restore(Manifest.load(start), directory.workspace, replace=True)
-    lay_data(directory.workspace, public, links=links)
+    place_data(directory.workspace, public, links=links)
     return Workspace(directory.workspace, public, links=links)
 
 
@@ -238,14 +238,14 @@ def run_info(checked: CheckedRun, models: Mapping[Role, str]) -> RunInfo:
         UsageError: its experience cannot be given.
     """
     spec, facts = checked.spec, checked.task.spec
-    experience = look(spec.experience, checked.task, checked.log_directory) if spec.experience else None
+    experience = check_experience(spec.experience, checked.task, checked.log_directory) if spec.experience else None
     asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
     return RunInfo(
         run=new_name(facts.id, spec.agent, checked.sample),
         spec=spec.replace(models=asked, python=checked.settings.python, experience=spec.experience and spec.experience.resolve()),
         category=facts.category,
         published=facts.published,
-        description=told(checked.task.problem, experience),
+        description=describe(checked.task.problem, experience),
         metric=facts.metric.name,
         unit=facts.metric.unit,
         direction=facts.metric.direction,

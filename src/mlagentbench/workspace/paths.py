@@ -25,7 +25,7 @@ from mlagentbench.sandbox.base import WORKSPACE
 from mlagentbench.workspace.files import copy_data, remove, write_all
 from mlagentbench.workspace.places import PathAt, actual_name, descend, open_file, printable, replacing
 
-__all__ = ["Kind", "Use", "Workspace", "lay", "lay_data", "printable"]
+__all__ = ["Kind", "Use", "Workspace", "create_workspace", "place_data", "printable"]
 
 Kind = Literal["file", "folder", "other"]
 Use = Literal["list", "read", "write", "remove"]
@@ -44,7 +44,7 @@ class Workspace:
     Args:
         root: the run's own folder, which the agent may change.
         data: files and folders of prepared data by their top-level names. They are read at their paths on the host, never copied.
-        links: as for `lay_data`.
+        links: as for `place_data`.
 
     Every method takes paths relative to the workspace, or absolute ones below `/workspace` or below `root`. Bytes of a path that are not
     UTF-8 are surrogates (`os.fsdecode`). A name that `list` has escaped is accepted in that form too.
@@ -62,10 +62,10 @@ class Workspace:
             if name in ("", ".", "..") or "/" in name:
                 raise ValueError(f"{name!r} is no top-level name")
 
-    def lay_data_again(self) -> None:
+    def restore_data(self) -> None:
         """Create the links or mount points of read-only data again where a script without a sandbox has replaced them."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, TaskError):  # such a script can remove the whole workspace
-            lay_data(self.root, self.data, links=self._links)
+            place_data(self.root, self.data, links=self._links)
 
     def list(self, path: str = ".") -> list[str]:
         """Return the names in a folder, sorted, folders with a trailing slash. Unprintable characters are escaped.
@@ -263,12 +263,12 @@ class Workspace:
             name = actual_name(held[-1], parts[-1]) if parts else "."
             yield PathAt(held[-1], name, shown, read_only)
         except OSError as error:
-            raise self._told(error, shown) from None
+            raise self._error(error, shown) from None
         finally:
             for descriptor in held:
                 os.close(descriptor)
 
-    def _told(self, error: OSError, shown: str) -> ActionError | StorageFailed:
+    def _error(self, error: OSError, shown: str) -> ActionError | StorageFailed:
         """Return an error of the operating system as an error with a message for the agent."""
         match error.errno:
             case errno.ENOENT:
@@ -283,7 +283,7 @@ class Workspace:
                 return ActionError(f"{shown} cannot be used: {error.strerror}")
 
 
-def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = False) -> Workspace:
+def create_workspace(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = False) -> Workspace:
     """Set up a workspace: copy the starter, and create links or mount points for the data.
 
     Args:
@@ -304,17 +304,17 @@ def lay(root: Path, starter: Path, data: Mapping[str, Path], *, links: bool = Fa
     # The starter's files may be read-only where this package is installed; the agent must be able to change the copies.
     for path in (root, *root.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
-    lay_data(root, data, links=links)
+    place_data(root, data, links=links)
     return Workspace(root, data, links=links)
 
 
-def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> None:
+def place_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> None:
     """Create links or mount points for read-only data. Call it also after restoring a snapshot, which does not hold them.
 
     Args:
         root: the workspace's folder.
-        data: as for `lay`.
-        links: as for `lay`.
+        data: as for `create_workspace`.
+        links: as for `create_workspace`.
 
     Raises:
         TaskError: prepared data is missing.
@@ -325,12 +325,12 @@ def lay_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> No
     folder = open_folder(root)
     try:
         for name, host in data.items():
-            _lay_one(folder, name, host.resolve(), links)
+            _place_one(folder, name, host.resolve(), links)
     finally:
         os.close(folder)
 
 
-def _lay_one(folder: int, name: str, host: Path, links: bool) -> None:
+def _place_one(folder: int, name: str, host: Path, links: bool) -> None:
     """Create the link or mount point for one name of data, and replace anything else of that name."""
     wanted = stat.S_IFLNK if links else stat.S_IFDIR if host.is_dir() else stat.S_IFREG
     try:

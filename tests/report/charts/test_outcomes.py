@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlagentbench.records import Ended
+from mlagentbench.records import Termination
 from mlagentbench.report.charts import outcomes
 from mlagentbench.report.charts.style import DARK, LIGHT, THEMED
 from mlagentbench.results.cells import Trial
@@ -31,7 +31,7 @@ def test_every_run_is_counted_once_and_those_of_no_fault_apart() -> None:
 def test_every_way_to_end_has_a_part() -> None:
     from typing import get_args
 
-    for ended in get_args(Ended):
+    for ended in get_args(Termination):
         [part] = outcomes.parts({"column": column(one=[Trial(ended, "no_improvement", False, 0.0)])}, "ended")
         assert part.kind in outcomes.ENDINGS and (part.kind == "apart") == (ended in ("infrastructure", "cancelled")), ended
 

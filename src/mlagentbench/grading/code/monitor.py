@@ -26,7 +26,7 @@ class ProcessUsage(NamedTuple):
     """Files whose content they can execute; memory that belongs to no file is named by its kind. None where the kernel does not show it."""
 
 
-def look(root: int) -> ProcessUsage:
+def measure_processes(root: int) -> ProcessUsage:
     """Inspect a process and its descendants. Where they are gone or this system does not show them, there are no seconds and no code."""
     processes = frozenset((root, *descendants(root)))
     return ProcessUsage(processes, sum(processor_seconds(process) for process in processes), _code(processes))

@@ -24,7 +24,7 @@ from pydantic import JsonValue
 
 from mlagentbench.errors import MLAgentBenchError
 from mlagentbench.grading.code.client import Answer, CodeClient
-from mlagentbench.grading.code.monitor import Meter, look, served_by
+from mlagentbench.grading.code.monitor import Meter, measure_processes, served_by
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.code.server import HELLO, IMPORT
 from mlagentbench.grading.context import GradingContext
@@ -89,7 +89,7 @@ class TimedProcess:
             The guarantees that this machine could not give, in words.
         """
         hello = self.ask(HELLO, doing="starting", count=1)
-        self._before = look(self._process.pid)
+        self._before = measure_processes(self._process.pid)
         self._server = served_by(self._process.pid)
         # The processor time seen from outside must account for what the process reported; otherwise it is not the one observed.
         self._visible = self._before.seconds >= 0.5 * float(hello.arrays[0][0])
@@ -129,9 +129,9 @@ class TimedProcess:
             MLAgentBenchError: of the class `blame`: it has done one of these.
         """
         self._process.thaw()
-        before = look(self._process.pid)
+        before = measure_processes(self._process.pid)
         time.sleep(REST)
-        after = look(self._process.pid)
+        after = measure_processes(self._process.pid)
         if not self._visible:
             return
         used = after.seconds - before.seconds

@@ -70,7 +70,7 @@ class SnapshotStore:
 
         Args:
             manifest: the snapshot.
-            destination: the folder. A snapshot does not hold the links or mount points of read-only data: see `paths.lay_data`.
+            destination: the folder. A snapshot does not hold the links or mount points of read-only data: see `paths.place_data`.
             replace: remove what the folder holds first.
 
         Returns:
