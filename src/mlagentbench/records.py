@@ -7,7 +7,9 @@ clock. A run's `run.json` and `result.json` hold a `schema_version`, which chang
 from __future__ import annotations
 
 import datetime
+import math
 import re
+import statistics
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -224,8 +226,17 @@ class Baseline(Record):
 
     @property
     def spread(self) -> float | None:
-        """Half the range of the values, in the metric's unit; None with fewer than two."""
-        return (max(self.values) - min(self.values)) / 2 if len(self.values) > 1 else None
+        """How much better than the mean of the values one more value is by chance in one of twenty cases, in the metric's unit.
+
+        This is the margin of the one-sided 95% prediction bound for a normal value, t(0.95, n - 1) * s * sqrt(1 + 1/n) (Hahn and Meeker
+        1991, section 4.7). None with fewer than two values.
+        """
+        count = len(self.values)
+        if count < 2:
+            return None
+        from scipy.special import stdtrit  # imported here because it takes longer than most of what reads records
+
+        return float(stdtrit(count - 1, 0.95)) * statistics.stdev(self.values) * math.sqrt(1 + 1 / count)
 
 
 class Score(Record):

@@ -6,7 +6,7 @@ import pytest
 
 from mlagentbench.records import Baseline
 from mlagentbench.task.spec import Metric
-from mlagentbench.task.success import is_near_zero, is_success, within_noise
+from mlagentbench.task.success import clears_noise, is_near_zero, is_success, within_noise
 
 ACCURACY = Metric(name="accuracy", direction="maximize")
 SECONDS = Metric(name="seconds", direction="minimize", unit="s")
@@ -50,22 +50,35 @@ def test_nan_never_succeeds() -> None:
     assert not is_success(ACCURACY, 0.5, float("nan"))
 
 
+NOISY = Baseline(value=1.0, values=(0.9, 0.95, 1.0, 1.05, 1.1), source="measured")
+
+
+def test_the_spread_is_the_margin_of_a_prediction_bound() -> None:
+    """t(0.95, 4) = 2.13185 (any table), s = 0.0790569: 2.13185 * 0.0790569 * sqrt(1.2)."""
+    assert NOISY.spread == pytest.approx(0.184624, abs=1e-6)
+
+
 @pytest.mark.parametrize(
-    ("metric", "value", "noisy"),
+    ("metric", "value", "within", "clears"),
     [
-        (SECONDS, 0.95, True),
-        (SECONDS, 0.90, True),
-        (SECONDS, 0.80, False),
-        (SECONDS, 1.02, False),
-        (ACCURACY, 1.05, True),
-        (ACCURACY, 1.2, False),
+        (SECONDS, 0.95, True, False),
+        (SECONDS, 0.85, True, False),
+        (SECONDS, 0.80, False, True),
+        (SECONDS, 1.02, False, False),
+        (ACCURACY, 1.05, True, False),
+        (ACCURACY, 1.19, False, True),
     ],
 )
-def test_a_gain_no_larger_than_half_the_baselines_range_may_be_noise(metric: Metric, value: float, noisy: bool) -> None:
-    baseline = Baseline(value=1.0, values=(0.875, 1.125), source="measured")  # its spread is 0.125
-    assert within_noise(metric, value, baseline) is noisy
+def test_a_gain_that_another_run_of_the_starter_may_have_is_noise(metric: Metric, value: float, within: bool, clears: bool) -> None:
+    assert (within_noise(metric, value, NOISY), clears_noise(metric, value, NOISY)) == (within, clears)
+
+
+def test_a_gain_beyond_the_noise_is_no_success_below_ten_percent() -> None:
+    steady = Baseline(value=1.0, values=(0.999, 1.0, 1.001), source="measured")
+    assert not within_noise(ACCURACY, 1.05, steady) and clears_noise(ACCURACY, 1.05, steady) is False
 
 
 def test_nothing_is_known_of_the_noise_of_a_single_value() -> None:
     assert not within_noise(SECONDS, 0.99, Baseline(value=1.0, values=(1.0,), source="measured"))
     assert not within_noise(SECONDS, 0.99, Baseline(value=1.0, source="paper"))
+    assert clears_noise(SECONDS, 0.5, Baseline(value=1.0, source="paper")) is None

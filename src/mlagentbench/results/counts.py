@@ -207,7 +207,7 @@ def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
         success = {threshold: is_success(metric, score, baseline.value, threshold) for threshold in THRESHOLDS}
         return _Worth(success, clears_noise(metric, score, baseline))
     # This is an earlier step of a timed task. The baseline timed beside it is not stored, so the spread of the last step's stands in.
-    clears = None if baseline.spread is None else improvement * abs(baseline.value) > baseline.spread
+    clears = None if baseline.spread is None else exceeds(improvement) and improvement * abs(baseline.value) > baseline.spread
     return _Worth({threshold: exceeds(improvement, threshold) for threshold in THRESHOLDS}, clears)
 
 

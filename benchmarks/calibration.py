@@ -1,0 +1,128 @@
+"""Whether the statistics keep their promises: simulated false successes, coverage of intervals, false positives and power.
+
+    python benchmarks/calibration.py            some minutes
+    python benchmarks/calibration.py --quick    some seconds, with a tenth of the draws
+
+Everything is simulated with a truth that is known, from a fixed seed, and shown beside its nominal value.
+
+- **False successes**: how often another run of the unchanged starter is a success, for scores that are normal with a standard deviation of
+  some percent of their mean, over a baseline of some seeds.
+- **Coverage**: how often a 95% interval holds the truth. Improvements are normal, or exponential, which is as skewed as real ones are.
+- **Tests**: how often agents that are equal are told apart at the 5% level, and how often agents that differ are, for tasks that are the
+  same for both (these tasks) and for tasks whose differences scatter (other tasks).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlagentbench.records import Baseline
+from mlagentbench.results import robust
+from mlagentbench.results.inference import Counts, on_other_tasks, on_these_tasks, power_of, runs_needed
+from mlagentbench.results.statistics import average_rate, success_rate
+from mlagentbench.task.spec import Metric
+from mlagentbench.task.success import clears_noise, is_success
+
+ACCURACY = Metric(name="accuracy", direction="maximize")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
+    draws = 200 if parser.parse_args().quick else 2000
+    random = np.random.default_rng(0)
+    table("False successes of the unchanged starter (nominal: at most 5%)", false_successes(random, draws))
+    table("Coverage of 95% intervals", coverage(random, draws))
+    table("Tests at the 5% level", tests(random, draws // 4))
+
+
+def false_successes(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
+    """Yield a row for each noise and number of seeds: how often either rule calls the starter a success."""
+    yield "noise", "seeds", "10% alone", "noise-calibrated"
+    for noise in (0.01, 0.03, 0.05, 0.1, 0.2):
+        for seeds in (2, 3, 5, 8):
+            scores = random.normal(1.0, noise, (draws, seeds + 1))
+            paper, calibrated = 0, 0
+            for row in scores.tolist():
+                baseline = Baseline(value=float(np.mean(row[1:])), values=tuple(row[1:]), source="measured")
+                paper += is_success(ACCURACY, row[0], baseline.value)
+                calibrated += bool(clears_noise(ACCURACY, row[0], baseline))
+            yield f"{noise:.0%}", str(seeds), share(paper, draws), share(calibrated, draws)
+
+
+def coverage(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
+    """Yield a row for each kind of interval and number of tasks and runs: how often it holds the truth."""
+    yield "interval", "tasks", "runs", "held"
+    for runs in (2, 3, 8, 32):
+        rates = random.random(draws)
+        held = [_holds(success_rate(int(found), runs), rate) for found, rate in zip(random.binomial(runs, rates), rates, strict=True)]
+        yield "success rate", "1", str(runs), share(sum(held), draws)
+    for tasks, runs in ((2, 3), (2, 8), (5, 8), (13, 3), (13, 8)):
+        rates = random.random((draws, tasks))
+        found = random.binomial(runs, rates)
+        held = [_holds(average_rate([(int(each), runs) for each in row]), truth.mean()) for row, truth in zip(found, rates, strict=True)]
+        yield "average success rate", str(tasks), str(runs), share(sum(held), draws)
+    for name, draw in (("normal", random.normal), ("exponential", random.exponential)):
+        for tasks, runs in ((1, 3), (1, 8), (1, 32), (2, 3), (2, 8), (5, 8), (13, 3), (13, 8)):
+            values = draw(*((1.0, 1.0) if name == "normal" else (1.0,)), size=(draws // 4, tasks, runs))
+            held = [_holds(robust.average(one.tolist()), 1.0) for one in values]
+            yield f"average improvement, {name}", str(tasks), str(runs), share(sum(held), draws // 4)
+    unequal = [random.exponential(1.0, (draws // 4, runs)) for runs in (2, 3, 8, 20)]
+    held = [_holds(robust.average([group[row].tolist() for group in unequal]), 1.0) for row in range(draws // 4)]
+    yield "average improvement, exponential", "4", "2, 3, 8, 20", share(sum(held), draws // 4)
+
+
+def tests(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
+    """Yield a row for each question and setting: how often the test rejects equal rates, and its computed power."""
+    yield "question", "tasks", "runs", "rates", "told apart", "nominal"
+    for tasks, runs, first, second in (
+        (1, 8, 0.5, 0.5),
+        (2, 8, 0.5, 0.5),
+        (8, 8, 0.2, 0.2),
+        (13, 3, 0.3, 0.3),
+        (1, 8, 0.9, 0.2),
+        (5, 8, 0.5, 0.25),
+        (13, 8, 0.4, 0.25),
+    ):
+        found = random.binomial(runs, (first, second), (draws, tasks, 2))
+        apart = sum(_told_apart(row, runs) for row in found)
+        ones, others = np.full(tasks, first), np.full(tasks, second)
+        nominal = "at most 5%" if first == second else f"{power_of(ones, others, runs):.0%}"
+        yield "these tasks", str(tasks), str(runs), f"{first:.0%}, {second:.0%}", share(apart, draws), nominal
+        needed = runs_needed([(first, second)] * tasks)
+        if needed is not None:
+            apart = sum(_told_apart(row, needed) for row in random.binomial(needed, (first, second), (draws, tasks, 2)))
+            yield "these tasks", str(tasks), f"{needed} (needed)", f"{first:.0%}, {second:.0%}", share(apart, draws), "80%"
+    for tasks, mean in ((2, 0.0), (6, 0.0), (8, 0.0), (13, 0.0), (13, 0.3)):
+        differences = np.clip(random.normal(mean, 0.3, (draws, tasks)), -1, 1)
+        apart = sum((test := on_other_tasks(row.tolist())) is not None and test.p <= 0.05 for row in differences)
+        yield "other tasks", str(tasks), "-", f"{mean:+.0%} ± 30%", share(apart, draws), "at most 5%" if mean == 0 else "-"
+
+
+def _told_apart(found: NDArray[np.int64], runs: int) -> bool:
+    test = on_these_tasks([Counts(int(one), runs, int(other), runs) for one, other in found])
+    return test is not None and test.p <= 0.05
+
+
+def _holds(interval: tuple[float, float, float] | None, truth: float) -> bool:
+    return interval is not None and interval[1] <= truth <= interval[2]
+
+
+def share(count: int, of: int) -> str:
+    return f"{count / of:.1%}"
+
+
+def table(title: str, rows: Iterable[Sequence[str]]) -> None:
+    """Print rows as a Markdown table, the first of them as its head."""
+    head, *body = rows
+    print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in body:
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
