@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlagentbench.actions import ACTIONS
-from mlagentbench.environment import Environment
+from mlagentbench.environment import Environment, ScriptRunner
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.run_spec import RunLimits
@@ -63,11 +63,11 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         workspace = create_workspace(directory.workspace, starter, {})
         script = Script([reply if isinstance(reply, ScriptedReply) else ScriptedReply(reply=reply) for reply in replies])
         return Environment(
-            description="Make train.py better.",
-            workspace=workspace,
             directory=directory,
-            sandbox=BubblewrapSandbox() if sandboxed else PlainSandbox(),
-            sandbox_spec=SandboxSpec(workspace=workspace.root, limits=box_limits),
+            workspace=workspace,
+            scripts=ScriptRunner(
+                BubblewrapSandbox() if sandboxed else PlainSandbox(), SandboxSpec(workspace=workspace.root, limits=box_limits)
+            ),
             models=more.pop("models", None) or Models.scripted(script),
             actions=ACTIONS,
             limits=limits,

@@ -45,7 +45,7 @@ def test_a_long_file_is_read_in_parts_that_are_joined(make_environment: MakeEnvi
         assert step.usage.calls == 4
 
     finish(story())
-    prompts = [call.prompt for call in environment._directory.calls(1)[:3]]
+    prompts = [call.prompt for call in environment.directory.calls(1)[:3]]
     assert sum(prompt.count(line) for prompt in prompts) == count, "every line is read once"
 
 

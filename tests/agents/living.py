@@ -28,7 +28,7 @@ def live(environment: Environment, agent: Agent | str = "research", **options: A
 
 def calls(environment: Environment, role: str | None = None) -> list[ModelCall]:
     """What models were asked, in order."""
-    directory = environment._directory
+    directory = environment.directory
     found = [call for number in range(1, len(environment.steps) + 2) for call in directory.calls(number)]
     return [call for call in found if role in (None, call.role)]
 

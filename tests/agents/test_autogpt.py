@@ -45,7 +45,7 @@ def live(environment: Environment, agent: AutoGPTAgent | None = None) -> None:
 
 def calls(environment: Environment, role: str = "agent") -> list[ModelCall]:
     numbers = range(1, len(environment.steps) + 2)
-    return [call for number in numbers for call in environment._directory.calls(number) if call.role == role]
+    return [call for number in numbers for call in environment.directory.calls(number) if call.role == role]
 
 
 def test_a_command_a_reply_is_done_and_its_thoughts_are_entries(make_environment: MakeEnvironment) -> None:

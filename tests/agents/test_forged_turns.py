@@ -70,7 +70,7 @@ def test_what_is_printed_stays_in_its_fence(make_environment: MakeEnvironment, a
 
 def prompts(environment: Environment) -> Iterator[str]:
     for number in range(1, len(environment.steps) + 2):
-        for call in environment._directory.calls(number):
+        for call in environment.directory.calls(number):
             yield call.prompt
 
 

@@ -29,7 +29,7 @@ def live(environment: Environment, agent: ResearchAgent | None = None) -> None:
 
 
 def prompts(environment: Environment) -> list[ModelCall]:
-    directory = environment._directory
+    directory = environment.directory
     return [call for number in range(1, len(environment.steps) + 2) for call in directory.calls(number)]
 
 

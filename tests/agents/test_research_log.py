@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from mlagentbench.actions.research_log import research_log
 from mlagentbench.agents.research_options import LONG_OBSERVATION
 from mlagentbench.errors import LimitReached
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
@@ -40,7 +41,7 @@ def test_each_step_is_written_down_and_what_matters_is_asked_for_from_the_fifth_
     names = [step.action.name for step in environment.steps]
     assert names == [*["List Files", APPEND] * 4, RETRIEVE, "List Files", APPEND, RETRIEVE, "Final Answer"]
     assert [step.action.name for step in environment.steps if not step.counted] == [APPEND] * 4 + [RETRIEVE, APPEND, RETRIEVE]
-    assert environment.research_log().split("\n\n")[:5] == [f"Step {number}: Summary {number}." for number in range(1, 6)]
+    assert research_log(environment.steps).split("\n\n")[:5] == [f"Step {number}: Summary {number}." for number in range(1, 6)]
     prompts = [call.prompt for call in calls(environment, "agent")]
     assert [f"This is step {number}." in prompt for number, prompt in enumerate(prompts, start=1)] == [True] * 6
     assert not any("research log says" in prompt for prompt in prompts[:4])
@@ -75,7 +76,7 @@ def test_what_the_agent_writes_itself_counts_and_is_in_the_log(make_environment:
     environment = make_environment([reply(APPEND, '{"content": "Mine."}'), END, fast("It wrote.")])
     live(environment, research_log=True)
     assert [step.counted for step in environment.steps] == [True, False, True]
-    assert environment.research_log() == "Mine.\n\nStep 1: It wrote.\n\n"
+    assert research_log(environment.steps) == "Mine.\n\nStep 1: It wrote.\n\n"
 
 
 def test_a_long_observation_is_summarised_once_for_the_prompt_and_the_log(make_environment: MakeEnvironment) -> None:
@@ -89,7 +90,7 @@ def test_a_long_observation_is_summarised_once_for_the_prompt_and_the_log(make_e
 def test_a_step_whose_summary_cannot_be_had_is_written_down_as_it_is(make_environment: MakeEnvironment) -> None:
     environment = make_environment(models=noted(LIST, END, unread=True))
     live(environment, research_log=True, retrieve_from=2)
-    assert environment.research_log().startswith('Step 1: List Files {"dir_path": "."}\ntrain.py')
+    assert research_log(environment.steps).startswith('Step 1: List Files {"dir_path": "."}\ntrain.py')
     failed = environment.steps[2]
     assert (failed.action.name, failed.status) == (RETRIEVE, "error")
     assert "research log says" not in calls(environment, "agent")[1].prompt

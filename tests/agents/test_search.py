@@ -46,7 +46,7 @@ def live(environment: Environment, agent: SearchAgent) -> SearchTree:
 
 
 def questions(environment: Environment) -> list[ModelCall]:
-    directory = environment._directory
+    directory = environment.directory
     return [call for number in range(1, len(environment.steps) + 2) for call in directory.calls(number)]
 
 

@@ -24,7 +24,7 @@ RUN = Action(name="Execute Script", arguments={"script_name": "train.py"})
 
 
 def directory_of(environment: Environment) -> RunDirectory:
-    return environment._directory
+    return environment.directory
 
 
 def test_a_step_is_on_disk_with_its_snapshot(make_environment: MakeEnvironment, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions, Reply
-from mlagentbench.records import Role, StepStatus
+from mlagentbench.records import Role, Step, StepStatus
 from mlagentbench.sandbox.base import Execution
 from mlagentbench.workspace.paths import Workspace
 
@@ -40,8 +40,8 @@ class SessionAnswer(NamedTuple):
     """The result of a command in the agent's Python session."""
 
     execution: Execution
-    renewed: bool
-    """True if an earlier session of this run was lost with its variables, and this one is new."""
+    started: bool
+    """True if the session is new."""
     ended: bool
     """True if the session ended with this command."""
 
@@ -59,16 +59,17 @@ class ActionContext(Protocol):
         """The agent's files."""
         ...
 
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps before this action, including those taken before the run was resumed."""
+        ...
+
     async def ask(self, prompt: str, *, role: Role, purpose: str, options: GenerateOptions = GenerateOptions()) -> Reply:
         """Ask a model; the call is counted and recorded with the step."""
         ...
 
     def can_read(self, role: Role) -> int:
         """Return about how many characters of a file fit into one question to a role's model."""
-        ...
-
-    def research_log(self) -> str:
-        """Return the research log so far; empty if nothing was written."""
         ...
 
     async def run_script(self, command: Sequence[str]) -> Execution:
@@ -87,12 +88,8 @@ class ActionContext(Protocol):
         """
         ...
 
-    def last_change(self, path: str) -> bytes | None:
-        """Return a file's content before the last change by an action that is not yet undone; None if there was no file.
-
-        Raises:
-            ActionError: no action has changed the file, or every change is undone.
-        """
+    def content_after(self, step: int, path: str) -> bytes | None:
+        """Return a file's content as it was after a step (0 is the start); None if there was no file."""
         ...
 
 

@@ -97,7 +97,7 @@ async def edit_script_segment(
 @action("Undo Edit Script", returns="The observation will be the script as it is after the undo.")
 async def undo_edit_script(context: ActionContext, script_name: Annotated[str, "a script, with its folder"]) -> Observation:
     """Take back the last change to a script. Repeat it to take back the change before that."""
-    before = context.last_change(script_name)
+    before = _before_last_change(context, script_name)
     if before is None:
         context.workspace.remove(script_name)
         return Observation(f"The last change had made {script_name}; it is removed again.", details={"undone": script_name})
@@ -133,6 +133,25 @@ def _parses(script: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def _before_last_change(context: ActionContext, path: str) -> bytes | None:
+    """Return a file's content before the last change by an action that is not yet undone; None if there was no file.
+
+    Raises:
+        ActionError: no action has changed the file, or every change is undone.
+    """
+    name = context.workspace.relative(path)
+    changes: list[int] = []
+    for step in context.steps:
+        changed, undone = (str(step.details.get(key, "")) for key in ("changed", "undone"))
+        if changed and context.workspace.relative(changed) == name:
+            changes.append(step.number)
+        elif undone and context.workspace.relative(undone) == name:
+            changes.pop()
+    if not changes:
+        raise ActionError(f"No change to {path} is left to undo.")
+    return context.content_after(changes[-1] - 1, path)
 
 
 def _check_writable(context: ActionContext, save_name: str) -> None:

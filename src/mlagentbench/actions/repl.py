@@ -15,7 +15,8 @@ async def python_repl(context: ActionContext, command: Annotated[str, "Python so
     """Run a command in a Python session that keeps its variables between commands."""
     answer = await context.run_in_session(command)
     execution = answer.execution
-    text = (NEW if answer.renewed else "") + (execution.output.rstrip("\n") or "(It printed nothing.)")
+    lost = answer.started and any(step.details.get("session") for step in context.steps)
+    text = (NEW if lost else "") + (execution.output.rstrip("\n") or "(It printed nothing.)")
     if execution.reason in EXPLAINED:
         text += f"\n{EXPLAINED[execution.reason]} The session has ended, and its variables are gone."
     elif answer.ended:

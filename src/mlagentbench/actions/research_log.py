@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from mlagentbench.actions.base import ActionContext, Observation, action
 from mlagentbench.actions.fences import fenced
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions
+from mlagentbench.records import Step
 
 OPTIONS = GenerateOptions(temperature=0.01, max_tokens=2000)
 EMPTY = "The research log is empty. Append Summary to Research Log writes to it."
@@ -53,13 +55,18 @@ async def retrieval(context: ActionContext, current_plan: Annotated[str, "the pl
     return (await context.ask(prompt, role="fast", purpose="Retrieval from Research Log", options=OPTIONS)).text
 
 
+def research_log(steps: Sequence[Step]) -> str:
+    """Return the research log after some steps; empty if nothing was written."""
+    return "".join(str(step.details["logged"]) for step in steps if "logged" in step.details)
+
+
 def _log(context: ActionContext) -> str:
     """Return the log, or its last part if it is longer than the fast model can read.
 
     Raises:
         ActionError: the log is empty.
     """
-    log = context.research_log()
+    log = research_log(context.steps)
     if not log:
         raise ActionError(EMPTY)
     most = context.can_read("fast")

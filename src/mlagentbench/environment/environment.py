@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -20,15 +19,14 @@ from mlagentbench.environment.limits import Budget
 from mlagentbench.environment.listener import ActionMiddleware, Listener, SilentListener, directly
 from mlagentbench.environment.provider import ProviderCheck
 from mlagentbench.environment.publisher import Publisher
+from mlagentbench.environment.scripts import ScriptRunner
 from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.sandbox import process
-from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
-from mlagentbench.sandbox.session import PythonSession
+from mlagentbench.sandbox.base import Execution
 from mlagentbench.workspace.paths import Workspace
 
 T = TypeVar("T")
@@ -47,11 +45,9 @@ class Environment:
     """An agent's environment in one run.
 
     Args:
-        description: the task, as the agent is given it.
-        workspace: the agent's files.
         directory: where the run is recorded; if it holds steps already, the run continues after them.
-        sandbox: the sandbox that the agent's scripts run in.
-        sandbox_spec: what those scripts may see and use in it.
+        workspace: the agent's files.
+        scripts: runs the agent's scripts.
         models: the models by role.
         actions: the actions that can be called, by name.
         limits: what the run may use, including the steps already taken.
@@ -63,11 +59,9 @@ class Environment:
     def __init__(
         self,
         *,
-        description: str,
-        workspace: Workspace,
         directory: RunDirectory,
-        sandbox: Sandbox,
-        sandbox_spec: SandboxSpec,
+        workspace: Workspace,
+        scripts: ScriptRunner,
         models: Models,
         actions: Mapping[str, ActionDefinition],
         limits: RunLimits = RunLimits(),
@@ -75,10 +69,11 @@ class Environment:
         middleware: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
     ) -> None:
-        self.description = description
+        self.directory = directory
+        self.description = directory.info.description
+        self.metric, self.direction = directory.info.metric, directory.info.direction
         self.workspace = workspace
         self.actions = actions
-        self.metric, self.direction = directory.info.metric, directory.info.direction
         self.limits = limits
         self.listener: Listener = listener or SilentListener()
         self._steps = directory.steps()
@@ -88,15 +83,11 @@ class Environment:
         """The agent's settings for the questions that actions ask, by role; they override fields of `GenerateOptions`."""
         self.usage: dict[Role, Usage] = directory.usage()
         """Tokens and cost by role, including those used before the run was resumed."""
-        self._directory = directory
-        self._sandbox = sandbox
-        self._sandbox_spec = sandbox_spec
+        self._scripts = scripts
         self._models = models
         self._middleware = middleware
         self._person = person
-        self._publisher = Publisher(workspace, directory, limits, sandbox_spec.limits.workspace_mb)
-        self._publishing: asyncio.Task[None] | None = None
-        self._session: PythonSession | None = None
+        self._publisher = Publisher(workspace, directory, limits, scripts.spec.limits.workspace_mb)
         self._step_usage = StepUsage()
         workspace.watch = lambda use, path: self._step_usage.did(use, path)
         self.provider = ProviderCheck(self._record_call)
@@ -173,7 +164,7 @@ class Environment:
         )
         self._steps.append(step)
         self.ended = "final_answer" in observation.details
-        self._publishing = asyncio.create_task(asyncio.to_thread(self._publisher.publish, step))
+        self._publisher.publish_soon(step)
         self.listener.on_step(step)
         return step
 
@@ -184,12 +175,10 @@ class Environment:
             LimitReached: the step left more files than a workspace may hold, and is not published.
             StorageFailed: the step could not be written.
         """
-        if self._publishing is not None:
-            try:
-                await asyncio.shield(self._publishing)
-            except LimitReached as limit:
-                raise self.budget.end(limit) from None
-            self._publishing = None
+        try:
+            await self._publisher.settle()
+        except LimitReached as limit:
+            raise self.budget.end(limit) from None
 
     async def ask_agent(self, prompt: str, parse: Callable[[str], T], options: GenerateOptions = GenerateOptions()) -> T:
         """Ask the agent's model, and return its parsed reply.
@@ -200,10 +189,7 @@ class Environment:
             options: how to sample the reply.
 
         Raises:
-            ResponseFormatError: the reply holds no action. Ask again, with the message, which says what to correct.
-            FormatFailure: it was the fifth such reply in a row.
-            LimitReached: a limit of the run was reached, or the prompt is longer than the model can read.
-            ModelFailed: the provider failed for good.
+            MLAgentBenchError: as `consult` does; a ResponseFormatError says what to correct in the next question.
         """
         return await self.consult(lambda model: model.generate(prompt, options), prompt, lambda reply: parse(reply.text))
 
@@ -274,38 +260,23 @@ class Environment:
         reached = self.budget.reached
         return reached if reached and reached.ended == "limit_storage" else None
 
-    def research_log(self) -> str:
-        """Return the research log so far; empty if nothing was written."""
-        return "".join(str(step.details["logged"]) for step in self._steps if "logged" in step.details)
-
     async def run_script(self, command: Sequence[str]) -> Execution:
         """Run a command in the sandbox, within the limits of scripts and the run's time limit."""
-        limits = replace(self._sandbox_spec.limits, seconds=max(0.1, min(self._sandbox_spec.limits.seconds, self.seconds_left)))
-        execution = await process.run(self._sandbox, tuple(command), replace(self._sandbox_spec, limits=limits), self._streamed)
+        execution = await self._scripts.run(command, self.seconds_left, self._streamed)
         self._step_usage.did("run", " ".join(command), execution.seconds)
         return execution
 
     async def run_in_session(self, source: str) -> SessionAnswer:
         """Run Python source in the agent's session, which is started if there is none."""
-        renewed = False
-        if self._session is None or not self._session.alive:
-            renewed = any(step.details.get("session") for step in self._steps)
-            self._close_session()
-            self._session = PythonSession(self._sandbox, self._sandbox_spec)
-        execution = await self._session.run(source, max(0.1, min(self._sandbox_spec.limits.seconds, self.seconds_left)))
-        self._streamed(execution.output)
-        self._step_usage.did("run", "python session", execution.seconds)
-        return SessionAnswer(execution, renewed, ended=not self._session.alive)
+        answer = await self._scripts.run_in_session(source, self.seconds_left)
+        self._streamed(answer.execution.output)
+        self._step_usage.did("run", "python session", answer.execution.seconds)
+        return answer
 
     def close(self) -> None:
         """End the agent's session. Call it when the run is over."""
         self.provider.close()
-        self._close_session()
-
-    def _close_session(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        self._scripts.close()
 
     async def ask_person(self, request: str) -> str:
         """Ask the person who watches the run, and return the answer.
@@ -317,27 +288,13 @@ class Environment:
             raise ActionError("Nobody watches this run, so there is no help to be had. Go on by yourself.")
         return await self._person(request)
 
-    def last_change(self, path: str) -> bytes | None:
-        """Return a file's content before the last change by an action that is not yet undone; None if there was no file.
-
-        Raises:
-            ActionError: no action has changed the file, or every change is undone.
-        """
-        name = self.workspace.relative(path)
-        changes: list[int] = []
-        for step in self._steps:
-            changed, undone = (str(step.details.get(key, "")) for key in ("changed", "undone"))
-            if changed and self.workspace.relative(changed) == name:
-                changes.append(step.number)
-            elif undone and self.workspace.relative(undone) == name:
-                changes.pop()
-        if not changes:
-            raise ActionError(f"No change to {path} is left to undo.")
-        return self._publisher.content_after(changes[-1] - 1, name)
+    def content_after(self, step: int, path: str) -> bytes | None:
+        """Return a file's content as it was after a step (0 is the start); None if there was no file."""
+        return self._publisher.content_after(step, self.workspace.relative(path))
 
     def _streamed(self, text: str) -> None:
         """Pass a script's output on as it comes, and store it beside the step in case this process dies before the step ends."""
-        self._directory.append_output(len(self._steps) + 1, text)
+        self.directory.append_output(len(self._steps) + 1, text)
         self.listener.on_output(text)
 
     async def _perform(self, action: Action) -> Observation:
@@ -373,7 +330,7 @@ class Environment:
             seconds=seconds,
             rejected=rejected,
         )
-        self._directory.append_call(len(self._steps) + 1, call)
+        self.directory.append_call(len(self._steps) + 1, call)
         self._step_usage.model_seconds += seconds
         self._step_usage.waited += reply.waited
         self._step_usage.did("ask", role, seconds)

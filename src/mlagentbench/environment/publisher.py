@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 
@@ -33,6 +34,7 @@ class Publisher:
         self._limits = limits
         self._workspace_bytes = workspace_mb << 20
         self._manifest: Manifest | None = None
+        self._publishing: asyncio.Task[None] | None = None
         self._sizes: dict[str, int] = {}
         """Bytes on disk of each content that the run's snapshots name, by its digest."""
         self.stored = 0
@@ -54,15 +56,20 @@ class Publisher:
             self._manifest = Manifest.load(self._directory.manifest(number))
             self._count(self._manifest)
 
-    def publish(self, step: Step) -> None:
-        """Publish a step and its snapshot.
+    def publish_soon(self, step: Step) -> None:
+        """Begin to publish a step and its snapshot, in a thread. Call `settle` before the workspace changes again."""
+        self._publishing = asyncio.create_task(asyncio.to_thread(self._publish, step))
+
+    async def settle(self) -> None:
+        """Wait until the last step is published. A failure is raised again by every further call.
 
         Raises:
             LimitReached: the workspace holds more files than it may; the step is not published.
             StorageFailed: the disk is full or read-only.
         """
-        self._snapshot(step.number)
-        self._directory.publish_step(step)
+        if self._publishing is not None:
+            await asyncio.shield(self._publishing)
+            self._publishing = None
 
     def content_after(self, step: int, name: str) -> bytes | None:
         """Return a file's content after a step; None if there was no file.
@@ -89,6 +96,10 @@ class Publisher:
         finally:
             os.close(folder)
         return LimitReached("limit_storage", "the run's files have filled the disk; its last step is lost, the ones before are kept")
+
+    def _publish(self, step: Step) -> None:
+        self._snapshot(step.number)
+        self._directory.publish_step(step)
 
     def _snapshot(self, number: int) -> None:
         with storage(self._directory.path):

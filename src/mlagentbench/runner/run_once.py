@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, line_in
-from mlagentbench.environment import ActionMiddleware, Environment, Listener, SilentListener, directly
+from mlagentbench.environment import ActionMiddleware, Environment, Listener, ScriptRunner, SilentListener, directly
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.grading.baseline import data_sandbox, public_data
 from mlagentbench.grading.score import Ending, Scoring, score_run
@@ -200,11 +200,9 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         sandbox_spec = replace(sandbox_spec, limits=replace(sandbox_spec.limits, workspace_mb=workspace_mb))
     mounts = tuple(Mount(path, f"{WORKSPACE}/{name}") for name, path in experience.items())
     return Environment(
-        description=info.description,
-        workspace=workspace,
         directory=directory,
-        sandbox=ready.sandbox,
-        sandbox_spec=replace(sandbox_spec, read_only=(*sandbox_spec.read_only, *mounts)),
+        workspace=workspace,
+        scripts=ScriptRunner(ready.sandbox, replace(sandbox_spec, read_only=(*sandbox_spec.read_only, *mounts))),
         models=models,
         actions=ACTIONS if hooks.ask_person is None else WATCHED,
         limits=ready.spec.limits.within(info.disk_share_mb),
