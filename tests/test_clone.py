@@ -6,7 +6,6 @@ import itertools
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,14 +15,13 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+KINDS = re.findall(r"\w+", EXTRAS["tasks"][0])[1:]
 ASKED = {
     "requirements.lock": [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]],
-    "requirements-dev.lock": PROJECT["dependency-groups"]["dev"],
-    **{f"requirements-{extra}.lock": asked for extra, asked in PROJECT["project"]["optional-dependencies"].items()},
-    # An extra of extras is opened as `make lock` does it, without torch, whose right build depends on the machine, and what needs it.
-    "requirements-tasks.lock": subprocess.run(
-        [sys.executable, "tools/extra.py", "tasks"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split("\n")[:-1],
+    "requirements-dev.lock": [*PROJECT["dependency-groups"]["dev"], *EXTRAS["langchain"]],
+    # The right build of torch depends on the machine, and accelerate needs torch.
+    "requirements-tasks.lock": [asked for kind in KINDS for asked in EXTRAS[kind] if not asked.startswith(("torch", "accelerate"))],
 }
 
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes .venv what the locks say: environment.sh [dev] [openai] [anthropic] [tasks]
+# Install the locks into .venv: environment.sh [dev] [tasks]
 #
-# Needs only a Python 3.11 or newer. Every lock is installed once, and again when it has changed; each keeps, as its stamp, a copy of
-# itself in .venv. Packages that are in no lock are left alone.
+# It needs only Python 3.11 or newer. A lock is installed once, and again when it has changed: a copy in .venv says what was installed.
+# Packages that are in no lock are left alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -36,18 +36,19 @@ make_venv() {
 }
 
 pip() {
-    # Twice quiet: warnings about the machine's own pip settings are not ours to show. Errors are shown.
+    # -qq hides warnings about the machine's own pip settings; errors are shown.
     .venv/bin/python -m pip -qq --disable-pip-version-check --no-input install "$@" </dev/null
 }
 
 install_lock() {
     cmp -s "$1" ".venv/$1" && return
     echo "Installing $1 ($(sed -n "s/==.*//p" "$1" | sort -u | grep -c .) packages) ..."
-    pip --require-hashes --requirement "$1"
+    # The locks name every package, so that pip has nothing to resolve.
+    pip --no-deps --require-hashes --requirement "$1"
     cp "$1" ".venv/$1"
 }
 
-# An environment cannot be moved: one that came along with a moved or copied clone is made again.
+# An environment cannot be moved, so that of a moved or copied clone is made again.
 if [ ! -x .venv/bin/python ] || [ "$(cat .venv/made-in 2>/dev/null)" != "$PWD" ]; then
     make_venv
 fi
@@ -60,9 +61,9 @@ if ! cmp -s pyproject.toml .venv/pyproject.toml; then
 fi
 for extra in "$@"; do
     lock="requirements-$extra.lock"
-    [ -f "$lock" ] || stop "No extra is called '$extra'; there are: $(echo requirements-*.lock | sed 's/requirements-//g; s/\.lock//g')"
+    [ -f "$lock" ] || stop "There is no lock for '$extra', only for: $(echo requirements-*.lock | sed 's/requirements-//g; s/\.lock//g'). Install other packages with .venv/bin/pip install."
     install_lock "$lock"
-    # In no lock, since its right build depends on the machine; one that is there already stays.
+    # Torch is in no lock, since its right build depends on the machine; one that is installed already stays.
     if [ "$extra" = tasks ] && ! .venv/bin/python -c 'import importlib.metadata as m; m.version("torch"), m.version("accelerate")' 2>/dev/null; then
         echo "Installing ${TORCH:=torch==2.13.0} and what needs it ..."
         pip "$TORCH" accelerate==1.15.0

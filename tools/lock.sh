@@ -1,9 +1,10 @@
 #!/bin/sh
-# Writes the locks from pyproject.toml: lock.sh [--upgrade]
+# Write the locks from pyproject.toml: lock.sh [--upgrade]
 #
-# One lock for every Python and system that is supported, with hashes and without the address of an index. The package itself stands on
-# requirements.lock; the other locks add to it, and no two contradict each other. Torch and what needs it stay out: their right build depends
-# on the machine.
+# Three locks for every supported Python and system, with hashes and without the address of an index:
+#   requirements.lock        what the package and its build need
+#   requirements-dev.lock    what the tools and tests need besides: the dependency group dev, and the extra langchain, which tests try
+#   requirements-tasks.lock  what the extra tasks needs besides, but for torch and accelerate, whose right build depends on the machine
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,9 +13,13 @@ compile() {
         --custom-compile-command "make lock" "$@" >/dev/null
 }
 
+# The packages of requirements.lock, which the other locks constrain and leave out.
+besides() {
+    echo "--constraints requirements.lock"
+    sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock | sort -u
+}
+
 compile "$@" pyproject.toml --group build --output-file requirements.lock
-compile "$@" --group dev --constraints requirements.lock --output-file requirements-dev.lock
-for extra in openai anthropic langchain tasks; do
-    .venv/bin/python tools/extra.py "$extra" |
-        compile "$@" - --constraints requirements.lock --constraints requirements-dev.lock --output-file "requirements-$extra.lock"
-done
+compile "$@" pyproject.toml --group dev --extra langchain $(besides) --output-file requirements-dev.lock
+printf 'torch\naccelerate\n' |
+    compile "$@" pyproject.toml --extra tasks --excludes - $(besides) --constraints requirements-dev.lock --output-file requirements-tasks.lock

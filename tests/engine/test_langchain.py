@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.agents.base import make_agent
+from mlagentbench.cli.main import run
 from mlagentbench.engine.agents.langchain import PACKAGES
 from mlagentbench.errors import AgentError
-from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import Fault, Provider, Wire, calling
 from tests.engine.whole import MODELS, carry_on, carry_out, make_plan, said
@@ -33,14 +34,14 @@ def writing(action: str, arguments: str) -> str:
     return f"I go on.\nAction: {action}\nAction Input: {arguments}"
 
 
-@pytest.mark.skipif(not MISSING, reason="the extra langchain is installed")
-def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path) -> None:
+def test_without_the_extra_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain", None)
     with pytest.raises(AgentError, match=r'install it with: pip install "mlagentbench\[langchain\]"'):
         make_agent("langchain")
-    command = [*commands.MLAB, "run", "vectorization", "--agent", "langchain", "--model", "none/none"]
-    done = commands.run([*command, "--log-dir", str(tmp_path / "runs")], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert 'pip install "mlagentbench[langchain]"' in " ".join(done.stderr.split())
+    assert run(["run", "vectorization", "--agent", "langchain", "--model", "none/none", "--log-dir", str(tmp_path / "runs")]) == 2
+    assert 'pip install "mlagentbench[langchain]"' in " ".join(capfd.readouterr().err.split())
     assert not (tmp_path / "runs").exists()
 
 

@@ -23,8 +23,8 @@ OPENING = (
 )
 
 CLOSING = (
-    "make install EXTRAS=openai",
     "source .venv/bin/activate",
+    "pip install openai",
     "export OPENAI_API_KEY=...",
     f"mlab run {TASK} --agent {AGENT} --model openai/gpt-4o --runs 8",
 )
