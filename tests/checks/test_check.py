@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -75,13 +76,6 @@ def test_a_new_task_proves_itself(task: Task) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ leaks
-
-
-def test_a_label_column_left_in_is_caught(task: Task, plant: Plant) -> None:
-    plant("prepare.py", "test.drop(TARGET).write_csv", "test.write_csv")
-    found = failures(checked(task))
-    assert found.keys() == {"label column", "proxy column"}
-    assert "test.csv has the answers in its column 'strength' (100% of 200)" in found["label column"]
 
 
 def test_a_label_column_left_in_for_a_part_of_the_rows_is_caught(task: Task, plant: Plant) -> None:
@@ -172,22 +166,26 @@ def test_files_that_tell_by_their_times_or_sizes_are_caught(
 # ------------------------------------------------------------------------------------------------ data
 
 
-def test_a_generator_that_forgets_its_seed_is_caught(task: Task, plant: Plant) -> None:
-    plant("prepare.py", "np.random.default_rng(seed)", "np.random.default_rng(7)")
-    assert failures(checked(task)).keys() == {"seeded"}
-
-
-@pytest.mark.parametrize(
-    "old, new",
-    [
-        ("np.random.default_rng(seed)", "np.random.default_rng()"),
-        ("np.random.default_rng(seed)", "np.random.default_rng([seed, hash('concrete') % 1000])"),
-        ("np.random.default_rng(seed)", "np.random.default_rng([seed, __import__('time').localtime(0).tm_hour])"),
-    ],
-)
-def test_data_that_hangs_on_more_than_the_seed_is_caught(task: Task, plant: Plant, old: str, new: str) -> None:
-    plant("prepare.py", old, new)
+def unproven(task: Task) -> dict[Name, str]:
+    """What a check finds in a task without proofs: its folder and its data, since nothing is run or graded."""
+    (task.folder / "proof.py").unlink()
     found = failures(checked(task))
+    assert "has no proof.py" in found.pop("proof")
+    return found
+
+
+def test_a_generator_that_forgets_its_seed_and_data_that_is_not_made_are_caught(task: Task, plant: Plant) -> None:
+    plant("prepare.py", "np.random.default_rng(seed)", "np.random.default_rng(7)")
+    plant("task.toml", '["train.csv", "test.csv"]', '["train.csv", "test.csv", "more.csv"]')
+    found = unproven(task)
+    assert found.keys() == {"seeded", "data"}
+    assert "more.csv" in found["data"]
+
+
+@pytest.mark.parametrize("seed", ["", "[seed, hash('concrete') % 1000]", "[seed, __import__('time').localtime(0).tm_hour]"])
+def test_data_that_hangs_on_more_than_the_seed_is_caught(task: Task, plant: Plant, seed: str) -> None:
+    plant("prepare.py", "np.random.default_rng(seed)", f"np.random.default_rng({seed})")
+    found = unproven(task)
     assert found.keys() == {"deterministic"}
     assert "answers.csv differs" in found["deterministic"] or "test.csv differs" in found["deterministic"]
 
@@ -199,76 +197,100 @@ def test_a_preparation_that_fails_says_why(task: Task, plant: Plant) -> None:
     assert found.verdict == "failed"
 
 
-# ------------------------------------------------------------------------------------------------ the grader
+# ------------------------------------------------------------------------------------------------ the grader, the starter, and proofs
 
 
-def test_a_grader_that_ignores_ids_is_caught(task: Task, plant: Plant) -> None:
-    plant("grade.py", 'found["strength"] - answers', 'pl.read_csv(submission)["strength"].to_numpy() - answers')
+class Fault(NamedTuple):
+    """Changes of a task's files, and all that a check must then find wrong: words of the finding, by its name."""
+
+    changes: Sequence[tuple[str, str, str]]
+    found: Mapping[Name, str]
+
+
+LABELS = Fault(
+    [("prepare.py", "test.drop(TARGET).write_csv", "test.write_csv")],
+    {"label column": "test.csv has the answers in its column 'strength' (100% of 200)", "proxy column": ""},
+)
+NO_IDS = Fault(
+    [("grade.py", 'found["strength"] - answers', 'pl.read_csv(submission)["strength"].to_numpy() - answers')],
+    {"row order": "does not go by the ids"},
+)
+SWAPPED = Fault(
+    [
+        ("proof.py", "def solution()", "def other()"),
+        ("proof.py", "def ineffective()", "def solution()"),
+        ("proof.py", "def other()", "def ineffective()"),
+    ],
+    {"solution": "no success", "ineffective": "a success for next to nothing"},
+)
+TAKES_INVALID = Fault(
+    [
+        ("grade.py", "    submission = context", "    lenient = context"),
+        ("grade.py", "    columns = {", '    submission = lenient.replace(b"inf", b"0").replace(b"NaN", b"0")\n    columns = {'),
+    ],
+    {"invalid": "each of 'NaN', 'infinite' is taken, with a score of"},
+)
+CRASHES = Fault(
+    [("grade.py", "    columns = {", "    pl.read_csv(submission)\n    columns = {")], {"invalid": "'empty' crashes the grader"}
+)
+SAYS_NOTHING = Fault(
+    [
+        (
+            "grade.py",
+            "    found = align(",
+            "    from mlagentbench.errors import InvalidSubmission\n\n"
+            "    try:\n        align(submission, 'x', ids=answers['id'], id_column='id', columns=columns)\n"
+            "    except InvalidSubmission:\n        raise InvalidSubmission('invalid') from None\n    found = align(",
+        )
+    ],
+    {"invalid": "is refused with 'invalid', which does not hold"},
+)
+FAILING_STARTER = Fault(
+    [("starter/train.py", "def main():\n", "def main():\n    raise NotImplementedError('fill me in')\n")],
+    {"starter": "NotImplementedError: fill me in", "solution": "", "ineffective": ""},
+)
+STARTER_LEAVES_NOTHING = Fault(
+    [("starter/train.py", '"submission.csv"', '"output.csv"')], {"starter": "left no submission", "solution": "", "ineffective": ""}
+)
+NO_CONSTANT = Fault([("proof.py", '"constant": ', '"dull": ')], {"constant": "no naive submission 'constant'"})
+RUNNING_STUB = Fault(
+    [("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')], {"starter": 'say state = "runs"', "ineffective": ""}
+)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        (LABELS, NO_IDS, SAYS_NOTHING, SWAPPED),
+        (CRASHES, FAILING_STARTER),
+        (STARTER_LEAVES_NOTHING, NO_CONSTANT),
+        (RUNNING_STUB, TAKES_INVALID),
+    ],
+    ids=["labels, ids, reasons, proofs", "crash, failing starter", "nothing left, no constant", "stub, invalid taken"],
+)
+def test_each_fault_is_told_by_its_name_and_nothing_else_is(task: Task, plant: Plant, faults: Sequence[Fault]) -> None:
+    """Faults that do not touch one another are planted together, since each check runs and grades everything."""
+    for fault in faults:
+        for change in fault.changes:
+            plant(*change)
     found = failures(checked(task))
-    assert found.keys() == {"row order"}
-    assert "does not go by the ids" in found["row order"]
+    expected = {name: words for fault in faults for name, words in fault.found.items()}
+    assert found.keys() == expected.keys()
+    assert {name: words in found[name] for name, words in expected.items()} == dict.fromkeys(expected, True), found
 
 
-def test_a_reversed_metric_is_caught(task: Task, plant: Plant) -> None:
+def test_a_reversed_metric_and_a_starter_whose_luck_is_a_success_are_caught(task: Task, plant: Plant) -> None:
     plant("task.toml", 'direction = "minimize"', 'direction = "maximize"')
+    plant("starter/train.py", "predicted.round(3)", "(predicted + 30 * SEED).round(3)")
     found = failures(checked(task))
-    assert {"direction", "oracle"} <= found.keys()
+    assert {"direction", "oracle", "spread"} <= found.keys()
     assert "is metric.direction reversed?" in found["direction"]
-
-
-def test_a_grader_that_takes_an_invalid_submission_is_caught(task: Task, plant: Plant) -> None:
-    plant("grade.py", "    submission = context", "    lenient = context")
-    plant("grade.py", "    columns = {", '    submission = lenient.replace(b"inf", b"0").replace(b"NaN", b"0")\n    columns = {')
-    found = failures(checked(task))
-    assert found.keys() == {"invalid"}
-    assert "each of 'NaN', 'infinite' is taken, with a score of" in found["invalid"]
-
-
-def test_a_grader_that_crashes_on_an_invalid_submission_is_caught(task: Task, plant: Plant) -> None:
-    plant("grade.py", "    columns = {", "    pl.read_csv(submission)\n    columns = {")
-    found = failures(checked(task))
-    assert found.keys() == {"invalid"}
-    assert "'empty' crashes the grader" in found["invalid"]
+    assert "luck alone is a success" in found["spread"]
 
 
 def test_a_grader_that_scores_all_alike_is_caught(task: Task, plant: Plant) -> None:
     plant("grade.py", "value=float(np.sqrt((errors**2).mean()))", "value=1.0")
     assert {"naive", "constant", "shuffled", "ids", "oracle", "solution"} <= failures(checked(task)).keys()
-
-
-def test_a_reason_that_says_nothing_is_caught(task: Task, plant: Plant) -> None:
-    plant(
-        "grade.py",
-        "    found = align(",
-        "    from mlagentbench.errors import InvalidSubmission\n\n"
-        "    try:\n        align(submission, 'x', ids=answers['id'], id_column='id', columns=columns)\n"
-        "    except InvalidSubmission:\n        raise InvalidSubmission('invalid') from None\n    found = align(",
-    )
-    found = failures(checked(task))
-    assert found.keys() == {"invalid"}
-    assert "is refused with 'invalid', which does not hold" in found["invalid"]
-
-
-# ------------------------------------------------------------------------------------------------ the starter, and what is written over it
-
-
-def test_a_starter_that_says_it_runs_and_does_not_is_caught(task: Task, plant: Plant) -> None:
-    plant("starter/train.py", "def main():\n", "def main():\n    raise NotImplementedError('fill me in')\n")
-    found = failures(checked(task))
-    assert found.keys() == {"starter", "solution", "ineffective"}
-    assert "NotImplementedError: fill me in" in found["starter"]
-
-
-def test_a_starter_that_leaves_nothing_is_caught(task: Task, plant: Plant) -> None:
-    plant("starter/train.py", '"submission.csv"', '"output.csv"')
-    assert "left no submission" in failures(checked(task))["starter"]
-
-
-def test_a_stub_that_runs_is_caught(task: Task, plant: Plant) -> None:
-    plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
-    found = failures(checked(task))
-    assert found.keys() == {"starter", "ineffective"}
-    assert 'say state = "runs"' in found["starter"]
 
 
 def test_a_stub_is_compared_with_its_predictor(task: Task, plant: Plant) -> None:
@@ -286,25 +308,6 @@ def test_a_stub_is_compared_with_its_predictor(task: Task, plant: Plant) -> None
     assert found.numbers.starter == ()
 
 
-def test_a_starter_whose_luck_is_a_success_is_caught(task: Task, plant: Plant) -> None:
-    plant("starter/train.py", "predicted.round(3)", "(predicted + 30 * SEED).round(3)")
-    found = failures(checked(task))
-    assert "spread" in found and "luck alone is a success" in found["spread"]
-
-
-def test_a_solution_that_fails_and_an_ineffective_change_that_succeeds_are_caught(task: Task, plant: Plant) -> None:
-    text = (task.folder / "proof.py").read_text()
-    swapped = (
-        text.replace("def solution()", "def other()")
-        .replace("def ineffective()", "def solution()")
-        .replace("def other()", "def ineffective()")
-    )
-    (task.folder / "proof.py").write_text(swapped)
-    found = failures(checked(task))
-    assert found.keys() == {"solution", "ineffective"}
-    assert "no success" in found["solution"] and "a success for next to nothing" in found["ineffective"]
-
-
 # ------------------------------------------------------------------------------------------------ the folder
 
 
@@ -320,21 +323,20 @@ def test_a_solution_that_fails_and_an_ineffective_change_that_succeeds_are_caugh
         ),
         ("task.toml", 'script = "train.py"', 'script = "main.py"', "spec", "main.py"),
         ("task.toml", 'state = "runs"', 'state = "broken"', "spec", "starter.predictor"),
-        ("task.toml", '["train.csv", "test.csv"]', '["train.csv", "test.csv", "more.csv"]', "data", "more.csv"),
-        ("proof.py", '"constant": ', '"dull": ', "constant", "no naive submission 'constant'"),
-        ("proof.py", "def oracle(", "def golden(", "proof", "has no attribute 'oracle'"),
     ],
 )
 def test_parts_that_do_not_fit_together_are_told(
     task: Task, plant: Plant, file: str, old: str, new: str, name: Name, expected: str
 ) -> None:
     plant(file, old, new)
-    assert expected in failures(checked(task))[name]
+    (task.folder / "prepare.py").unlink()
+    found = unproven(task)
+    assert found.keys() == {name} and expected in found[name]
 
 
-def test_a_task_without_proofs_has_none(task: Task) -> None:
-    (task.folder / "proof.py").unlink()
-    assert "has no proof.py" in failures(checked(task))["proof"]
+def test_proofs_that_lack_a_function_are_told(task: Task, plant: Plant) -> None:
+    plant("proof.py", "def oracle(", "def golden(")
+    assert "has no attribute 'oracle'" in failures(checked(task))["proof"]
 
 
 def test_extras_that_are_not_installed_are_said_with_the_command(task: Task, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
