@@ -27,6 +27,8 @@ from mlagentbench.runner.preflight import make_spec, ready_run
 from mlagentbench.runner.run_once import RunHooks
 from mlagentbench.task.catalogue import find_task
 
+TASK = "house-price"
+"""Nothing is graded, since the run leaves no submission."""
 THOUGHTS = "".join(
     f"{entry.name}: {'The last observation confirms what was expected, and the plan goes on. ' * 4}\n\n" for entry in ENTRIES
 )
@@ -49,8 +51,14 @@ def framework(steps: int, folder: Path) -> list[Step]:
     last = f"{THOUGHTS}Action: Final Answer\nAction Input: {json.dumps({'final_answer': 'done'})}\n"
     script.write_text("".join(json.dumps({"reply": text}) + "\n" for text in [*(reply(number) for number in range(steps - 1)), last]))
     found: list[RunDirectory] = []
-    given = {"variant": "mini", "models": {"agent": f"scripted/{script}"}, "limits": {"steps": steps}, "score_steps": False}
-    ready = asyncio.run(ready_run(make_spec(find_task("vectorization"), given), folder / f"logs-{steps}"))
+    given = {
+        "variant": "mini",
+        "models": {"agent": f"scripted/{script}"},
+        "limits": {"steps": steps},
+        "score_steps": False,
+        "baseline": "paper",
+    }
+    ready = asyncio.run(ready_run(make_spec(find_task(TASK), given), folder / f"logs-{steps}"))
     evaluate([ready], RunHooks(finished=lambda ready, _, result: found.append(RunDirectory(ready.log_directory / result.run))))
     return found[0].steps()
 
@@ -59,7 +67,7 @@ def bare(steps: int, folder: Path) -> float:
     """Milliseconds a step of a loop that only prompts, reads and acts."""
     workspace = folder / "bare"
     workspace.mkdir(exist_ok=True)
-    task = find_task("vectorization")
+    task = find_task(TASK)
     (workspace / "train.py").write_bytes((task.starter / "train.py").read_bytes())
     entries = [entry.name for entry in ENTRIES]
     started = time.perf_counter()

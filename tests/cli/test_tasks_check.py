@@ -22,13 +22,15 @@ slow = pytest.mark.slow
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    """A folder with a task that holds, and one whose generator forgets its seed."""
+    """A folder with a task that holds, and one whose generator forgets its seed and that has no proofs."""
     return make_tasks(tmp_path / "tasks")
 
 
 def make_tasks(folder: Path) -> Path:
     new_task("sound", folder)
-    prepare = new_task("unsound", folder).folder / "prepare.py"
+    unsound = new_task("unsound", folder).folder
+    (unsound / "proof.py").unlink()
+    prepare = unsound / "prepare.py"
     prepare.write_text(prepare.read_text().replace("default_rng(seed)", "default_rng(0)"))
     return folder
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from mlagentbench.task.new import TEMPLATE
+from tests import commands
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-task.md"
 
@@ -35,15 +36,15 @@ def test_every_snippet_is_a_part_of_a_new_task() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("lean")
 def test_every_command_does_what_the_page_says(tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "MLAB_CACHE": str(tmp_path / "cache")}
+    environment = {**os.environ, "MLAB_CACHE": str(tmp_path / "cache")}
     output = ""
     tried = 0
     for block in BLOCKS:
         if block.language == "sh":
             for line in block.text.splitlines():
-                finished = subprocess.run(
-                    ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
-                )
+                program, *words = shlex.split(line, comments=True)
+                run, command = (commands.run, commands.MLAB) if program == "mlab" else (subprocess.run, (program,))
+                finished = run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
                 output = finished.stdout + finished.stderr
                 assert (finished.returncode != 0) is line.endswith("# fails"), f"{line}\n{output}"
                 tried += 1

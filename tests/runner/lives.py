@@ -4,7 +4,7 @@
 
 carries the run of a script out in one process without Inspect: a new one, or the one that LOGS holds. To the file TOLD it writes 0 when it
 begins, and the number of each step that its agent was shown. At the POINT-th change of names or flush to disk it kills itself; with 0 it
-writes their number beside TOLD. With LAST it does so at every point up to that one, each time in a new process and in LOGS-POINT.
+writes their number beside TOLD. With LAST it does so at every third point up to that one, in a new process and in LOGS-POINT each time.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ print("trained")
 CHANGED = TRAIN.replace("500", "700")
 
 
+EVERY = 3
+"""Of how many points one is tried."""
 CHANGES = ("link", "replace", "rename", "unlink", "remove", "mkdir", "fsync", "fdatasync", "symlink")
 
 
@@ -222,6 +224,6 @@ if __name__ == "__main__":
     paths = [Path(argument) for argument in sys.argv[1:5]]
     numbers = [int(argument) for argument in sys.argv[5:]]
     if len(numbers) == 2:
-        at_each(*paths, range(numbers[0], numbers[1] + 1))
+        at_each(*paths, range(numbers[0], numbers[1] + 1, EVERY))
     else:
         main(*paths, *numbers)

@@ -20,7 +20,7 @@ from mlagentbench.rundir.directory import OBJECTS, RunDirectory, find_runs
 from mlagentbench.sandbox.standalone.supervise import _prctl, descendants, is_zombie
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests import commands
-from tests.runner.lives import EXECUTE, REPLIES, before_each_change, content_of, main, make_script, make_task, write_file
+from tests.runner.lives import EVERY, EXECUTE, REPLIES, before_each_change, content_of, main, make_script, make_task, write_file
 
 pytestmark = pytest.mark.slow
 
@@ -176,9 +176,10 @@ def test_killed_at_every_change_of_names_and_every_flush_a_run_comes_to_the_same
     assert world.life(reference, 0).wait(60) == 0, world.errors()
     points = int(reference.with_suffix(".points").read_text())
     expected = content_of(assert_whole(reference, 0))
-    assert world.life(world.folder / "run", 1, points).wait(300) == 0, world.errors()
-    # Every other one goes on, these or those: a half of the time, and all of them over a few runs of the tests.
-    for point in range(random.choice((1, 2)), points + 1, 2):
+    # Every third one, these or those: a third of the time, and all of them over a few runs of the tests.
+    first = random.choice((1, 2, 3))
+    assert world.life(world.folder / "run", first, points).wait(300) == 0, world.errors()
+    for point in range(first, points + 1, EVERY):
         logs = world.folder / f"run-{point}"
         main(logs, world.task, world.script, world.folder / "told")
         assert content_of(assert_whole(logs, 1)) == expected, f"point {point}"
