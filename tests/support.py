@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mlagentbench.environment import Environment
-from mlagentbench.run_spec import ModelSpec, RunInfo, RunSpec
+from mlagentbench import Action, Environment, RunSpec, Step
+from mlagentbench.run_spec import ModelSpec, RunInfo
 
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
@@ -42,6 +42,23 @@ def reply(action: str, arguments: str, thought: str = "Go on.") -> str:
         "Reflection: The observation is clear.\n\nResearch Plan and Status: 1. Look. 2. Improve.\n\nFact Check: Nothing is claimed.\n\n"
         f"Thought: {thought}\n\nAction: {action}\n\nAction Input: {arguments}\n"
     )
+
+
+def do(name: str, **arguments: Any) -> Action:
+    """An action with its arguments."""
+    return Action(name=name, arguments=arguments)
+
+
+def perform(environment: Environment, *actions: Action) -> list[Step]:
+    """Start an environment and execute actions in it: their steps, published."""
+
+    async def story() -> list[Step]:
+        await environment.start()
+        steps = [await environment.execute(action) for action in actions]
+        await environment.settle()
+        return steps
+
+    return asyncio.run(story())
 
 
 def finish(coroutine: Any) -> Any:

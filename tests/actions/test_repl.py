@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
 
-from mlagentbench.environment import Environment
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.records import Action, Step
-from tests.support import MakeEnvironment, finish
+from mlagentbench import Action, Environment, ScriptLimits
+from tests.support import MakeEnvironment, do, finish, perform
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "sandboxed"])
@@ -23,66 +20,44 @@ def environment(request: pytest.FixtureRequest, make_environment: MakeEnvironmen
     made.close()
 
 
-async def say(environment: Environment, command: str) -> Step:
-    return await environment.execute(Action(name="Python REPL", arguments={"command": command}))
+def say(command: str) -> Action:
+    return do("Python REPL", command=command)
 
 
 def test_variables_last_and_the_last_value_is_shown(environment: Environment) -> None:
-    async def story() -> None:
-        await environment.start()
-        assert (await say(environment, "x = 20\nprint('set')")).observation == "set"
-        assert (await say(environment, "x + 1")).observation == "21"
-        assert (await say(environment, "x = 3")).observation == "(It printed nothing.)"
-        assert (await say(environment, "open('made.txt', 'w').write('hello')")).observation == "5"
-        assert environment.workspace.read_text("made.txt") == "hello"
+    commands = ("x = 20\nprint('set')", "x + 1", "x = 3", "open('made.txt', 'w').write('hello')")
 
-    finish(story())
+    steps = perform(environment, *map(say, commands))
+
+    assert [step.observation for step in steps] == ["set", "21", "(It printed nothing.)", "5"]
+    assert environment.workspace.read_text("made.txt") == "hello"
 
 
 def test_an_error_is_told_and_the_session_goes_on(environment: Environment) -> None:
-    async def story() -> None:
-        await environment.start()
-        await say(environment, "x = 1")
-        for command, told in [
-            ("x / 0", "ZeroDivisionError"),
-            ("x = = 1", "SyntaxError"),
-            ("exit(3)", "SystemExit: 3"),
-            ("input()", "EOFError"),
-        ]:
-            step = await say(environment, command)
-            assert told in step.observation
-            assert "session_server" not in step.observation
-        assert (await say(environment, "x")).observation == "1"
+    errors = {"x / 0": "ZeroDivisionError", "x = = 1": "SyntaxError", "exit(3)": "SystemExit: 3", "input()": "EOFError"}
 
-    finish(story())
+    _, *steps, last = perform(environment, *map(say, ("x = 1", *errors, "x")))
+
+    for step, error in zip(steps, errors.values(), strict=True):
+        assert error in step.observation and "session_server" not in step.observation
+    assert last.observation == "1"
 
 
 def test_a_command_at_its_limit_ends_the_session_and_the_next_one_is_told(environment: Environment) -> None:
-    async def story() -> None:
-        await environment.start()
-        await say(environment, "x = 1")
-        step = await say(environment, "import time; time.sleep(600)")
-        assert step.status == "limit_time"
-        assert "variables are gone" in step.observation
-        assert step.seconds < 300
-        after = await say(environment, "x")
-        assert after.observation.startswith("(This is a new Python session")
-        assert "NameError" in after.observation
+    _, slow, after = perform(environment, *map(say, ("x = 1", "import time; time.sleep(600)", "x")))
 
-    finish(story())
+    assert slow.status == "limit_time" and slow.seconds < 300
+    assert "variables are gone" in slow.observation
+    assert after.observation.startswith("(This is a new Python session") and "NameError" in after.observation
 
 
 def test_a_command_that_kills_the_process_is_told(environment: Environment) -> None:
-    async def story() -> None:
-        await environment.start()
-        step = await say(environment, "import os; os._exit(7)")
-        assert step.status == "error"
-        assert "ended with exit code 7" in step.observation
+    (step,) = perform(environment, say("import os; os._exit(7)"))
 
-    finish(story())
+    assert step.status == "error" and "ended with exit code 7" in step.observation
 
 
-def test_nothing_runs_between_commands(environment: Environment, tmp_path: Path) -> None:
+def test_nothing_runs_between_commands(environment: Environment) -> None:
     count = """
 import threading, time
 count = [0]
@@ -95,37 +70,31 @@ threading.Thread(target=beat, daemon=True).start()
 
     async def story() -> None:
         await environment.start()
-        await say(environment, count)
-        before = int((await say(environment, "count[0]")).observation)
+        await environment.execute(say(count))
+        before = int((await environment.execute(say("count[0]"))).observation)
         time.sleep(1)
-        assert int((await say(environment, "count[0]")).observation) - before < 30, "a second of beats would be about a hundred"
+        assert int((await environment.execute(say("count[0]"))).observation) - before < 30, "a second of beats would be about a hundred"
 
     finish(story())
 
 
 def test_a_flood_is_kept_head_and_tail(environment: Environment) -> None:
-    async def story() -> None:
-        await environment.start()
-        step = await say(environment, "print('first'); print('x' * 5_000_000); print('last')")
-        assert step.observation.startswith("first")
-        assert step.observation.endswith("last")
-        assert len(step.observation) < 400_000
+    (step,) = perform(environment, say("print('first'); print('x' * 5_000_000); print('last')"))
 
-    finish(story())
+    assert step.observation.startswith("first") and step.observation.endswith("last")
+    assert len(step.observation) < 400_000
 
 
 def test_the_session_ends_with_the_run(environment: Environment) -> None:
-    async def story() -> None:
-        await environment.start()
-        await say(environment, "import subprocess; p = subprocess.Popen(['sleep', '4321.25'])")
-        deadline = time.monotonic() + 10
-        while not sleepers():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        environment.close()
-        assert not sleepers()
+    perform(environment, say("import subprocess; p = subprocess.Popen(['sleep', '4321.25'])"))
+    deadline = time.monotonic() + 10
+    while not sleepers():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
-    finish(story())
+    environment.close()
+
+    assert not sleepers()
 
 
 def sleepers() -> list[int]:

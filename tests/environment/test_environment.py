@@ -9,27 +9,30 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import Environment
-from mlagentbench.errors import FormatFailure, LimitReached, ResponseFormatError, StorageFailed
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.model import GenerateOptions, Models, Reply, ScriptedReply
-from mlagentbench.records import Action, Usage
-from mlagentbench.run_spec import RunLimits
-from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench import (
+    ActionError,
+    FormatFailure,
+    GenerateOptions,
+    LimitReached,
+    Reply,
+    ResponseFormatError,
+    RunLimits,
+    ScriptedReply,
+    ScriptLimits,
+    Usage,
+)
+from mlagentbench.errors import StorageFailed
+from mlagentbench.model import Models
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
-from tests.support import MakeEnvironment, finish
+from tests.support import MakeEnvironment, do, finish, perform
 
-LIST = Action(name="List Files", arguments={"dir_path": "."})
-RUN = Action(name="Execute Script", arguments={"script_name": "train.py"})
-
-
-def directory_of(environment: Environment) -> RunDirectory:
-    return environment.directory
+LIST = do("List Files", dir_path=".")
+RUN = do("Execute Script", script_name="train.py")
 
 
 def test_a_step_is_on_disk_with_its_snapshot(make_environment: MakeEnvironment, tmp_path: Path) -> None:
     environment = make_environment()
-    write = Action(name="Write File", arguments={"file_name": "notes.txt", "content": "hello"})
+    write = do("Write File", file_name="notes.txt", content="hello")
 
     async def story() -> None:
         await environment.start()
@@ -39,7 +42,7 @@ def test_a_step_is_on_disk_with_its_snapshot(make_environment: MakeEnvironment, 
         await environment.settle()
 
     finish(story())
-    directory = directory_of(environment)
+    directory = environment.directory
     first, second, third = directory.steps()
     assert (first.number, first.action, first.entries, first.memory) == (1, LIST, {"Thought": "Look."}, {"mood": "calm"})
     assert first.observation == "train.py"
@@ -52,44 +55,29 @@ def test_a_step_is_on_disk_with_its_snapshot(make_environment: MakeEnvironment, 
 
 
 def test_what_cannot_be_done_is_an_observation(make_environment: MakeEnvironment) -> None:
-    environment = make_environment()
+    actions = (do("Fly"), do("Execute Script"), do("Execute Script", script_name="nothing.py"))
 
-    async def story() -> None:
-        await environment.start()
-        unknown = await environment.execute(Action(name="Fly", arguments={}))
-        assert unknown.status == "error"
-        assert "There is no action 'Fly'" in unknown.observation
-        lacking = await environment.execute(Action(name="Execute Script", arguments={}))
-        assert "lacks 'script_name'" in lacking.observation
-        missing = await environment.execute(Action(name="Execute Script", arguments={"script_name": "nothing.py"}))
-        assert "no script nothing.py" in missing.observation
+    unknown, lacking, missing = perform(make_environment(), *actions)
 
-    finish(story())
+    assert unknown.status == "error" and "There is no action 'Fly'" in unknown.observation
+    assert "lacks 'script_name'" in lacking.observation
+    assert "no script nothing.py" in missing.observation
 
 
 def test_a_failing_script_tells_its_error_and_its_exit_code(make_environment: MakeEnvironment) -> None:
-    environment = make_environment(files={"train.py": 'print("before")\nraise ValueError("broken")\n'})
+    (step,) = perform(make_environment(files={"train.py": 'print("before")\nraise ValueError("broken")\n'}), RUN)
 
-    async def story() -> None:
-        await environment.start()
-        step = await environment.execute(RUN)
-        assert step.status == "error"
-        assert "exit code 1" in step.observation
-        assert "before" in step.observation
-        assert "ValueError: broken" in step.observation
-
-    finish(story())
+    assert step.status == "error"
+    for text in ("exit code 1", "before", "ValueError: broken"):
+        assert text in step.observation
 
 
 def test_a_script_whose_name_looks_like_an_option_runs(make_environment: MakeEnvironment) -> None:
-    environment = make_environment(files={"-c 'x' \n.py": 'print("ran")\n'})
+    name = "-c 'x' \n.py"
 
-    async def story() -> None:
-        await environment.start()
-        step = await environment.execute(Action(name="Execute Script", arguments={"script_name": "-c 'x' \n.py"}))
-        assert "ran" in step.observation.splitlines()
+    (step,) = perform(make_environment(files={name: 'print("ran")\n'}), do("Execute Script", script_name=name))
 
-    finish(story())
+    assert "ran" in step.observation.splitlines()
 
 
 def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: MakeEnvironment) -> None:
@@ -105,7 +93,7 @@ def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: M
         assert limit.value.ended == "limit_steps"
 
     finish(story())
-    assert directory_of(environment).calls(4) == []
+    assert environment.directory.calls(4) == []
 
 
 def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment) -> None:
@@ -156,7 +144,7 @@ def test_every_prompt_and_reply_is_kept_malformed_ones_too(make_environment: Mak
         assert step.usage.calls == 2
 
     finish(story())
-    bad, good = directory_of(environment).calls(1)
+    bad, good = environment.directory.calls(1)
     assert (bad.prompt, bad.reply, bad.rejected) == ("First?", "bad", "Write good.")
     assert (good.prompt, good.reply, good.rejected) == ("Second?", "good", None)
 
@@ -176,18 +164,17 @@ def test_the_fifth_malformed_reply_in_a_row_ends_the_run(make_environment: MakeE
             await environment.ask_agent("?", parse)
 
     finish(story())
-    assert len(directory_of(environment).calls(1)) == 5
+    assert len(environment.directory.calls(1)) == 5
 
 
 def test_a_final_answer_ends_it(make_environment: MakeEnvironment) -> None:
     environment = make_environment()
 
-    async def story() -> None:
-        await environment.start()
-        await environment.execute(Action(name="Final Answer", arguments={"final_answer": "Done."}))
-        assert environment.ended
+    perform(environment, do("Final Answer", final_answer="Done."))
 
-    finish(story())
+    assert environment.ended
+    with pytest.raises(ActionError, match="ended by its final answer"):
+        finish(environment.execute(LIST))
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/self/ns").exists(), reason="needs a disk that can refuse")
@@ -199,13 +186,13 @@ def test_a_disk_that_takes_no_more_loses_no_finished_step(make_environment: Make
         await environment.execute(LIST)
         await environment.settle()
         # A folder in the next step's place refuses the write as a full disk would, also for root.
-        (directory_of(environment).steps_folder / "0002.json").mkdir()
+        (environment.directory.steps_folder / "0002.json").mkdir()
         await environment.execute(LIST)
         with pytest.raises(StorageFailed, match="mlab resume"):
             await environment.settle()
 
     finish(story())
-    assert json.loads((directory_of(environment).steps_folder / "0001.json").read_text())["number"] == 1
+    assert json.loads((environment.directory.steps_folder / "0001.json").read_text())["number"] == 1
 
 
 class Waits:
@@ -238,15 +225,8 @@ def test_waiting_for_a_rate_limit_is_no_working_time(make_environment: MakeEnvir
 def test_what_an_action_does_on_its_way_is_recorded_under_it(make_environment: MakeEnvironment) -> None:
     environment = make_environment([ScriptedReply(role="fast", reply="It prints.")])
 
-    async def story() -> None:
-        await environment.start()
-        step = await environment.execute(
-            Action(name="Understand File", arguments={"file_name": "train.py", "things_to_look_for": "what it does"})
-        )
-        assert [(inner.did, inner.what) for inner in step.inside] == [("read", "train.py"), ("ask", "fast")]
-        ran = await environment.execute(RUN)
-        assert [(inner.did, inner.what) for inner in ran.inside] == [("run", "python -u train.py")]
+    read, ran = perform(environment, do("Understand File", file_name="train.py", things_to_look_for="what it does"), RUN)
 
-    finish(story())
-    kept = (directory_of(environment).steps_folder / "0002.output.txt").read_text()
-    assert kept == "accuracy 0.5\n"
+    assert [(inner.did, inner.what) for inner in read.inside] == [("read", "train.py"), ("ask", "fast")]
+    assert [(inner.did, inner.what) for inner in ran.inside] == [("run", "python -u train.py")]
+    assert (environment.directory.steps_folder / "0002.output.txt").read_text() == "accuracy 0.5\n"

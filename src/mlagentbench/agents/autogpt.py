@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.actions.fences import fenced
-from mlagentbench.agents.base import render
+from mlagentbench.agents.base import ask_until_parsed, render
 from mlagentbench.agents.reply.arguments import ArgumentError, action_names, fit_arguments, squeezed
 from mlagentbench.agents.reply.labels import end_of_thinking
 from mlagentbench.agents.reply.loose_json import read_object
@@ -60,7 +60,6 @@ class AutoGPTAgent:
             await environment.execute(action, entries=response.entries, memory=memory.memory())
 
     async def _respond(self, environment: Environment, memory: _ShortTerm) -> Response:
-        """Ask until a reply holds a command; the environment ends the run after too many that hold none."""
         prompt = render(
             "autogpt.md",
             task=environment.description.strip(),
@@ -68,14 +67,9 @@ class AutoGPTAgent:
             steps=environment.limits.steps,
             hours=f"{environment.limits.time / 3600:g} hours",
             summary=memory.summary,
-            messages=[memory.told(step) for step in environment.steps[memory.through :]],
+            messages=[memory.message(step) for step in environment.steps[memory.through :]],
         )
-        question = prompt
-        while True:
-            try:
-                return await environment.ask_agent(question, partial(parse_command, actions=environment.actions), REPLY_OPTIONS)
-            except ResponseFormatError as error:
-                question = f"{prompt}\nYour last reply could not be used. {error}\nReply again, in the form given above.\n"
+        return await ask_until_parsed(environment, prompt, partial(parse_command, actions=environment.actions), REPLY_OPTIONS)
 
 
 class _ShortTerm:
@@ -101,7 +95,7 @@ class _ShortTerm:
         new, self._new = self._new, False
         return {"summary": self.summary, "through": self.through} if new else {}
 
-    def told(self, step: Step) -> str:
+    def message(self, step: Step) -> str:
         """Return a step for the prompt: the reply as the agent wrote it, and the command's result."""
         thoughts = {key: step.entries[entry] for key, entry in THOUGHTS.items() if entry in step.entries}
         reply = {"thoughts": thoughts, "command": {"name": step.action.name, "args": dict(step.action.arguments)}}
@@ -112,7 +106,7 @@ class _ShortTerm:
     async def fit(self, environment: Environment, *, summarise: bool) -> None:
         """Drop the oldest steps if they exceed the budget, down to half of it so that this does not happen at every step."""
         steps = environment.steps[self.through :]
-        sizes = [len(self.told(step)) for step in steps]
+        sizes = [len(self.message(step)) for step in steps]
         if sum(sizes) <= self.budget:
             return
         leaving = 0
@@ -127,7 +121,7 @@ class _ShortTerm:
 
     async def _summarised(self, environment: Environment, steps: Sequence[Step]) -> str:
         """Return a summary of the old summary and some steps; the old summary alone if no model can read them."""
-        prompt = render("autogpt_summary.md", words=SUMMARY_WORDS, summary=self.summary, messages=[self.told(step) for step in steps])
+        prompt = render("autogpt_summary.md", words=SUMMARY_WORDS, summary=self.summary, messages=[self.message(step) for step in steps])
         try:
             reply = await environment.ask(prompt, role="fast", purpose="short-term memory", options=SUMMARY_OPTIONS)
         except ActionError:
@@ -182,11 +176,11 @@ def _entries(thoughts: Value) -> dict[str, str]:
         return {"Thought": thoughts.strip()}
     if not isinstance(thoughts, dict):
         return {}
-    return {entry: said for key, entry in THOUGHTS.items() if (said := _said(thoughts.get(key)))}
+    return {entry: text for key, entry in THOUGHTS.items() if (text := _text(thoughts.get(key)))}
 
 
-def _said(value: Value) -> str:
+def _text(value: Value) -> str:
     """Return a thought as text; a list, as plans often are, has one line for each item."""
     if isinstance(value, list):
-        return "\n".join(f"- {_said(item)}" for item in value)
+        return "\n".join(f"- {_text(item)}" for item in value)
     return "" if value is None else value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from jinja2 import Environment as Templates
 from jinja2 import FileSystemLoader, StrictUndefined
@@ -31,7 +31,10 @@ from pydantic import ValidationError
 
 from mlagentbench.actions.fences import fenced
 from mlagentbench.environment import Environment
-from mlagentbench.errors import AgentError
+from mlagentbench.errors import AgentError, ResponseFormatError
+from mlagentbench.model import GenerateOptions
+
+T = TypeVar("T")
 
 ENTRY_POINT_GROUP = "mlagentbench.agents"
 CALL = "async def __call__(self, environment)"
@@ -174,6 +177,31 @@ def _adopted(factory: Callable[..., object]) -> Callable[..., Agent]:
     adopted = partial(_from_entry_points("inspect"), factory)
     adopted.__signature__ = inspect.signature(factory)  # type: ignore[attr-defined]
     return adopted
+
+
+async def ask_until_parsed(
+    environment: Environment,
+    prompt: str,
+    parse: Callable[[str], T],
+    options: GenerateOptions,
+    *,
+    again: str = "Reply again, in the form given above.",
+) -> T:
+    """Ask the agent's model until its reply can be parsed, and return that. The environment ends the run after too many that cannot.
+
+    Args:
+        environment: the agent's environment.
+        prompt: the question.
+        parse: parses a reply, and raises ResponseFormatError if it holds no action.
+        options: how to sample the replies.
+        again: the last line of a further question, after the prompt and what was wrong.
+    """
+    question = prompt
+    while True:
+        try:
+            return await environment.ask_agent(question, parse, options)
+        except ResponseFormatError as error:
+            question = f"{prompt}\nYour last reply could not be used. {error}\n{again}\n"
 
 
 def render(prompt: str, **values: object) -> str:

@@ -13,12 +13,12 @@ from functools import partial
 
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.actions.fences import fenced
-from mlagentbench.agents.base import render
+from mlagentbench.agents.base import ask_until_parsed, render
 from mlagentbench.agents.reply.response import Response, parse_response
 from mlagentbench.agents.research_options import ENTRIES, ResearchOptions, Steps
-from mlagentbench.agents.summaries import Summaries, said, shortened, thought
+from mlagentbench.agents.summaries import Summaries, action_line, shortened, thought
 from mlagentbench.environment import Environment
-from mlagentbench.errors import ActionError, ResponseFormatError
+from mlagentbench.errors import ActionError
 from mlagentbench.records import Action, Step
 
 APPEND, RETRIEVE, REFLECT = "Append Summary to Research Log", "Retrieval from Research Log", "Reflection"
@@ -42,8 +42,8 @@ class ResearchAgent(ResearchOptions):
             seen = _last(recent, self.context_observations)
             await summaries.make(seen)
             found = await self._consult_log(environment, taken, summaries) if self.research_log and taken else ""
-            told = "".join(self._remembered(step, summaries.observation(step) if step in seen else None) for step in recent)
-            prompt = f"{instructions}{found}{told}\nThis is step {len(taken) + 1}. Reply now.\n"
+            history = "".join(self._remembered(step, summaries.observation(step) if step in seen else None) for step in recent)
+            prompt = f"{instructions}{found}{history}\nThis is step {len(taken) + 1}. Reply now.\n"
             response = await self._respond(environment, prompt)
             await environment.execute(
                 Action(name=response.action, arguments=response.arguments), entries=response.entries, memory=summaries.memory()
@@ -88,13 +88,8 @@ class ResearchAgent(ResearchOptions):
         return f"\n{reply}\nObservation:\n{shown}\n"
 
     async def _respond(self, environment: Environment, prompt: str) -> Response:
-        """Ask until a reply holds an action; the environment ends the run after too many that hold none."""
-        question, actions = prompt, self._callable(environment)
-        while True:
-            try:
-                return await environment.ask_agent(question, lambda text: parse_response(text, self.entries, actions), self.reply_options)
-            except ResponseFormatError as error:
-                question = f"{prompt}\nYour last reply could not be used. {error}\nReply again, in the form given above.\n"
+        actions = self._callable(environment)
+        return await ask_until_parsed(environment, prompt, lambda text: parse_response(text, self.entries, actions), self.reply_options)
 
     async def _consult_log(self, environment: Environment, taken: Sequence[Step], summaries: Summaries) -> str:
         """Write the last step into the research log, and return what in the log matters for the current plan.
@@ -120,11 +115,11 @@ class ResearchAgent(ResearchOptions):
         """Return a summary of a step for the research log."""
         await summaries.make([step])
         observation = shortened(summaries.observation(step), LOGGED_PART)
-        prompt = render("log.md", thought=thought(step), action=said(step), observation=observation)
+        prompt = render("log.md", thought=thought(step), action=action_line(step), observation=observation)
         try:
             return (await environment.ask(prompt, role="fast", purpose="research log", options=self.summary_options)).text.strip()
         except ActionError:
-            return f"{said(step)}\n{shortened(observation, self.summarise_over)}"
+            return f"{action_line(step)}\n{shortened(observation, self.summarise_over)}"
 
 
 def _last(steps: Sequence[Step], count: Steps) -> Sequence[Step]:

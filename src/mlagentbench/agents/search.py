@@ -15,12 +15,11 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 from pydantic.dataclasses import dataclass
 
-from mlagentbench.agents.base import render
-from mlagentbench.agents.reply.whole_script import WrittenScript, read_script
+from mlagentbench.agents.base import ask_until_parsed, render
+from mlagentbench.agents.reply.whole_script import read_script
 from mlagentbench.agents.search_tree import EXECUTE, WRITE, NextNode, Node, Policy, SearchTree
 from mlagentbench.agents.summaries import shortened
 from mlagentbench.environment import Environment
-from mlagentbench.errors import ResponseFormatError
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Action, Step
 
@@ -55,7 +54,7 @@ class SearchAgent:
     async def __call__(self, environment: Environment) -> None:
         """Inspect the starter, grow the tree while the limits allow it, and submit its best node."""
         policy = Policy(self.drafts, self.debug_depth, self.debug_probability, self.seed)
-        for action in self._looks()[len(environment.steps) :]:
+        for action in self._first_actions()[len(environment.steps) :]:
             await environment.execute(action)
         while True:
             tree = SearchTree(environment.steps, environment.direction)
@@ -69,7 +68,7 @@ class SearchAgent:
                 break
         await environment.execute(Action(name="Final Answer", arguments={"final_answer": _answer(tree)}), memory={"tree": tree.memory()})
 
-    def _looks(self) -> tuple[Action, Action]:
+    def _first_actions(self) -> tuple[Action, Action]:
         """Return the actions that come before the first node."""
         return (
             Action(name="List Files", arguments={"dir_path": "."}),
@@ -84,7 +83,8 @@ class SearchAgent:
     async def _write(self, environment: Environment, tree: SearchTree, growth: NextNode) -> None:
         """Ask the model for a new node and write its script."""
         number = len(tree.nodes) + 1
-        written = await self._ask(environment, self._prompt(environment, tree, growth))
+        options = GenerateOptions(self.temperature, self.max_tokens)
+        written = await ask_until_parsed(environment, self._prompt(environment, tree, growth), read_script, options, again="Reply again.")
         origin = f" of {growth.parent}" if growth.parent else ""
         entries = {"Node": f"{number}: {growth.kind}{origin}", "Plan": written.plan}
         memory: dict[str, JsonValue] = {"node": number, "kind": growth.kind, "parent": growth.parent, "tree": tree.memory()}
@@ -117,15 +117,6 @@ class SearchAgent:
             return False
         return _steps_left(environment) > NODE_STEPS and environment.seconds_left > best.seconds
 
-    async def _ask(self, environment: Environment, prompt: str) -> WrittenScript:
-        """Ask until a reply holds a script; the environment ends the run after too many that hold none."""
-        question, options = prompt, GenerateOptions(self.temperature, self.max_tokens)
-        while True:
-            try:
-                return await environment.ask_agent(question, read_script, options)
-            except ResponseFormatError as error:
-                question = f"{prompt}\nYour last reply could not be used. {error}\nReply again.\n"
-
     def _prompt(self, environment: Environment, tree: SearchTree, growth: NextNode) -> str:
         parent = tree[growth.parent] if growth.parent else None
         listed, starter = environment.steps[:2]
@@ -139,7 +130,7 @@ class SearchAgent:
             metric=environment.metric,
             better="more" if environment.direction == "maximize" else "less",
             time_left=f"{max(1, int(environment.seconds_left // 60))} minutes",
-            earlier=[_told(node) for node in tree.nodes],
+            earlier=[_summary(node) for node in tree.nodes],
             kind=growth.kind,
             parent=parent,
             fault=_fault(parent) if parent else "",
@@ -151,7 +142,7 @@ def _steps_left(environment: Environment) -> int:
     return environment.limits.steps - sum(step.counted for step in environment.steps)
 
 
-def _told(node: Node) -> str:
+def _summary(node: Node) -> str:
     """Return one line of the prompt about an earlier node."""
     origin = f" of {node.parent}" if node.parent else ""
     score = "does not work" if node.metric is None else f"validation score {node.metric:g}"

@@ -33,8 +33,8 @@ class Summaries:
         self._texts: dict[str, str] = {}
         self._new: dict[str, str] = {}
         for step in environment.steps:
-            kept = step.memory.get("summaries")
-            self._texts |= {number: str(text) for number, text in kept.items()} if isinstance(kept, dict) else {}
+            stored = step.memory.get("summaries")
+            self._texts |= {number: str(text) for number, text in stored.items()} if isinstance(stored, dict) else {}
 
     async def make(self, steps: Sequence[Step]) -> None:
         """Summarise those observations of some steps that are long and have no summary yet."""
@@ -57,7 +57,7 @@ class Summaries:
         text = step.observation
         parts = [text[start : start + SUMMARY_PART] for start in range(0, len(text), SUMMARY_PART)]
         prompts = [
-            render("summary.md", part=number, parts=len(parts), action=said(step), thought=thought(step), text=part)
+            render("summary.md", part=number, parts=len(parts), action=action_line(step), thought=thought(step), text=part)
             for number, part in enumerate(parts, start=1)
         ]
         questions = (self._environment.ask(prompt, role="fast", purpose="summary", options=self._options) for prompt in prompts)
@@ -68,7 +68,7 @@ class Summaries:
         return "(A summary of a long observation.)\n" + "\n".join(reply.text.strip() for reply in replies)
 
 
-def said(step: Step) -> str:
+def action_line(step: Step) -> str:
     """Return an action with its arguments, in one line."""
     return f"{step.action.name} {json.dumps(dict(step.action.arguments))}"
 

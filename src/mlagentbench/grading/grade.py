@@ -28,7 +28,7 @@ from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
 from mlagentbench.task.catalogue import Task
-from mlagentbench.task.spec import Limits, TaskSpec
+from mlagentbench.task.spec import TaskSpec
 from mlagentbench.util.temporary import temporary_folder
 from mlagentbench.workspace.files import write_all
 
@@ -65,7 +65,6 @@ async def grade(
     variant: Variant = "full",
     private: Path | None = None,
     sandbox: SandboxChoice = "auto",
-    limits: Limits | None = None,
     seed: int | None = None,
     forks: ForkServer | None = None,
 ) -> Graded:
@@ -77,7 +76,6 @@ async def grade(
         variant: the task's variant.
         private: the folder of the task's answers; None for a task without data.
         sandbox: how the agent's code is isolated where it must run, as in `isolation.choose`.
-        limits: the limits; None for the task's own.
         seed: for a grading that can be repeated; None for fresh randomness.
         forks: the server that forks the grader's process; None starts a new Python.
 
@@ -85,7 +83,7 @@ async def grade(
         GradingError: the grader failed, or hit a limit.
         SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
     """
-    async with Grader(task, variant=variant, private=private, sandbox=sandbox, limits=limits, seed=seed, forks=forks) as grader:
+    async with Grader(task, variant=variant, private=private, sandbox=sandbox, seed=seed, forks=forks) as grader:
         return await grader.grade(submission)
 
 
@@ -105,7 +103,6 @@ class Grader:
         variant: Variant = "full",
         private: Path | None = None,
         sandbox: SandboxChoice = "auto",
-        limits: Limits | None = None,
         seed: int | None = None,
         forks: ForkServer | None = None,
     ) -> None:
@@ -113,7 +110,7 @@ class Grader:
         self._variant: Variant = variant
         self._private = private.resolve() if private else None
         self._sandbox: SandboxChoice = sandbox
-        self._limits = limits or task.spec.limits
+        self._limits = task.spec.limits
         self._seed = seed
         self._forks = forks
         self._worker: _Worker | None = None

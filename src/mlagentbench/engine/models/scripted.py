@@ -32,8 +32,6 @@ from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
 from mlagentbench.model import Script
 from mlagentbench.records import Role
 
-PREFIX = "scripted/"
-
 
 class ScriptPosition(NamedTuple):
     """The role that is asked, and the position in its queue."""
