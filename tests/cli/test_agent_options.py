@@ -9,7 +9,7 @@ import pytest
 
 from mlagentbench.results.conditions import agent_words
 from mlagentbench.rundir.directory import RunDirectory, find_runs
-from tests.cli.test_cli import END, complaint, mlab, script
+from tests.cli.test_cli import END, complaint, here, mlab, script
 from tests.runner.lives import make_task
 from tests.support import reply
 
@@ -94,7 +94,7 @@ def test_experience_is_given_to_any_agent_and_shown(tmp_path: Path, known: Path)
     ],
 )
 def test_what_an_agent_lacks_is_one_line_and_status_2(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
-    finished = mlab("run", "vectorization", "--model", "scripted/demo", "--log-dir", tmp_path / "runs", *arguments)
+    finished = here("run", "vectorization", "--model", "scripted/demo", "--log-dir", tmp_path / "runs", *arguments)
     assert words in complaint(finished)
     assert finished.returncode == 2
     assert not list((tmp_path / "runs").glob("*/run.json"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shlex
@@ -12,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from unittest import mock
 
 import click
 import pytest
@@ -28,13 +31,29 @@ END = reply("Final Answer", '{"final_answer": "done"}')
 LIST = reply("List Files", '{"dir_path": "."}')
 
 
+QUICK = ("agents", "cache", "doctor", "report", "show", "tasks", "--help")
+"""Commands that carry out no runs."""
+
+
 def mlab(
     *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 120, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    command = [*commands.MLAB, *map(str, arguments)]
+    """Run a command: in this process if it carries out no run, else in one of its own."""
+    command = [str(argument) for argument in arguments]
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     kept |= {"COLUMNS": "120", **(environment or {})}
-    return commands.run(command, capture_output=True, text=True, timeout=timeout, env=kept, cwd=folder)
+    if command[0] not in QUICK or command[:2] == ["tasks", "check"]:
+        return commands.run([*commands.MLAB, *command], capture_output=True, text=True, timeout=timeout, env=kept, cwd=folder)
+    with mock.patch.dict(os.environ, kept, clear=True), contextlib.chdir(folder or "."):
+        return here(*command)
+
+
+def here(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process."""
+    command = [str(argument) for argument in arguments]
+    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(io.StringIO()) as errors:
+        status = main.run(command)
+    return subprocess.CompletedProcess(command, status, output.getvalue(), errors.getvalue())
 
 
 def run(folder: Path, logs: Path | None = None) -> tuple[str | Path, ...]:
@@ -116,7 +135,7 @@ def test_a_task_is_shown_with_what_the_agent_is_told() -> None:
     ],
 )
 def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
-    finished = mlab(*arguments, *(("--log-dir", tmp_path / "runs") if arguments[0] == "run" else ()))
+    finished = here(*arguments, *(("--log-dir", tmp_path / "runs") if arguments[0] == "run" else ()))
     assert expected in complaint(finished)
     assert finished.returncode == 2
     assert not list((tmp_path / "runs").glob("*/run.json"))
@@ -131,7 +150,7 @@ def test_a_model_that_lacks_its_key_or_package_is_one_line(model: str, tmp_path:
 
 
 def test_a_log_directory_that_cannot_be_written_is_one_line() -> None:
-    finished = mlab("run", "vectorization", "--model", "scripted/demo", "--log-dir", "/proc/runs")
+    finished = here("run", "vectorization", "--model", "scripted/demo", "--log-dir", "/proc/runs")
     assert "cannot write to the log directory /proc/runs" in complaint(finished)
     assert finished.returncode == 2
 

@@ -19,7 +19,7 @@ import pytest
 
 from mlagentbench.task.seeds import SEED
 from tests import commands
-from tests.cli.test_cli import END, complaint, mlab, script
+from tests.cli.test_cli import END, complaint, here, mlab, script
 from tests.mirror import Cut, Mirror, Slow, Status
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_prepared_is_one_line_and_status_2(
     mirror: Mirror, tmp_path: Path, arguments: tuple[str, ...], expected: str
 ) -> None:
     make_task(tmp_path)
-    finished = mlab("prepare", *arguments, "--task-path", tmp_path / "tiny")
+    finished = here("prepare", *arguments, "--task-path", tmp_path / "tiny")
     assert finished.returncode == 2
     assert finished.stdout == ""
     last = finished.stderr.splitlines()[-1]

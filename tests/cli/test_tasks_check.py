@@ -14,7 +14,7 @@ import pytest
 
 from mlagentbench.task.new import new_task
 from tests import commands
-from tests.cli.test_cli import complaint, mlab
+from tests.cli.test_cli import complaint, here, mlab
 from tests.support import lean_path
 
 slow = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_the_page_of_the_catalogue_is_the_same_each_time(checked: Checked) -> No
     ],
 )
 def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ...], expected: str) -> None:
-    finished = mlab("tasks", "check", *arguments)
+    finished = here("tasks", "check", *arguments)
     assert expected in complaint(finished)
     assert finished.returncode == 2
 
