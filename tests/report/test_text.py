@@ -89,6 +89,19 @@ def test_percent(share: float, shown: str) -> None:
     assert text.percent(share) == shown
 
 
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.625, "62.5"), (0.5, "50"), (0.0, "0"), (-0.0001, "0"), (-0.034, f"{text.MINUS}3.4"), (363.2, "36,320")]
+)
+def test_percentage(share: float, shown: str) -> None:
+    assert text.percentage(share) == shown
+
+
+def test_bounds_have_no_minus_before_nothing_and_equal_ones_are_not_shown() -> None:
+    assert text.interval_text(-0.002, -0.001) == "0 to 0"
+    assert text.interval_text(-0.31, 0.2) == f"{text.MINUS}31 to 20"
+    assert text.interval_text(0.2, 0.2) == ""
+
+
 def test_counts_money_and_sizes() -> None:
     assert text.tokens(12345) == "12,345"
     assert [text.cost(dollars, 100) for dollars in (None, 0.0123, 12.3, 0)] == ["unknown", "$0.012", "$12.30", "$0.00"]

@@ -6,7 +6,6 @@ import datetime
 
 import pytest
 
-from mlagentbench.results.cells import Cell, Trial
 from mlagentbench.results.compare import (
     AFTER,
     BEFORE,
@@ -18,28 +17,8 @@ from mlagentbench.results.compare import (
     by_cutoff,
     compare,
     comparisons,
-    overall,
 )
-from mlagentbench.results.conditions import Conditions
-
-
-def won(improvement: float = 0.5) -> Trial:
-    return Trial("final_answer", "success", True, improvement)
-
-
-def lost(improvement: float | None = None) -> Trial:
-    return Trial("final_answer", "invalid_submission" if improvement is None else "no_improvement", False, improvement)
-
-
-def broken(how: str = "infrastructure") -> Trial:
-    return Trial(how, "ungraded", False, None)
-
-
-def column(model: str = "a/model", category: str = "", published: datetime.date | None = None, **tasks: list[Trial]) -> dict[str, Cell]:
-    return {
-        task: Cell(Conditions(task, "full", "research", model, "bubblewrap", "a machine"), tuple(trials), category, published)
-        for task, trials in tasks.items()
-    }
+from tests.example_cells import broken, column, lost, won
 
 
 def test_two_columns_are_compared_over_the_tasks_that_both_have_runs_of() -> None:
@@ -104,7 +83,7 @@ def test_all_pairs_are_compared_and_their_p_adjusted_for_one_another() -> None:
     assert [comparison.p for comparison in found] == pytest.approx([6 / 64, 6 / 64, None, 6 / 64, None, None])
 
 
-def test_categories_are_pooled_over_runs_and_averaged_over_tasks() -> None:
+def test_categories_are_averaged_over_tasks() -> None:
     tasks = column(category="classic Kaggle", a=[won(0.2)] * 3 + [lost()], b=[lost(0.0)])
     tasks |= column(category="canonical", c=[won(1.0), broken()])
     tasks |= column(d=[lost()], e=[broken()])
@@ -112,12 +91,11 @@ def test_categories_are_pooled_over_runs_and_averaged_over_tasks() -> None:
     kaggle, canonical, unknown = by_category(tasks)
 
     assert (kaggle.name, kaggle.tasks, kaggle.runs) == ("classic Kaggle", ("a", "b"), 5)
-    # Over runs 3 of 5, Wilson's interval by hand. Over tasks (3/4 + 0) / 2, as sure as one rate of
+    # (3/4 + 0) / 2, as sure as one rate of
     # 4 / (1/4 + 1/1) = 3.2 runs: (0.375 + 0.60023) / 2.20046 +- 1.95996 / 2.20046 * sqrt(0.073242 + 0.093786).
-    assert kaggle.pooled == pytest.approx((0.6, 0.230724, 0.882379), abs=1e-5)
     assert kaggle.mean is not None and kaggle.mean == pytest.approx((0.375, 0.079170, 0.807217), abs=1e-5)
     assert kaggle.improvement is not None and kaggle.improvement.value == pytest.approx((0.2 + 0.0) / 2)
-    assert (canonical.name, canonical.runs, canonical.pooled and canonical.pooled.value) == ("canonical", 1, 1.0)
+    assert (canonical.name, canonical.runs, canonical.mean and canonical.mean.value) == ("canonical", 1, 1.0)
     assert (unknown.name, unknown.tasks, unknown.runs, unknown.improvement) == (UNKNOWN_CATEGORY, ("d",), 1, None)
     assert unknown.left_out == ("e",)
 
@@ -125,7 +103,7 @@ def test_categories_are_pooled_over_runs_and_averaged_over_tasks() -> None:
 def test_a_group_without_runs_that_count_has_no_rate() -> None:
     [group] = by_category(column(category="canonical", a=[broken()]))
 
-    assert (group.tasks, group.runs, group.pooled, group.mean, group.improvement) == ((), 0, None, None, None)
+    assert (group.tasks, group.runs, group.mean, group.improvement) == ((), 0, None, None)
 
 
 def test_tasks_are_grouped_by_their_models_cutoff() -> None:
@@ -133,25 +111,16 @@ def test_tasks_are_grouped_by_their_models_cutoff() -> None:
     tasks = column(published=day, on_the_day=[won()]) | column(published=datetime.date(2021, 1, 1), before=[won(), lost()])
     tasks |= column(published=datetime.date(2023, 9, 2), after=[lost()]) | column(nobody_knows=[won()])
 
-    groups = {group.name: group for group in by_cutoff(tasks, {"a/model": day})}
+    groups = {group.name: group for group in by_cutoff(tasks, {"vendor/model": day})}
 
     assert list(groups) == [BEFORE, AFTER, UNKNOWN_DATE]
     assert groups[BEFORE].tasks == ("on_the_day", "before") and groups[BEFORE].runs == 3
-    assert groups[BEFORE].pooled is not None and groups[BEFORE].pooled.value == pytest.approx(2 / 3)
     assert groups[BEFORE].mean is not None and groups[BEFORE].mean.value == pytest.approx(3 / 4)
     assert groups[AFTER].tasks == ("after",) and groups[UNKNOWN_DATE].tasks == ("nobody_knows",)
 
 
-@pytest.mark.parametrize("cutoffs", [{}, {"another/model": datetime.date(2023, 9, 1)}, {"a/model": None}])
+@pytest.mark.parametrize("cutoffs", [{}, {"another/model": datetime.date(2023, 9, 1)}, {"vendor/model": None}])
 def test_without_a_cutoff_no_task_is_before_or_after(cutoffs: dict[str, datetime.date | None]) -> None:
     [group] = by_cutoff(column(published=datetime.date(2021, 1, 1), a=[won()]), cutoffs)
 
     assert group.name == UNKNOWN_CUTOFF
-
-
-def test_all_tasks_together() -> None:
-    found = overall(column(a=[won(), lost()], b=[won()]))
-
-    assert (found.tasks, found.runs) == (("a", "b"), 3)
-    assert found.pooled is not None and found.pooled.value == pytest.approx(2 / 3)
-    assert found.mean is not None and found.mean.value == pytest.approx(3 / 4)

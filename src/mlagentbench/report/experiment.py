@@ -17,13 +17,12 @@ from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.text import plural
 from mlagentbench.report.words import FLAGS
 from mlagentbench.results import statistics
-from mlagentbench.results.cells import Cell, cells, trial_of
+from mlagentbench.results.cells import Cell, cells, columns
 from mlagentbench.results.compare import TaskGroup, by_category
 from mlagentbench.results.conditions import Conditions, conditions
-from mlagentbench.results.counts import THRESHOLDS, counts
+from mlagentbench.results.counts import THRESHOLDS
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
-from mlagentbench.results.tables import columns
 
 FEW = 3
 """Up to so many runs are only shown one by one: rates of so few say nothing that the table of runs does not."""
@@ -110,6 +109,8 @@ class Experiment:
     """Runs by column and task. A column is an agent with a model; runs under different conditions are in different columns."""
 
     runs: tuple[Run, ...]
+    tasks: Mapping[str, tuple[Run, ...]]
+    """All runs by task, tasks in the order of their first run."""
     columns: Mapping[str, Mapping[str, Cell]]
     column_of: Mapping[Conditions, str]
 
@@ -119,15 +120,9 @@ class Experiment:
         runs = tuple(runs)
         found = columns(cells(runs))
         column_of = {cell.conditions: column for column, by_task in found.items() for cell in by_task.values()}
-        return Experiment(runs, found, column_of)
-
-    @cached_property
-    def tasks(self) -> Mapping[str, tuple[Run, ...]]:
-        """All runs by task, tasks in the order of their first run."""
-        by_task: dict[str, list[Run]] = {}
-        for run in self.runs:
-            by_task.setdefault(run.info.spec.task, []).append(run)
-        return {task: tuple(runs) for task, runs in by_task.items()}
+        tasks = dict.fromkeys(run.info.spec.task for run in runs)
+        by_task = {task: tuple(run for run in runs if run.info.spec.task == task) for task in tasks}
+        return Experiment(runs, by_task, found, column_of)
 
     @cached_property
     def counted(self) -> int:
@@ -151,19 +146,14 @@ class Experiment:
     @cached_property
     def thresholds(self) -> list[AtThreshold]:
         """Success rates by the improvement that success needs, one row for each column and threshold."""
-        by_cell: dict[str, dict[str, list[tuple[Mapping[float, bool], Mapping[float, bool] | None]]]] = {}
-        for run in self.runs:
-            found = counts(run)
-            if trial_of(found).counted:
-                by_task = by_cell.setdefault(self.column(run), {})
-                by_task.setdefault(run.info.spec.task, []).append((found.last_success, found.best_success))
         rows = []
-        for column, tasks in by_cell.items():
-            every = all(best is not None for pairs in tasks.values() for _, best in pairs)
-            for threshold in THRESHOLDS:
-                last = statistics.average_rate([(sum(each[threshold] for each, _ in pairs), len(pairs)) for pairs in tasks.values()])
-                best = [(sum(each[threshold] for _, each in pairs if each is not None), len(pairs)) for pairs in tasks.values()]
-                rows.append(AtThreshold(column, threshold, last, statistics.average_rate(best) if every else None))
+        for column, by_task in self.columns.items():
+            tasks = [cell.counted for cell in by_task.values() if cell.counted]
+            every = all(run.best_success is not None for runs in tasks for run in runs)
+            for threshold in THRESHOLDS if tasks else ():
+                last = [(sum(run.last_success[threshold] for run in runs), len(runs)) for runs in tasks]
+                best = [(sum((run.best_success or {}).get(threshold, False) for run in runs), len(runs)) for runs in tasks]
+                rows.append(AtThreshold(column, threshold, statistics.average_rate(last), statistics.average_rate(best) if every else None))
         return rows
 
     def column(self, run: Run) -> str:
@@ -216,8 +206,8 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         column: the column's name.
         by_task: the column's cells.
     """
-    trials = [trial for cell in by_task.values() for trial in cell.counted]
-    costs = [trial.cost for trial in trials if trial.cost is not None]
+    runs = [run for cell in by_task.values() for run in cell.counted]
+    costs = [run.cost for run in runs if run.cost is not None]
     shared = next(iter(by_task.values())).conditions
     return LeaderboardRow(
         column=column,
@@ -225,14 +215,14 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         model=shared.model,
         under=column.removeprefix(f"{shared.agent}, {shared.model}").removeprefix(", "),
         tasks=tuple(task for task, cell in by_task.items() if cell.counted),
-        runs=len(trials),
+        runs=len(runs),
         apart=_together(cell.apart for cell in by_task.values()),
         rate=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in by_task.values() if cell.counted]),
         improvement=statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in by_task.values() if cell.counted]),
         valid=sum(len(cell.improvements) for cell in by_task.values()),
-        tokens=statistics.mean([trial.tokens for trial in trials]),
-        seconds=statistics.mean([trial.seconds for trial in trials]),
-        steps=statistics.mean([trial.steps for trial in trials]),
+        tokens=statistics.mean([run.tokens for run in runs]),
+        seconds=statistics.mean([run.seconds for run in runs]),
+        steps=statistics.mean([run.steps for run in runs]),
         cost=statistics.mean(costs),
         priced=len(costs),
     )

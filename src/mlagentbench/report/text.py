@@ -80,6 +80,18 @@ def percent(share: float) -> str:
     return f"{'+' if share > 0 else MINUS}{shown} %"
 
 
+def percentage(share: float, digits: int = 1) -> str:
+    """Format a share in percent, without the sign and without decimals that are 0: `62.5`, `50`; no decimals from 1,000 on."""
+    value = 100 * share
+    shown = f"{value:,.{digits if abs(value) < 1000 else 0}f}".removesuffix(".0").replace("-", MINUS)
+    return "0" if shown == f"{MINUS}0" else shown
+
+
+def interval_text(low: float, high: float) -> str:
+    """Format the bounds of an interval of shares in whole percent: `31 to 86`; empty if they are equal."""
+    return f"{percentage(low, 0)} to {percentage(high, 0)}" if low < high else ""
+
+
 def tokens(count: int) -> str:
     """Format a count of tokens with commas between thousands: `12,345`."""
     return f"{count:,}"

@@ -1,7 +1,7 @@
-"""Count runs by cell: all runs of one agent with one model on one task, under the same conditions.
+"""Count runs by cell: all runs of one agent with one model on one task, under the same conditions; and cells by column.
 
-A run counts if it says something of the agent. Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without a
-result), runs that could not be graded, and runs whose score was compared with nothing are listed apart and never part of a denominator.
+A run counts if it says something about the agent. Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without
+a result), runs that could not be graded, and runs whose score was compared with nothing are listed apart and never part of a denominator.
 Runs with other isolation or on other hardware are another cell, unless the caller asks to mix them.
 """
 
@@ -12,58 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from mlagentbench.records import Flag
 from mlagentbench.results import statistics
 from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences
-from mlagentbench.results.counts import DAMAGED, UNFINISHED, Counts, counts
+from mlagentbench.results.counts import Counts, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
 from mlagentbench.task.success import THRESHOLD
-
-NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
-"""How runs end that say nothing of the agent."""
-
-NO_BASELINE = "no_baseline"
-"""The value of `Trial.apart` for a valid submission that was compared with nothing (`--baseline none`)."""
-
-
-class Trial(NamedTuple):
-    """The part of one run's counts that its cell needs."""
-
-    ended: str
-    """As in `Counts.ended`."""
-    verdict: str
-    success: bool
-    improvement: float | None
-    """Relative to the baseline; None without a valid submission, and over a baseline of 0."""
-    best_success: bool | None = None
-    """Success at the best step; None if not every step was graded."""
-    clears_noise: bool | None = None
-    """Success by the noise-calibrated rule (`tasks.success.clears_noise`); None if the baseline has no spread."""
-    compared: bool = True
-    """False for a valid submission without a baseline."""
-    flags: tuple[Flag, ...] = ()
-    steps: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
-    cost: float | None = None
-    """US dollars; None if unknown."""
-
-    @property
-    def apart(self) -> str | None:
-        """Why the run does not count: how it ended, `ungraded` or `no_baseline`; None if it counts."""
-        if self.ended in NOT_COUNTED:
-            return self.ended
-        if self.verdict == "ungraded":
-            return self.verdict
-        return None if self.compared else NO_BASELINE
-
-    @property
-    def counted(self) -> bool:
-        """Whether the run says something of the agent."""
-        return self.apart is None
 
 
 @dataclass(frozen=True)
@@ -71,7 +27,7 @@ class Cell:
     """All runs under the same conditions."""
 
     conditions: Conditions
-    trials: tuple[Trial, ...]
+    runs: tuple[Counts, ...]
     category: str = ""
     """The task's category; empty if unknown."""
     published: datetime.date | None = None
@@ -80,39 +36,39 @@ class Cell:
     """What else the counted runs differ in, a line each: limits, versions, prepared data, the baseline's source."""
 
     @property
-    def counted(self) -> tuple[Trial, ...]:
-        """The runs that say something of the agent."""
-        return tuple(trial for trial in self.trials if trial.counted)
+    def counted(self) -> tuple[Counts, ...]:
+        """The runs that say something about the agent."""
+        return tuple(run for run in self.runs if run.counted)
 
     @property
     def apart(self) -> Mapping[str, int]:
-        """How many runs do not count, by reason (`Trial.apart`)."""
-        return Counter(trial.apart for trial in self.trials if trial.apart is not None)
+        """How many runs do not count, by reason (`Counts.apart`)."""
+        return Counter(run.apart for run in self.runs if run.apart is not None)
 
     @property
     def successes(self) -> int:
         """How many of the counted runs are successes."""
-        return sum(trial.success for trial in self.counted)
+        return sum(run.success for run in self.counted)
 
     @cached_property
     def rate(self) -> Interval | None:
         """The success rate, 0 to 1, with Wilson's interval; None if no run counts."""
-        return _rate([trial.success for trial in self.counted])
+        return _rate([run.success for run in self.counted])
 
     @cached_property
     def best_rate(self) -> Interval | None:
         """The success rate at each run's best step; None if no run counts, or not every step of each was graded."""
-        return _rate([trial.best_success for trial in self.counted])
+        return _rate([run.best_success[THRESHOLD] if run.best_success else None for run in self.counted])
 
     @cached_property
     def calibrated_rate(self) -> Interval | None:
         """The success rate by the noise-calibrated rule; None if no run counts, or one was compared with a baseline without a spread."""
-        return _rate([trial.clears_noise for trial in self.counted])
+        return _rate([run.last_clears_noise for run in self.counted])
 
     @property
     def improvements(self) -> list[float]:
         """The improvements of the counted runs that have one, relative to the baseline."""
-        return [trial.improvement for trial in self.counted if trial.improvement is not None]
+        return [run.improvement for run in self.counted if run.improvement is not None]
 
     @cached_property
     def improvement(self) -> Interval | None:
@@ -120,66 +76,38 @@ class Cell:
         return statistics.mean(self.improvements)
 
     @property
-    def outcomes(self) -> Mapping[tuple[str, str], int]:
-        """How many runs have each outcome (how it ended, and its verdict), including those that do not count."""
-        return Counter((trial.ended, trial.verdict) for trial in self.trials)
-
-    @property
     def flags(self) -> Mapping[Flag, int]:
         """How many of the counted runs have each flag."""
-        return Counter(flag for trial in self.counted for flag in trial.flags)
+        return Counter(flag for run in self.counted for flag in run.flags)
 
     @property
     def steps(self) -> float | None:
         """The mean number of steps of the counted runs; None if no run counts."""
-        return self._mean(lambda trial: trial.steps)
+        return self._mean(lambda run: run.steps)
 
     @property
     def seconds(self) -> float | None:
         """The mean time of the counted runs, without grading; None if no run counts."""
-        return self._mean(lambda trial: trial.seconds)
+        return self._mean(lambda run: run.seconds)
 
     @property
     def tokens(self) -> float | None:
         """The mean tokens of the counted runs, prompt and completion of all roles together; None if no run counts."""
-        return self._mean(lambda trial: trial.tokens)
+        return self._mean(lambda run: run.tokens)
 
     @property
     def cost(self) -> float | None:
         """The mean cost of the counted runs in US dollars; None if no run counts, or the cost of one is unknown."""
-        return self._mean(lambda trial: trial.cost)
+        return self._mean(lambda run: run.cost)
 
     def pass_at(self, k: int) -> float | None:
         """Estimate the probability that at least one of k runs succeeds (`statistics.pass_at_k`); None with fewer than k counted runs."""
         return statistics.pass_at_k(self.successes, len(self.counted), k)
 
-    def _mean(self, amount: Callable[[Trial], float | None]) -> float | None:
-        amounts = [amount(trial) for trial in self.counted]
+    def _mean(self, amount: Callable[[Counts], float | None]) -> float | None:
+        amounts = [amount(run) for run in self.counted]
         known = [value for value in amounts if value is not None]
         return sum(known) / len(known) if known and len(known) == len(amounts) else None
-
-
-def trial(run: Run) -> Trial:
-    """Return the part of a run's counts that its cell needs."""
-    return trial_of(counts(run))
-
-
-def trial_of(found: Counts) -> Trial:
-    """Return the part of some counts that a cell needs."""
-    return Trial(
-        ended=found.ended,
-        verdict=found.verdict,
-        success=found.success,
-        improvement=found.improvement,
-        best_success=None if found.best_success is None else found.best_success[THRESHOLD],
-        clears_noise=found.last_clears_noise,
-        compared=found.score is None or found.baseline is not None,
-        flags=found.flags,
-        steps=found.steps,
-        seconds=found.seconds,
-        tokens=found.tokens,
-        cost=found.cost,
-    )
 
 
 def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell]:
@@ -196,14 +124,38 @@ def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell
     return [_cell(shared, together) for shared, together in found.items()]
 
 
+def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
+    """Group cells by column and task. A column is one agent with one model under one set of conditions, so that cells are never mixed.
+
+    Its name has the agent and the model, and also the variant, isolation and hardware if the cells differ in them or mix them. Columns come
+    in the order of their first cells.
+    """
+    cells = list(cells)
+    places = [{cell.conditions[place] for cell in cells} for place in (1, 4, 5)]
+    told = [True, True, *(len(values) > 1 or not values.isdisjoint(ANY.values()) for values in places)]
+    found: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for cell in cells:
+        task, variant, agent, model, isolation, hardware = cell.conditions
+        words = (agent, model, variant, isolation, hardware or "unknown hardware")
+        found.setdefault(tuple(word for word, tell in zip(words, told, strict=True) if tell), {})[task] = cell
+    named: dict[str, Mapping[str, Cell]] = {}
+    for key, by_task in found.items():
+        name = ", ".join(key)
+        # Different keys may give the same name if their words have commas in them.
+        while name in named:
+            name += " (2)"
+        named[name] = by_task
+    return named
+
+
 def _cell(conditions: Conditions, runs: Sequence[Run]) -> Cell:
-    trials = tuple(trial(run) for run in runs)
+    counted = tuple(map(counts, runs))
     return Cell(
         conditions,
-        trials,
+        counted,
         category=next((run.info.category for run in runs if run.info.category), ""),
         published=next((run.info.published for run in runs if run.info.published), None),
-        differences=differences(run for run, found in zip(runs, trials, strict=True) if found.counted),
+        differences=differences(run for run, found in zip(runs, counted, strict=True) if found.counted),
     )
 
 

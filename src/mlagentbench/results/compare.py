@@ -12,7 +12,7 @@ from mlagentbench.results.cells import Cell
 from mlagentbench.results.statistics import Difference, Interval
 
 Column = Mapping[str, Cell]
-"""The cells of one agent with one model, by task (`tables.columns`)."""
+"""The cells of one agent with one model, by task (`cells.columns`)."""
 
 UNKNOWN_CATEGORY = "unknown category"
 BEFORE, AFTER = "published before the cutoff", "published after the cutoff"
@@ -56,8 +56,6 @@ class TaskGroup(NamedTuple):
     """The tasks with a counted run."""
     runs: int
     """The number of counted runs."""
-    pooled: Interval | None
-    """The success rate over all runs, each counting once, with Wilson's interval; None if no run counts."""
     mean: Interval | None
     """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
     improvement: Interval | None
@@ -110,11 +108,6 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
     )
 
 
-def overall(column: Column) -> TaskGroup:
-    """Return all tasks of a column as one group."""
-    return _group("all tasks", column)
-
-
 def by_category(column: Column) -> list[TaskGroup]:
     """Group a column's tasks by category, in the order of each category's first task; those of unknown category come last."""
     return _groups(column, {task: cell.category or UNKNOWN_CATEGORY for task, cell in column.items()}, (UNKNOWN_CATEGORY,))
@@ -149,13 +142,10 @@ def _groups(column: Column, names: Mapping[str, str], last: Iterable[str]) -> li
 
 def _group(name: str, column: Column) -> TaskGroup:
     rates = _rates(column)
-    runs = sum(len(cell.counted) for cell in column.values())
-    successes = sum(cell.successes for cell in column.values())
     return TaskGroup(
         name=name,
         tasks=tuple(rates),
-        runs=runs,
-        pooled=statistics.success_rate(successes, runs) if runs else None,
+        runs=sum(len(cell.counted) for cell in column.values()),
         mean=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in column.values() if cell.counted]),
         improvement=statistics.average([cell.improvements for cell in column.values() if cell.improvements]),
         left_out=tuple(task for task in column if task not in rates),
@@ -163,7 +153,7 @@ def _group(name: str, column: Column) -> TaskGroup:
 
 
 def _lack(cell: Cell | None) -> str:
-    if cell is None or not cell.trials:
+    if cell is None or not cell.runs:
         return "no run of it"
     return f"none that counts ({', '.join(f'{name} {count}' for name, count in cell.apart.items())})"
 

@@ -26,6 +26,10 @@ UNFINISHED = "unfinished"
 """`Counts.ended` of a run without a result: it is in progress, or was killed."""
 DAMAGED = "damaged_result"
 """`Counts.ended` of a run whose result cannot be read."""
+NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
+"""How runs end that say nothing about the agent."""
+NO_BASELINE = "no_baseline"
+"""The value of `Counts.apart` for a valid submission that was compared with nothing (`--baseline none`)."""
 
 
 class Best(NamedTuple):
@@ -108,6 +112,20 @@ class Counts(NamedTuple):
     def success(self) -> bool:
         """The paper's success: more than 10% better than the baseline at the last step."""
         return self.last_success[THRESHOLD]
+
+    @property
+    def apart(self) -> str | None:
+        """Why the run does not count: how it ended, `ungraded` or `no_baseline`; None if it counts."""
+        if self.ended in NOT_COUNTED:
+            return self.ended
+        if self.verdict == "ungraded":
+            return self.verdict
+        return NO_BASELINE if self.score is not None and self.baseline is None else None
+
+    @property
+    def counted(self) -> bool:
+        """Whether the run says something about the agent."""
+        return self.apart is None
 
 
 def counts(run: Run) -> Counts:

@@ -13,7 +13,6 @@ from typing import Any
 import polars as pl
 
 from mlagentbench.records import Step
-from mlagentbench.results.cells import trial_of
 from mlagentbench.results.conditions import agent_words, hardware_words
 from mlagentbench.results.counts import THRESHOLDS, Counts, counts, executed
 from mlagentbench.results.load import Run
@@ -78,9 +77,8 @@ RUNS: Mapping[str, Any] = {
     "problems": pl.Int64,
     "path": pl.String,
 }
-"""The columns of `runs_frame`, in order, with their types. `flags` are separated by spaces, `counted` says whether the run says something
-of the agent (`cells.Trial.counted`), and `problems` is the number of lines of `Run.problems`. Most others are fields of the same name of
-`run_spec.RunInfo`, its `RunSpec` or `counts.Counts`."""
+"""The columns of `runs_frame`, in order, with their types. `flags` are separated by spaces, and `problems` is the number of lines of
+`Run.problems`. Most others are fields of the same name of `run_spec.RunInfo`, its `RunSpec` or `counts.Counts`."""
 
 STEPS: Mapping[str, Any] = {
     "run": pl.String,
@@ -141,7 +139,6 @@ def run_row(run: Run) -> dict[str, Any]:
         "metric": info.metric,
         "unit": info.unit,
         "direction": info.direction,
-        "counted": trial_of(found).counted,
         "problems": len(run.problems),
         "path": str(run.directory.path),
         **_counted(found),
@@ -156,7 +153,7 @@ def _moment(seconds: float) -> datetime | None:
 def _counted(found: Counts) -> dict[str, Any]:
     best = found.best
     row: dict[str, Any] = {name: value for name, value in found._asdict().items() if name in RUNS}
-    row |= {"flags": " ".join(found.flags), "success": found.success}
+    row |= {"flags": " ".join(found.flags), "success": found.success, "counted": found.counted}
     row |= {f"tokens_{role}": found.tokens_by_role.get(role) for role in ("agent", "fast", "editor")}
     row |= {"best_step": best and best.step, "best_score": best and best.score, "best_improvement": best and best.improvement}
     for threshold in THRESHOLDS:

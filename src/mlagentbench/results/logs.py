@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlagentbench.errors import RunNotFound
-from mlagentbench.results.cells import Cell, cells
+from mlagentbench.results.cells import Cell, cells, columns
 from mlagentbench.results.compare import Comparison, comparisons
 from mlagentbench.results.conditions import Mixable
 from mlagentbench.results.load import Run, scan
-from mlagentbench.results.tables import columns
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,36 +1,21 @@
-"""What tests of charts share: cells made by hand, and what a drawing says."""
+"""What tests of charts share: experiments and scores made by hand, and what a drawing says."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.charts.style import Chart, to_svg
-from mlagentbench.results.cells import Cell, Trial
-from mlagentbench.results.conditions import Conditions
+from mlagentbench.report.experiment import Experiment
+from mlagentbench.results.cells import Cell
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def won(improvement: float = 0.5, **more: object) -> Trial:
-    return Trial("final_answer", "success", True, improvement)._replace(**more)
-
-
-def lost(improvement: float | None = 0.0, **more: object) -> Trial:
-    return Trial("limit_steps", "invalid_submission" if improvement is None else "no_improvement", False, improvement)._replace(**more)
-
-
-def broken() -> Trial:
-    return Trial("infrastructure", "ungraded", False, None)
-
-
-def column(model: str = "vendor/model", category: str = "", **tasks: Sequence[Trial]) -> Mapping[str, Cell]:
-    """A column's cells by task."""
-    return {
-        task: Cell(Conditions(task, "full", "research", model, "bubblewrap", "a machine"), tuple(trials), category)
-        for task, trials in tasks.items()
-    }
+def experiment(columns: Mapping[str, Mapping[str, Cell]]) -> Experiment:
+    """An experiment of cells made by hand."""
+    return Experiment((), {task: () for by_task in columns.values() for task in by_task}, columns, {})
 
 
 def steps(*values: float | None) -> tuple[StepScore, ...]:

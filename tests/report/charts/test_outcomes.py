@@ -5,12 +5,12 @@ from __future__ import annotations
 from mlagentbench.records import Termination
 from mlagentbench.report.charts import outcomes
 from mlagentbench.report.charts.style import DARK, LIGHT, THEMED
-from mlagentbench.results.cells import Trial
-from tests.report.charts.drawn import broken, column, lost, texts, won
+from tests.example_cells import broken, column, counted, lost, won
+from tests.report.charts.drawn import texts
 
 COLUMNS = {
-    "research, vendor/a": column(one=[won()] * 3 + [lost(), broken()], two=[lost(None)] * 2),
-    "react, vendor/b": column(one=[Trial("format_failure", "no_submission", False, None)]),
+    "research, vendor/a": column(one=[won()] * 3 + [lost(0.0), broken()], two=[lost()] * 2),
+    "react, vendor/b": column(one=[counted("format_failure", "no_submission")]),
 }
 
 
@@ -32,7 +32,7 @@ def test_every_way_to_end_has_a_part() -> None:
     from typing import get_args
 
     for ended in get_args(Termination):
-        [part] = outcomes.parts({"column": column(one=[Trial(ended, "no_improvement", False, 0.0)])}, "ended")
+        [part] = outcomes.parts({"column": column(one=[counted(ended, "no_improvement", 0.0)])}, "ended")
         assert part.kind in outcomes.ENDINGS and (part.kind == "apart") == (ended in ("infrastructure", "cancelled")), ended
 
 

@@ -6,7 +6,8 @@ from itertools import combinations
 
 from mlagentbench.report.charts import tradeoff
 from mlagentbench.report.experiment import LeaderboardRow, standing
-from tests.report.charts.drawn import broken, column, lost, texts, won
+from tests.example_cells import broken, column, lost, won
+from tests.report.charts.drawn import texts
 
 
 def standings(count: int = 3, cost: float | None = 0.5, name: str = "model") -> list[LeaderboardRow]:
@@ -15,7 +16,10 @@ def standings(count: int = 3, cost: float | None = 0.5, name: str = "model") -> 
             f"research, vendor/{name}-{number}",
             column(
                 f"vendor/{name}-{number}",
-                one=[won(tokens=1000 * (number + 1), seconds=60.0, cost=cost), lost(tokens=3000 * (number + 1), seconds=180.0, cost=cost)],
+                one=[
+                    won(tokens=1000 * (number + 1), seconds=60.0, cost=cost),
+                    lost(0.0, tokens=3000 * (number + 1), seconds=180.0, cost=cost),
+                ],
             ),
         )
         for number in range(count)

@@ -9,16 +9,15 @@ from typing import NamedTuple
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report.charts.outcomes import outcomes, parts
-from mlagentbench.report.charts.rates import heat, heat_map, heat_of_groups
+from mlagentbench.report.charts.rates import heat, heat_map
 from mlagentbench.report.charts.score_curves import scores_of_task
 from mlagentbench.report.charts.scores import score_over_steps
 from mlagentbench.report.charts.style import Chart, to_png, to_svg, unchecked
 from mlagentbench.report.charts.thresholds import success_by_threshold
 from mlagentbench.report.charts.tradeoff import tradeoff
 from mlagentbench.report.experiment import FEW, Experiment
+from mlagentbench.report.tables.build import categories, improvement, success
 from mlagentbench.results.load import Run
-
-CATEGORY_WORDS = "All runs of a category together, with 95% intervals and the number of runs."
 
 
 class Figure(NamedTuple):
@@ -38,11 +37,9 @@ def figures(runs: Sequence[Run]) -> Iterator[Figure]:
         return
     experiment = Experiment.of(runs)
     found: dict[str, Chart | None] = {
-        "success": heat_map(heat("success", experiment.columns)),
-        "improvement": heat_map(heat("improvement", experiment.columns)),
-        "success-by-category": heat_map(
-            heat_of_groups(experiment.categories, tuple(experiment.columns)), title="Success by category, % of runs", words=CATEGORY_WORDS
-        ),
+        "success": heat_map(heat(success(experiment), experiment.columns)),
+        "improvement": heat_map(heat(improvement(experiment), experiment.columns)),
+        "success-by-category": heat_map(heat(categories(experiment), experiment.columns)),
         "success-and-tokens": tradeoff(experiment.standings, "tokens"),
         "success-and-time": tradeoff(experiment.standings, "minutes"),
         "success-and-cost": tradeoff(experiment.standings, "dollars"),

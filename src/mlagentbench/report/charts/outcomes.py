@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import altair as alt
 
 from mlagentbench.report.charts.style import LIGHT, Palette, config, data, ground, quoted, short
-from mlagentbench.results.cells import Cell, Trial
+from mlagentbench.results.cells import Cell
+from mlagentbench.results.counts import Counts
 
 WIDTH, BAR = 360, 26
 """The width of the plot and the height of a bar, in pixels."""
@@ -44,6 +45,18 @@ class BarPart(NamedTuple):
     runs: int
     of: int
     """How many runs the column has."""
+    start: float
+    """The share of the bar before this part, 0 to 1."""
+
+    @property
+    def share(self) -> float:
+        """The part's share of the bar, 0 to 1."""
+        return self.runs / self.of
+
+    @property
+    def middle(self) -> float:
+        """The middle of the part, as a share of the bar."""
+        return self.start + self.share / 2
 
 
 def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[BarPart]:
@@ -51,9 +64,12 @@ def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[BarPart
     kinds = VERDICTS if kind == "verdict" else ENDINGS
     found = []
     for column, by_task in columns.items():
-        trials = [trial for cell in by_task.values() for trial in cell.trials]
-        of_kind = [_kind(trial, kind) for trial in trials]
-        found += [BarPart(column, each, of_kind.count(each), len(trials)) for each in kinds if each in of_kind]
+        of_kind = [_kind(run, kind) for cell in by_task.values() for run in cell.runs]
+        start = 0
+        for each in kinds:
+            if runs := of_kind.count(each):
+                found.append(BarPart(column, each, runs, len(of_kind), start / len(of_kind)))
+                start += runs
     return found
 
 
@@ -75,16 +91,17 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
         return None
     columns = list(dict.fromkeys(part.column for part in found))
     colors = palette.verdicts if kind == "verdict" else palette.endings
-    rows = []
-    for place, column in enumerate(columns):
-        start = 0.0
-        for part in (part for part in found if part.column == column):
-            share = part.runs / part.of
-            text = f"{part.runs:,}" if share * WIDTH >= ROOM else ""
-            rows.append(
-                {"row": place, "kind": kinds[part.kind], "from": start, "to": start + share, "middle": start + share / 2, "text": text}
-            )
-            start += share
+    rows = [
+        {
+            "row": columns.index(part.column),
+            "kind": kinds[part.kind],
+            "from": part.start,
+            "to": part.start + part.share,
+            "middle": part.middle,
+            "text": f"{part.runs:,}" if part.share * WIDTH >= ROOM else "",
+        }
+        for part in found
+    ]
     labels = short(columns)
     totals = {column: next(part.of for part in found if part.column == column) for column in columns}
     names = f"[{', '.join(quoted(f'{labels[column]}, n {totals[column]:,}') for column in columns)}][datum.value]"
@@ -108,9 +125,9 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
     )
 
 
-def _kind(trial: Trial, kind: Kind) -> str:
-    if not trial.counted:
+def _kind(run: Counts, kind: Kind) -> str:
+    if not run.counted:
         return "apart"
     if kind == "verdict":
-        return trial.verdict
-    return trial.ended if trial.ended in ENDINGS else "limit"
+        return run.verdict
+    return run.ended if run.ended in ENDINGS else "limit"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
 from mlagentbench.report.charts.style import LIGHT, Palette, config, data, name, quoted, short
-from mlagentbench.report.text import MINUS, plural
-from mlagentbench.results import statistics
-from mlagentbench.results.cells import Cell
-from mlagentbench.results.compare import TaskGroup
-from mlagentbench.results.statistics import Interval
+from mlagentbench.report.tables.model import AVERAGE, Row, Table, pivot
+from mlagentbench.report.text import interval_text, percentage, plural
 
 CELL_WIDTH, CELL_HEIGHT = 104, 44
 """The size of a cell, in pixels."""
@@ -22,15 +19,13 @@ LINE = 16
 """The length of a line of a column's name, in characters."""
 LABEL = 15
 """The height of such a line, in pixels."""
-AVERAGE = "average"
 LEVELS = 10
 """How many levels of colour there are on either side of 0."""
 GREATEST = 0.5
-"""The improvement, either way, from which on the colour stays the same."""
+"""The improvement, either way, from which on the colour stays the same (`level`)."""
 NEUTRAL, GOOD, BAD = "#f5f6f6", "#63bb8d", "#e79a55"
 
-Measure = Literal["success", "improvement"]
-TITLES: Mapping[Measure, tuple[str, str]] = {
+TITLES: Mapping[str, tuple[str, str]] = {
     "success": (
         "Success, % of runs",
         "With 95% intervals and the number of runs; averages over tasks.",
@@ -39,56 +34,57 @@ TITLES: Mapping[Measure, tuple[str, str]] = {
         "Improvement over the baseline at the last step, %",
         "Means of the valid submissions with 95% intervals, and their number; a cell without one counts 0 in the average.",
     ),
+    "categories": ("Success by category, % of runs", "Means over the tasks of a category with 95% intervals, and the number of runs."),
 }
+"""Titles and explanations, by the names of tables."""
 
 
 class HeatCell(NamedTuple):
-    """A cell of a heat map, with its number as a fraction."""
+    """A cell of a heat map."""
 
-    value: float | None
-    """None without a counted run."""
-    interval: Interval | None
-    of: str
+    text: str = "—"
+    """The number in percent."""
+    interval: str = ""
+    of: str = ""
     """What the number is computed from, such as `n 8`."""
-    apart: int = 0
-    """How many runs are not counted."""
-
-    @property
-    def shown(self) -> str:
-        """The number in percent, with as many decimals as the paper's tables."""
-        return "—" if self.value is None else hundredth(self.value)
-
-    @property
-    def bounds(self) -> str:
-        """The interval in whole percent; empty where there is none."""
-        return "" if self.interval is None else between(self.interval)
+    not_counted: int = 0
+    """How many runs are not counted; 0 in an average."""
+    level: int | None = None
+    """The level of colour, from -10 to 10; None without a number."""
 
 
 class HeatMap(NamedTuple):
-    """A heat map: a cell for each row (a task, or a group of tasks) and column, and the averages of the columns."""
+    """A table of results as a heat map: a cell for each row (a task, or a group of tasks) and column, and the averages of the columns."""
 
-    measure: Measure
+    name: str
     columns: tuple[str, ...]
     rows: Mapping[str, Mapping[str, HeatCell]]
     averages: Mapping[str, HeatCell]
 
 
-def hundredth(value: float) -> str:
-    """Format a fraction in percent, with one decimal unless that is 0: `62.5`, `50`; without decimals from 1,000 % on."""
-    shown = f"{100 * value:,.1f}" if abs(value) < 10 else f"{100 * value:,.0f}"
-    shown = shown.removesuffix(".0")
-    return "0" if shown == "-0" else shown.replace("-", MINUS)
+def heat(table: Table, columns: Iterable[str]) -> HeatMap:
+    """Return a table of success rates or improvements as a heat map.
+
+    Args:
+        table: the table `success`, `improvement` or `categories`.
+        columns: the columns in order.
+    """
+    columns = tuple(columns)
+    rows = {}
+    for label, by_column in pivot(table).items():
+        most = max(int(row["tasks"] or 0) for row in by_column.values())
+        rows[label] = {column: _cell(by_column[column], most) if column in by_column else HeatCell() for column in columns}
+    return HeatMap(table.name, columns, {label: cells for label, cells in rows.items() if label != AVERAGE}, rows.get(AVERAGE, {}))
 
 
-def between(interval: Interval) -> str:
-    """Format an interval's bounds in whole percent: `31 to 86`."""
-    low, high = (f"{round(100 * bound):,}".replace("-", MINUS) for bound in (interval.low, interval.high))
-    return f"{low} to {high}"
+def level(value: float, full: float = 1) -> int:
+    """Return the level of colour of a number, from -10 to 10; 0 only for numbers that are nearly 0.
 
-
-def level(value: float, measure: Measure) -> int:
-    """Return the level of colour of a number, from -10 to 10; 0 only for numbers that are nearly 0."""
-    share = value if measure == "success" else value / GREATEST
+    Args:
+        value: the number.
+        full: the number, either way, from which on the colour stays the same.
+    """
+    share = value / full
     reached = min(LEVELS, math.ceil(abs(share) * LEVELS - 0.05))
     return reached if share > 0 else -reached
 
@@ -100,25 +96,7 @@ def tint(level: int) -> str:
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
-def heat(measure: Measure, columns: Mapping[str, Mapping[str, Cell]]) -> HeatMap:
-    """Return the heat map of success or improvement by task."""
-    square = _success if measure == "success" else _improvement
-    tasks = list(dict.fromkeys(task for by_task in columns.values() for task in by_task))
-    rows = {task: {column: square(by_task.get(task)) for column, by_task in columns.items()} for task in tasks}
-    averages = {column: _average(by_task, measure) for column, by_task in columns.items()}
-    return HeatMap(measure, tuple(columns), rows, averages)
-
-
-def heat_of_groups(groups: Mapping[str, Mapping[str, TaskGroup]], columns: Sequence[str]) -> HeatMap:
-    """Return the heat map of success by groups of tasks, in which each run counts once."""
-    rows = {}
-    for group, by_column in groups.items():
-        most = max(len(each.tasks) for each in by_column.values())
-        rows[group] = {column: _pooled(by_column.get(column), most) for column in columns}
-    return HeatMap("success", tuple(columns), rows, {})
-
-
-def heat_map(heat: HeatMap, palette: Palette = LIGHT, *, title: str = "", words: str = "") -> alt.LayerChart | None:
+def heat_map(heat: HeatMap, palette: Palette = LIGHT) -> alt.LayerChart | None:
     """Draw a heat map for a file; the page shows heat maps as HTML tables.
 
     Returns:
@@ -128,17 +106,17 @@ def heat_map(heat: HeatMap, palette: Palette = LIGHT, *, title: str = "", words:
         {
             "row": place,
             "column": number,
-            "color": None if square.value is None else tint(level(square.value, heat.measure)),
-            "text": square.shown,
-            "note": ", ".join(part for part in (square.bounds, square.of) if part),
+            "color": None if cell.level is None else tint(cell.level),
+            "text": cell.text,
+            "note": ", ".join(part for part in (cell.interval, cell.of) if part),
         }
         for place, by_column in enumerate([*heat.rows.values(), *([heat.averages] if heat.averages else [])])
-        for number, square in enumerate(by_column.values())
+        for number, cell in enumerate(by_column.values())
     ]
     if not any(row["color"] is not None for row in rows):
         return None
-    names = [name(row) for row in heat.rows] + ([AVERAGE] if heat.averages else [])
-    own_title, own_words = TITLES[heat.measure]
+    names = [name(row) for row in heat.rows] + (["average"] if heat.averages else [])
+    title, words = TITLES[heat.name]
     x = alt.X(
         "column:O", axis=_names(["\n".join(_lines(label)) for label in short(heat.columns).values()], "top"), scale=alt.Scale(padding=0.03)
     )
@@ -156,42 +134,24 @@ def heat_map(heat: HeatMap, palette: Palette = LIGHT, *, title: str = "", words:
         background=palette.background,
         padding=10,
         config=config(palette),
-        title=alt.TitleParams(title or own_title, subtitle=words or own_words, offset=18),
+        title=alt.TitleParams(title, subtitle=words, offset=18),
     )
 
 
-def _success(cell: Cell | None) -> HeatCell:
-    if cell is None:
-        return HeatCell(None, None, "")
-    rate, apart = cell.rate, sum(cell.apart.values())
-    return HeatCell(rate and rate.value, rate, f"n {len(cell.counted)}", apart)
-
-
-def _pooled(group: TaskGroup | None, most: int) -> HeatCell:
-    """Return the cell of a group's runs; it names the number of tasks if that is fewer than in other columns."""
-    if group is None or group.pooled is None:
-        return HeatCell(None, None, "")
-    fewer = f", {plural(len(group.tasks), 'task')}" if len(group.tasks) < most else ""
-    return HeatCell(group.pooled.value, group.pooled, f"n {group.runs}{fewer}")
-
-
-def _improvement(cell: Cell | None) -> HeatCell:
-    if cell is None or not cell.counted:
-        return HeatCell(None, None, "n 0" if cell else "", sum(cell.apart.values()) if cell else 0)
-    found = cell.improvement
-    if found is None:
-        return HeatCell(0.0, None, "none valid", sum(cell.apart.values()))
-    return HeatCell(found.value, found if len(cell.improvements) > 1 else None, f"n {len(cell.improvements)}", sum(cell.apart.values()))
-
-
-def _average(by_task: Mapping[str, Cell], measure: Measure) -> HeatCell:
-    """Return the mean over the tasks that have counted runs, as the paper's averages."""
-    cells = [cell for cell in by_task.values() if cell.counted]
-    if measure == "success":
-        found = statistics.average_rate([(cell.successes, len(cell.counted)) for cell in cells])
+def _cell(row: Row, most: int) -> HeatCell:
+    """Return the cell of a row of values; it names the number of tasks if that is fewer than in other columns."""
+    measure = "improvement" if "improvement" in row else "rate"
+    value, low, high, tasks = row[measure], row["low"], row["high"], int(row["tasks"] or 0)
+    count = row["valid"] if measure == "improvement" else row["runs"]
+    not_counted = int(row.get("not_counted") or 0)
+    if row.get("task", "") is None:
+        of, not_counted = plural(tasks, "task") if tasks else "", 0
     else:
-        found = statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in cells])
-    return HeatCell(found and found.value, found, plural(len(cells), "task") if cells else "")
+        of = f"n {count}" if count or value is None else "none valid"
+        of += f", {plural(tasks, 'task')}" if tasks < most else ""
+    if not isinstance(value, float) or not isinstance(low, float) or not isinstance(high, float):
+        return HeatCell(of=of, not_counted=not_counted)
+    return HeatCell(percentage(value), interval_text(low, high), of, not_counted, level(value, GREATEST if measure == "improvement" else 1))
 
 
 def _lines(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 from mlagentbench.errors import UsageError
 from mlagentbench.report import text
 from mlagentbench.report.charts import scores, style, thresholds
-from mlagentbench.report.page.comparison import STANDING_COLUMNS, comparison
+from mlagentbench.report.page.comparison import LEADERBOARD_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
 from mlagentbench.report.step_view import rejected_replies, shown_path, step_views
 from mlagentbench.report.text import plural, visible
@@ -144,7 +144,7 @@ def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str]) ->
         runs=views,
         links=links,
         together=comparison(loaded.runs, links),
-        standing_columns=STANDING_COLUMNS,
+        leaderboard_columns=LEADERBOARD_COLUMNS,
         with_intervals=thresholds.WITH_INTERVALS,
         unreadable=loaded.unreadable,
         columns=COLUMNS,

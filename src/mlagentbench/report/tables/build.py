@@ -16,14 +16,14 @@ from mlagentbench.report import text
 from mlagentbench.report.experiment import Experiment, LeaderboardRow, Notice
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
 from mlagentbench.report.words import ENDED, VERDICTS, ended_briefly, price_words
-from mlagentbench.results.cells import Cell, trial
+from mlagentbench.results.cells import Cell
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff, comparisons
-from mlagentbench.results.counts import DAMAGED, UNFINISHED
+from mlagentbench.results.counts import DAMAGED, UNFINISHED, counts
 from mlagentbench.results.statistics import Interval
-from mlagentbench.results.tables import improvement_table, success_table
 
 INTERVAL: Mapping[str, Kind] = {"low": "number", "high": "number"}
 COLUMN: Mapping[str, Kind] = {"column": "text", "agent": "text", "model": "text"}
+RUNS: Mapping[str, Kind] = {"runs": "count", "tasks": "count", "not_counted": "count"}
 
 
 def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> list[Table]:
@@ -55,27 +55,20 @@ def success(experiment: Experiment) -> Table:
     """Return the table of success rates, by task and column, with their means over tasks."""
     rows: list[Row] = []
     for task, column, cell in _cells(experiment):
-        rows.append(
-            {"task": task, **_column(experiment, column), **_interval("rate", cell.rate)}
-            | {"successes": cell.successes, "runs": len(cell.counted), "tasks": 1}
-        )
-    for standing in experiment.standings:
-        rows.append(
-            {"task": None, **_column(experiment, standing.column), **_interval("rate", standing.rate)}
-            | {"successes": None, "runs": standing.runs, "tasks": len(standing.tasks)}
-        )
+        found = {**_interval("rate", cell.rate), "successes": cell.successes, "runs": len(cell.counted)}
+        rows.append({"task": task, **_column(experiment, column), **found, "tasks": 1, "not_counted": sum(cell.apart.values())})
+    for row in experiment.standings:
+        found = {**_interval("rate", row.rate), "successes": None, "runs": row.runs}
+        rows.append({"task": None, **_column(experiment, row.column), **found, "tasks": len(row.tasks), "not_counted": row.apart.total()})
     return Table(
         name="success",
         title="Success rate, % [95% interval], n runs that count",
-        columns={"task": "text", **COLUMN, "rate": "number", **INTERVAL, "successes": "count", "runs": "count", "tasks": "count"},
-        rows=_ordered(experiment, rows),
+        columns={"task": "text", **COLUMN, "rate": "number", **INTERVAL, "successes": "count", **RUNS},
+        rows=rows,
         down=TASK,
         shown=[TextColumn("", lambda row: _estimate(row, "rate", of="runs"))],
         across="column",
-        notes=[
-            "A success is more than 10% better than the baseline at the last step.",
-            *_sentences(success_table(experiment.columns).notices()),
-        ],
+        notes=["A success is more than 10% better than the baseline at the last step.", *_averaged_over(experiment)],
     )
 
 
@@ -86,28 +79,23 @@ def improvement(experiment: Experiment) -> Table:
     """
     rows: list[Row] = []
     for task, column, cell in _cells(experiment):
-        found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
-        rows.append(
-            {"task": task, **_column(experiment, column), **_interval("improvement", found)}
-            | {"valid": len(cell.improvements), "runs": len(cell.counted), "tasks": 1}
-        )
-    for standing in experiment.standings:
-        cells = experiment.columns[standing.column].values()
-        rows.append(
-            {"task": None, **_column(experiment, standing.column), **_interval("improvement", standing.improvement)}
-            | {"valid": sum(len(cell.improvements) for cell in cells), "runs": standing.runs, "tasks": len(standing.tasks)}
-        )
+        mean = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
+        found = {**_interval("improvement", mean), "valid": len(cell.improvements), "runs": len(cell.counted)}
+        rows.append({"task": task, **_column(experiment, column), **found, "tasks": 1, "not_counted": sum(cell.apart.values())})
+    for row in experiment.standings:
+        found = {**_interval("improvement", row.improvement), "valid": row.valid, "runs": row.runs}
+        rows.append({"task": None, **_column(experiment, row.column), **found, "tasks": len(row.tasks), "not_counted": row.apart.total()})
     return Table(
         name="improvement",
         title="Improvement over the baseline, % [95% interval], n valid submissions",
-        columns={"task": "text", **COLUMN, "improvement": "number", **INTERVAL, "valid": "count", "runs": "count", "tasks": "count"},
-        rows=_ordered(experiment, rows),
+        columns={"task": "text", **COLUMN, "improvement": "number", **INTERVAL, "valid": "count", **RUNS},
+        rows=rows,
         down=TASK,
         shown=[TextColumn("", lambda row: _estimate(row, "improvement", of="valid", signed=True))],
         across="column",
         notes=[
             "Means over valid submissions at the last step; a cell with runs and no valid submission is 0.",
-            *_sentences(improvement_table(experiment.columns).notices()),
+            *_averaged_over(experiment),
         ],
     )
 
@@ -212,7 +200,7 @@ def not_counted(experiment: Experiment) -> Table:
     """Return the table of runs that are not counted, each with the reason."""
     rows: list[Row] = []
     for run in experiment.runs:
-        apart = trial(run).apart
+        apart = counts(run).apart
         if apart is not None:
             reason = run.result.outcome.reason if run.result else None
             rows.append({"run": run.name, "task": run.info.spec.task, "column": experiment.column(run), "apart": apart, "reason": reason})
@@ -251,19 +239,20 @@ def _bounds(found: Interval | None) -> dict[str, Value]:
     return dict(zip(BOUNDS, found or (None, None, None), strict=True))
 
 
-def _ordered(experiment: Experiment, rows: Sequence[Row]) -> list[Row]:
-    """Sort the rows of each task by column in the experiment's order, so that the first row's column is not printed first."""
-    order = list(experiment.columns)
-    first = {column: place for place, column in enumerate(order)}
-    by_line: dict[Value, list[Row]] = {}
-    for row in rows:
-        by_line.setdefault(row["task"], []).append(row)
-    return [row for line in by_line.values() for row in sorted(line, key=lambda row: first[str(row["column"])])]
+def _averaged_over(experiment: Experiment) -> list[str]:
+    """Say over how many tasks the averages are: in one sentence, or in one for each column if some lack tasks."""
+    every = text.plural(len(experiment.tasks), "task")
+    lacking = {row.column: [task for task in experiment.tasks if task not in row.tasks] for row in experiment.standings}
+    if not any(lacking.values()):
+        return [f"Averages are over {every}."]
+    return [
+        f"{column}: the average is over {len(experiment.tasks) - len(tasks)} of {every}{', without ' * bool(tasks)}{', '.join(tasks)}."
+        for column, tasks in lacking.items()
+    ]
 
 
 def _group(experiment: Experiment, name: str, column: str, group: TaskGroup) -> Row:
-    found = group.pooled if len(group.tasks) == 1 else group.mean
-    return {name: group.name, **_column(experiment, column), **_interval("rate", found), "tasks": len(group.tasks), "runs": group.runs}
+    return {name: group.name, **_column(experiment, column), **_interval("rate", group.mean), "tasks": len(group.tasks), "runs": group.runs}
 
 
 def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
@@ -279,10 +268,10 @@ def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
 
 
 def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapping[Any, str]) -> Table:
-    """Return a table that counts the runs of each column by an attribute of their trials."""
+    """Return a table that counts the runs of each column by an attribute of their counts."""
     rows: list[Row] = []
     for column, by_task in experiment.columns.items():
-        together = Counter(getattr(trial, what) for cell in by_task.values() for trial in cell.trials)
+        together = Counter(getattr(run, what) for cell in by_task.values() for run in cell.runs)
         rows += [{**_column(experiment, column), what: kind, "runs": together[kind]} for kind in words if together[kind]]
     there = [kind for kind in words if any(row[what] == kind for row in rows)]
     rows.sort(key=lambda row: there.index(str(row[what])))
@@ -332,15 +321,9 @@ def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str
     value, low, high = (_number(row[key]) for key in (name, "low", "high"))
     # The interval of a mean of equal numbers, or of one number, is empty, and left out.
     digits = 0 if high - low >= 0.05 else 1
-    interval = f" [{_percent(low, digits)}, {_percent(high, digits)}]" if low != high else ""
+    interval = f" [{text.percentage(low, digits)}, {text.percentage(high, digits)}]" if low != high else ""
     count = f" n={row[of]}" if of else ""
-    return f"{'+' if signed and value > 0 else ''}{_percent(value, 1)}{interval}{count}"
-
-
-def _percent(share: float, digits: int) -> str:
-    value = 100 * share
-    shown = f"{value:,.{digits if abs(value) < 1000 else 0}f}".removesuffix(".0").replace("-", text.MINUS)
-    return "0" if shown == f"{text.MINUS}0" else shown
+    return f"{'+' if signed and value > 0 else ''}{text.percentage(value)}{interval}{count}"
 
 
 def _p(value: Value) -> str:
@@ -356,8 +339,3 @@ def _number(value: Value) -> float:
 
 def _some(names: Sequence[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-
-
-def _sentences(lines: Iterable[str]) -> list[str]:
-    """Make sentences of lines: with a capital, unless the line begins with a column's name, and a full stop."""
-    return [f"{line}." if ": " in line else f"{line[:1].upper()}{line[1:]}." for line in lines]

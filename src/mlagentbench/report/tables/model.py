@@ -65,19 +65,23 @@ class TextTable(NamedTuple):
     """Whether each column is right-aligned."""
 
 
+def pivot(table: Table) -> Mapping[str, Mapping[str, Row]]:
+    """Return the rows of a table with `across`, by the text of `down` and then by the value of `across`."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in table.rows:
+        found.setdefault(table.down.text(row), {})[str(row[table.across or ""])] = row
+    return found
+
+
 def grid(table: Table) -> TextTable:
     """Format a table for people, at its full width."""
     if table.across is None:
-        lines = [[table.down.text(row), *(shown.text(row) for shown in table.shown)] for row in table.rows]
-        return TextTable(
-            [table.down.heading, *(shown.heading for shown in table.shown)], lines, [False, *(shown.number for shown in table.shown)]
-        )
+        columns = [table.down, *table.shown]
+        lines = [[column.text(row) for column in columns] for row in table.rows]
+        return TextTable([column.heading for column in columns], lines, [column.number for column in columns])
     (cell,) = table.shown
     names = list(dict.fromkeys(str(row[table.across]) for row in table.rows))
-    by_line: dict[str, dict[str, str]] = {}
-    for row in table.rows:
-        by_line.setdefault(table.down.text(row), {})[str(row[table.across])] = cell.text(row)
-    lines = [[label, *(cells.get(name, NONE) for name in names)] for label, cells in by_line.items()]
+    lines = [[label, *(cell.text(by_name[name]) if name in by_name else NONE for name in names)] for label, by_name in pivot(table).items()]
     headings = [table.words.get(name, named(name)) for name in names]
     return TextTable([table.down.heading, *headings], lines, [False, *(cell.number for _ in names)])
 
