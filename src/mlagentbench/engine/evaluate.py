@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import ctypes
-import logging
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
-from inspect_ai.util._display import init_display_type
 
+from mlagentbench.engine.compat import hide_display
 from mlagentbench.engine.models.providers import make_models
 from mlagentbench.engine.models.retries import RetryPolicy, use_retry_policy
 from mlagentbench.engine.task import inspect_task
@@ -27,9 +24,6 @@ from mlagentbench.runner.preflight import ReadyRun
 from mlagentbench.runner.run_once import RunHooks
 from mlagentbench.runner.slots import Slots
 from mlagentbench.util import interrupts
-
-LEAVING = 5.0
-"""Seconds that remaining asyncio tasks have to end when all runs are over."""
 
 _evaluating = threading.Lock()
 """Held during an evaluation: Inspect carries out one at a time in a process."""
@@ -64,22 +58,7 @@ def evaluate(
         InfrastructureError: Inspect failed as a whole.
         KeyboardInterrupt: the second interrupt.
     """
-    return interrupts.run(_left_behind(evaluate_async(runs, hooks, times=times, parallel=parallel, retry_policy=retry_policy)))
-
-
-async def _left_behind(evaluating: Coroutine[Any, Any, Evaluation]) -> Evaluation:
-    """Evaluate, then cancel remaining tasks and abandon those that ignore it, since Python would wait for them for ever."""
-    try:
-        return await evaluating
-    finally:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        stubborn = (await asyncio.wait(tasks, timeout=LEAVING))[1] if tasks else set()
-        for task in stubborn:
-            asyncio._unregister_task(task)
-            # An extra reference keeps it from being freed: that would raise GeneratorExit in the agent, and wait for what it does then.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))
+    return interrupts.run(evaluate_async(runs, hooks, times=times, parallel=parallel, retry_policy=retry_policy))
 
 
 async def evaluate_async(
@@ -101,8 +80,7 @@ async def evaluate_async(
 
 
 async def _evaluate(runs: Sequence[ReadyRun], hooks: RunHooks, times: int, parallel: int) -> Evaluation:
-    init_display_type("none")
-    logging.getLogger("inspect_ai").setLevel(logging.ERROR)
+    hide_display()
     results, failures = list[Result](), list[Exception]()
     spec = runs[0].spec
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from inspect_ai._view import view as inspect_view
-
+from mlagentbench.engine.compat import serve_viewer
 from mlagentbench.errors import UsageError
 
 HOST = "127.0.0.1"
@@ -28,6 +27,4 @@ def serve(logs: Path, port: int) -> None:
                 f"the viewer cannot listen on port {port}: {error.strerror}; end what listens there, perhaps another viewer,"
                 f" or choose another port with --port"
             ) from None
-    # Inspect would kill the process with the id that it once recorded for this port, whatever that process is now.
-    inspect_view.view_acquire_port = lambda app_dir, port: None
-    inspect_view.view(log_dir=str(logs), host=HOST, port=port)
+    serve_viewer(str(logs), HOST, port)

@@ -25,6 +25,8 @@ IMPATIENCE = 3.0
 """Seconds after an interrupt during which further ones are ignored."""
 INTERRUPTED = 130
 """The exit status of a command that was interrupted."""
+LEAVING = 5.0
+"""Seconds that remaining asyncio tasks have to end when the work in an event loop is over."""
 TWICE = 1.0
 """Seconds within which two SIGHUP count as one: a closing terminal and the shell in it each send one."""
 
@@ -62,11 +64,13 @@ def close() -> None:
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a new event loop, as `asyncio.run` does, and return its result.
 
+    Tasks that ignore for `LEAVING` seconds that they are cancelled at the end are left behind; `asyncio.run` would wait for them for ever.
+
     Raises:
         KeyboardInterrupt: an interrupt cancelled it, even if it returned or raised something else.
     """
     if threading.current_thread() is not threading.main_thread():
-        return asyncio.run(work)
+        return _run(work)
     interrupted = False
 
     async def whole() -> T:
@@ -86,7 +90,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, _handle)
     try:
-        result = asyncio.run(whole())
+        result = _run(whole())
     except BaseException:
         if interrupted:
             raise KeyboardInterrupt from None
@@ -109,6 +113,29 @@ def first(act: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _state.instead = None
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.run_until_complete(_cancel_tasks())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+async def _cancel_tasks() -> None:
+    """Cancel all other tasks, wait for them, and leave those behind that do not end."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        tasks = (await asyncio.wait(tasks, timeout=LEAVING))[1]
+    if tasks:
+        # The frame of a daemon thread keeps them from being freed: that would raise GeneratorExit in them, and wait for what they do then.
+        threading.Thread(target=lambda _: threading.Event().wait(), args=(tasks,), daemon=True).start()
 
 
 def _handle(number: int, frame: object) -> None:

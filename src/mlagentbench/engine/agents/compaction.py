@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from inspect_ai.model import ChatMessage, ChatMessageTool, CompactionEdit, CompactionSummary
+from inspect_ai.model import ChatMessage, ChatMessageTool, CompactionEdit, CompactionSummary, ModelOutput
 
-from mlagentbench.engine.agents.conversation import Conversation, dumped, environment_model
+from mlagentbench.engine.agents.conversation import Conversation, dumped, model_asking
+from mlagentbench.engine.models.model import InspectRequest
 
 Compaction = Literal["edit", "summary", "none"]
 """How to compact: clear old results, and summarise if that frees too little; summarise at once; or not at all."""
@@ -63,7 +64,11 @@ async def compacted(messages: Sequence[ChatMessage], how: Compaction, conversati
         LimitReached: as by `Conversation.ask`, while asking for the summary.
         ModelFailed: likewise.
     """
-    model = environment_model(conversation, "compaction")
+
+    async def ask(question: InspectRequest) -> ModelOutput:
+        return (await conversation.ask(question, purpose="compaction")).output
+
+    model = model_asking(ask)
     shorter = list(messages)
     if how == "edit" or forced:
         shorter, _ = await CompactionEdit(keep_tool_uses=KEPT_RESULTS).compact(model, shorter, [])

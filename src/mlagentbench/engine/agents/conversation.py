@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ContentReasoning, GenerateConfig, ModelAPI, ModelOutput, get_model, modelapi
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import ToolChoice, ToolDef, ToolInfo
 from pydantic import JsonValue, TypeAdapter
 
-from mlagentbench.actions import ACTIONS
-from mlagentbench.actions.base import ActionDefinition
-from mlagentbench.engine.agents.tools import tool_parameters
-from mlagentbench.engine.models.model import InspectReply, InspectRequest, RoleModel
+from mlagentbench.engine.models.model import InspectRequest, RoleModel
 from mlagentbench.environment import Environment
-from mlagentbench.errors import AgentError
+from mlagentbench.errors import AgentError, ResponseFormatError
 from mlagentbench.model import Model, Reply
 
-T = TypeVar("T")
-FINAL_ANSWER = "Final Answer"
-
 _MESSAGES: TypeAdapter[list[ChatMessage]] = TypeAdapter(list[ChatMessage])
+
+
+class CheckedOutput(NamedTuple):
+    """A reply, and what is wrong with it: None if it contains an action."""
+
+    output: ModelOutput
+    problem: str | None
 
 
 class Conversation:
@@ -41,31 +42,37 @@ class Conversation:
         self._before: list[JsonValue] = []
         self._offered: list[str] = []
 
-    async def ask(self, question: InspectRequest, parse: Callable[[ModelOutput], T], *, purpose: str = "agent") -> T:
-        """Ask a question, and parse the reply.
+    async def ask(
+        self, question: InspectRequest, check: Callable[[ModelOutput], None] = lambda output: None, *, purpose: str = "agent"
+    ) -> CheckedOutput:
+        """Ask a question, and check the reply.
 
         Args:
             question: the question.
-            parse: parses the reply, and raises ResponseFormatError if it contains no action.
+            check: raises ResponseFormatError if the reply contains no action.
             purpose: who asks; recorded with the call.
 
         Raises:
             AgentError: the model is not one of Inspect's.
-            ResponseFormatError: raised by `parse`.
-            FormatFailure: it was the fifth such reply in a row.
+            FormatFailure: it was the fifth reply without an action in a row.
             LimitReached: a limit of the run, or the model's context window, was reached.
             ModelFailed: the provider failed, and is not asked again.
         """
-        answers: list[InspectReply] = []
+        outputs: list[ModelOutput] = []
 
         async def by_messages(model: Model) -> Reply:
             if not isinstance(model, RoleModel):
                 raise AgentError(f"this agent calls tools, and the model {model.name} cannot; name one of Inspect's")
             answer = await model.answer(question)
-            answers.append(answer)
+            outputs.append(answer.output)
             return model.reply(answer, json.dumps(dumped([answer.output.message])[0], ensure_ascii=False))
 
-        return await self._environment.consult(by_messages, self._written(question), lambda _: parse(answers[0].output), purpose=purpose)
+        problem = None
+        try:
+            await self._environment.consult(by_messages, self._written(question), lambda _: check(outputs[0]), purpose=purpose)
+        except ResponseFormatError as error:
+            problem = str(error)
+        return CheckedOutput(outputs[0], problem)
 
     def _written(self, question: InspectRequest) -> str:
         messages = dumped(question.messages)
@@ -112,11 +119,6 @@ def model_asking(ask: Ask) -> InspectModel:
     return get_model("environment/agent", memoize=False, ask=ask)
 
 
-def environment_model(conversation: Conversation, purpose: str) -> InspectModel:
-    """Return the agent's model as an Inspect model, recorded and limited by the environment."""
-    return model_asking(lambda question: conversation.ask(question, lambda output: output, purpose=purpose))
-
-
 def dumped(messages: Sequence[ChatMessage]) -> list[JsonValue]:
     """Return messages as JSON, with everything that is needed to send them again."""
     whole: list[Any] = _MESSAGES.dump_python(list(messages), mode="json", exclude_none=True)
@@ -149,29 +151,3 @@ def thoughts_of(message: ChatMessageAssistant) -> Thoughts:
     parts = [] if isinstance(message.content, str) else message.content
     reasoning = [(part.summary or "") if part.redacted else part.reasoning for part in parts if isinstance(part, ContentReasoning)]
     return Thoughts("\n\n".join(text.strip() for text in reasoning if text.strip()), message.text.strip())
-
-
-def as_tool(definition: ActionDefinition) -> ToolInfo:
-    """Return an action as a tool to offer to a model."""
-    description = f"{definition.description}\n\n{definition.returns}"
-    return ToolInfo(name=definition.tool_name, description=description, parameters=tool_parameters(definition))
-
-
-def offered(names: Sequence[str] | None, actions: Mapping[str, ActionDefinition] = ACTIONS) -> list[ActionDefinition]:
-    """Return the actions to offer to an agent: those named, or else those that prompts mention.
-
-    Args:
-        names: the actions' names, as in the paper or as tools; the final answer is always added. None for the default ones.
-        actions: the actions to choose from; an environment's own depend on whether a person can be asked for help.
-
-    Raises:
-        ValueError: there is no action of a name.
-    """
-    if names is None:
-        return [definition for definition in actions.values() if not definition.hidden]
-    known = {alias: definition for definition in actions.values() for alias in (definition.name, definition.tool_name)}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise ValueError(f"there is no action {unknown[0]!r}; the actions are: {', '.join(actions)}")
-    wanted = {known[name].name for name in (*names, FINAL_ANSWER)}
-    return [definition for definition in actions.values() if definition.name in wanted]

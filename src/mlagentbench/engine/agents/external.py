@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from inspect_ai.model import ModelOutput
 from pydantic import JsonValue
 
-from mlagentbench.engine.agents.conversation import FINAL_ANSWER, Conversation, thoughts_of
+from mlagentbench.agents.base import render
+from mlagentbench.engine.agents.conversation import Conversation, thoughts_of
+from mlagentbench.engine.agents.tools import FINAL_ANSWER
 from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
-from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
+from mlagentbench.errors import AgentError, FormatFailure
 from mlagentbench.records import Action, Step, whole
 
 T = TypeVar("T")
@@ -56,28 +58,28 @@ class ExternalAgent:
         if self._replies:
             output = self._replies.popleft()
         elif self._steps:
-            output = await self._guarded(_fail(self._changed("it asks once more")))
+            await self._end(self._changed("it asks once more"))
         else:
             output = await self._guarded(self._asked(question))
             self._new.append(output.model_dump(mode="json", exclude_none=True))
         self._entries |= thoughts_of(output.message).entries
         return output
 
-    async def act(self, action: Action) -> Step:
-        """Execute an action, or return its stored step when the run is resumed. Concurrent actions are executed one after the other."""
+    async def act(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Execute an action and return its observation, or the stored one when the run is resumed. Only one is executed at a time."""
+        action = Action(name=name, arguments=arguments)
         async with self._acting:
-            if self._steps:
-                return await self._guarded(self._repeated(action))
-            if self._replies:
-                await self._guarded(_fail(self._changed("it asks once less")))
             entries, self._entries = self._entries, {}
+            if self._steps:
+                return (await self._repeated(action)).observation
+            if self._replies:
+                await self._end(self._changed("it asks once less"))
             memory: dict[str, JsonValue] = {"replies": self._new} if self._new else {}
             self._new = []
             step = await self._guarded(self._environment.execute(action, entries=entries, memory=memory))
             if self._environment.ended:
-                self._over.set_result(None)
-                await _forever()
-            return step
+                await self._end()
+            return step.observation
 
     async def stay(self, agent: Coroutine[Any, Any, str]) -> None:
         """Run the agent until it returns its answer, submits it as an action, or fails.
@@ -102,30 +104,18 @@ class ExternalAgent:
                 self._over.exception()
 
     async def _submitted(self, answer: str) -> str:
-        await self.act(Action(name=FINAL_ANSWER, arguments={"final_answer": answer}))
-        return answer
+        return await self.act(FINAL_ANSWER, {"final_answer": answer})
 
     async def _asked(self, question: InspectRequest) -> ModelOutput:
-        outputs: list[ModelOutput] = []
-
-        def read(output: ModelOutput) -> ModelOutput:
-            outputs.append(output)
-            self._check(output)
-            return output
-
         if len(self._new) >= MOST_IDLE:
             raise FormatFailure(f"{MOST_IDLE} replies in a row led to no action")
-        try:
-            return await self._conversation.ask(question, read)
-        except ResponseFormatError:
-            # The reply is recorded and counted already, and the framework tells the model what is wrong with it.
-            return outputs[0]
+        # A reply without an action is recorded and counted already, and the framework tells the model what is wrong with it.
+        return (await self._conversation.ask(question, self._check)).output
 
     async def _repeated(self, action: Action) -> Step:
         step = self._steps.popleft()
-        self._entries = {}
         if step.action != Action(name=whole(action.name), arguments=whole(action.arguments)):
-            raise self._changed(f"it does {action.name} where it did {step.action.name}, or with other arguments")
+            await self._end(self._changed(f"it does {action.name} where it did {step.action.name}, or with other arguments"))
         return step
 
     def _changed(self, how: str) -> AgentError:
@@ -137,20 +127,26 @@ class ExternalAgent:
         try:
             return await doing
         except Exception as error:
-            if not self._over.done():
+            await self._end(error)
+
+    async def _end(self, error: Exception | None = None) -> NoReturn:
+        """End the agent, with an error or because the run has ended, and do not return."""
+        if not self._over.done():
+            if error:
                 self._over.set_exception(error)
-            await _forever()
+            else:
+                self._over.set_result(None)
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody sets it")
+
+
+def task_prompt(environment: Environment, final: str) -> str:
+    """Return the prompt that tells an agent of another framework its task, its limits, and the name of the action that ends it."""
+    limits = environment.limits
+    hours = f"{limits.time / 3600:g} hours"
+    return render("guest.md", task=environment.description.strip(), steps=limits.steps, hours=hours, final=final)
 
 
 def _replies(step: Step) -> Sequence[ModelOutput]:
     kept = step.memory.get("replies")
     return [ModelOutput.model_validate(output) for output in kept] if isinstance(kept, list) else []
-
-
-async def _fail(error: Exception) -> NoReturn:
-    raise error
-
-
-async def _forever() -> NoReturn:
-    await asyncio.get_running_loop().create_future()
-    raise AssertionError("nobody sets it")

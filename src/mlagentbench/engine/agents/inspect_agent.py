@@ -23,17 +23,15 @@ from typing import Any, cast
 from inspect_ai.agent import Agent as AnAgent
 from inspect_ai.agent import AgentState
 from inspect_ai.model import ChatMessageUser
-from inspect_ai.model._generate_config import active_generate_config
-from inspect_ai.model._model import init_active_model, init_model_roles
 from inspect_ai.tool import Tool, ToolDef
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.actions.base import ActionDefinition
-from mlagentbench.agents.base import render
-from mlagentbench.engine.agents.conversation import FINAL_ANSWER, as_tool, model_asking, offered
-from mlagentbench.engine.agents.external import ExternalAgent
+from mlagentbench.engine.agents.conversation import model_asking
+from mlagentbench.engine.agents.external import ExternalAgent, task_prompt
+from mlagentbench.engine.agents.tools import FINAL_ANSWER, as_tool, offered
+from mlagentbench.engine.compat import use_model
 from mlagentbench.environment import Environment
-from mlagentbench.records import Action
 
 _guest: ContextVar[ExternalAgent] = ContextVar("guest")
 
@@ -47,17 +45,12 @@ def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
     Raises:
         ValueError: there is no action of a name.
     """
-    return _tools(offered(actions))
-
-
-def _tools(definitions: Sequence[ActionDefinition]) -> list[Tool]:
-    return [_tool(definition) for definition in definitions]
+    return [_tool(definition) for definition in offered(actions)]
 
 
 def _tool(definition: ActionDefinition) -> Tool:
     async def execute(**arguments: Any) -> str:
-        step = await _guest.get().act(Action(name=definition.name, arguments=arguments))
-        return step.observation
+        return await _guest.get().act(definition.name, arguments)
 
     shown = as_tool(definition)
     return ToolDef(execute, name=shown.name, description=shown.description, parameters=shown.parameters, max_output=0).as_tool()
@@ -86,22 +79,14 @@ class InspectAgent:
     async def __call__(self, environment: Environment) -> None:
         """Run the agent until it ends, and submit its answer."""
         if self._with_tools is not None:
-            self._agent = self._with_tools(tools=_tools(offered(None, environment.actions)))
+            self._agent = self._with_tools(tools=[_tool(definition) for definition in offered(None, environment.actions)])
         guest = ExternalAgent(environment)
         await guest.stay(self._lives(environment, guest))
 
     async def _lives(self, environment: Environment, guest: ExternalAgent) -> str:
         # This runs in an asyncio task of its own, so these context variables affect no other agent.
         _guest.set(guest)
-        init_active_model(model_asking(guest.ask), active_generate_config())
-        init_model_roles({})
-        limits = environment.limits
-        task = render(
-            "guest.md",
-            task=environment.description.strip(),
-            steps=limits.steps,
-            hours=f"{limits.time / 3600:g} hours",
-            final=ACTIONS[FINAL_ANSWER].tool_name,
-        )
+        use_model(model_asking(guest.ask))
+        task = task_prompt(environment, ACTIONS[FINAL_ANSWER].tool_name)
         state = await self._agent(AgentState(messages=[ChatMessageUser(content=task, source="input")]))
         return state.output.completion

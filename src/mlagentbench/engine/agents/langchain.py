@@ -19,14 +19,13 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from mlagentbench.actions import ACTIONS
 from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.actions.fences import fenced
-from mlagentbench.agents.base import PROMPTS, render
+from mlagentbench.agents.base import PROMPTS
 from mlagentbench.agents.reply.response import parse_response
-from mlagentbench.engine.agents.conversation import FINAL_ANSWER, as_tool, offered
-from mlagentbench.engine.agents.external import ExternalAgent
+from mlagentbench.engine.agents.external import ExternalAgent, task_prompt
+from mlagentbench.engine.agents.tools import FINAL_ANSWER, as_tool, offered
 from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, ResponseFormatError
-from mlagentbench.records import Action
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -78,7 +77,7 @@ class LangChainAgent:
             )
         async with agent_bridge(filter=partial(_asked, guest)):
             agent = create_agent(_client(), tools)
-            question = {"messages": [{"role": "user", "content": self._task(environment, ACTIONS[FINAL_ANSWER].tool_name)}]}
+            question = {"messages": [{"role": "user", "content": task_prompt(environment, ACTIONS[FINAL_ANSWER].tool_name)}]}
             state: dict[str, Any] = await agent.ainvoke(question, {"recursion_limit": ENDLESS})
         return str(state["messages"][-1].text)
 
@@ -101,13 +100,8 @@ class LangChainAgent:
         async with agent_bridge(filter=partial(_asked, guest)):
             agent = create_react_agent(_client(), tools, prompt, stop_sequence=["\nObservation"])
             executor = AgentExecutor(agent=agent, tools=tools, max_iterations=None, handle_parsing_errors=True, stream_runnable=False)
-            ended: dict[str, Any] = await executor.ainvoke({"input": self._task(environment, "Final Answer")})
+            ended: dict[str, Any] = await executor.ainvoke({"input": task_prompt(environment, FINAL_ANSWER)})
         return str(ended["output"])
-
-    def _task(self, environment: Environment, final: str) -> str:
-        limits = environment.limits
-        hours = f"{limits.time / 3600:g} hours"
-        return render("guest.md", task=environment.description.strip(), steps=limits.steps, hours=hours, final=final)
 
 
 def _client() -> BaseChatModel:
@@ -137,8 +131,7 @@ def _doing(guest: ExternalAgent, definition: ActionDefinition) -> Callable[..., 
     """Return a function that executes an action with keyword arguments."""
 
     async def do(**arguments: Any) -> str:
-        step = await guest.act(Action(name=definition.name, arguments=arguments))
-        return step.observation
+        return await guest.act(definition.name, arguments)
 
     return do
 

@@ -24,7 +24,8 @@ from pydantic import JsonValue
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import render
 from mlagentbench.engine.agents.compaction import check_compaction, compacted, estimated, is_full
-from mlagentbench.engine.agents.conversation import FINAL_ANSWER, Conversation, as_tool, dumped, loaded, offered, thoughts_of
+from mlagentbench.engine.agents.conversation import Conversation, dumped, loaded, thoughts_of
+from mlagentbench.engine.agents.tools import FINAL_ANSWER, as_tool, offered
 from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
 from mlagentbench.errors import LimitReached, ResponseFormatError
@@ -104,22 +105,16 @@ class ToolCallingAgent:
     async def _ask(self, environment: Environment, conversation: Conversation, history: _History) -> None:
         tools = [as_tool(definition) for definition in offered(self.actions, environment.actions)]
         question = InspectRequest(history.messages, tools, "auto", self.config)
-        outputs: list[ModelOutput] = []
-
-        def parse(output: ModelOutput) -> None:
-            outputs.append(output)
-            if not output.message.tool_calls:
-                raise ResponseFormatError(NUDGE)
-
-        try:
-            await conversation.ask(question, parse)
-        except ResponseFormatError as error:
-            history.add(outputs[0], ChatMessageUser(content=str(error)))
-        else:
-            history.add(outputs[0])
+        output, problem = await conversation.ask(question, _check_calls)
+        history.add(output, *([ChatMessageUser(content=problem)] if problem else []))
 
     async def _compact(self, conversation: Conversation, history: _History, *, forced: bool) -> None:
         history.replace(await compacted(history.messages, self.compaction, conversation, forced=forced))
+
+
+def _check_calls(output: ModelOutput) -> None:
+    if not output.message.tool_calls:
+        raise ResponseFormatError(NUDGE)
 
 
 class _History:

@@ -10,7 +10,6 @@ import copy
 import importlib.util
 import os
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import Tool, ToolDef, ToolInfo
 from pydantic import JsonValue
 
+from mlagentbench.engine.compat import StoppableGeneration
 from mlagentbench.engine.models.prices import check_prices
 from mlagentbench.errors import MLAgentBenchError, ModelUnavailable
 from mlagentbench.records import Role
@@ -40,8 +40,6 @@ NOT_OPTIONS = ("model", "role", "default", "required", "config", "memoize")
 
 _MARKUP = re.compile(r"\[/?(?:bold|blue|red|green|yellow|dim|italic)\]")
 """Matches the terminal markup in Inspect's messages."""
-LEAVING = 30.0
-"""Seconds to wait for a model in this process to stop computing."""
 
 _counters: WeakKeyDictionary[ModelAPI, Any] = WeakKeyDictionary()
 
@@ -134,8 +132,9 @@ async def make_models(clients: AsyncExitStack, models: Mapping[Role, ModelSpec],
         if any(spec == known for known, _ in made):
             continue
         model = await clients.enter_async_context(make_model(spec.name, spec.options, at_once))
-        if hasattr(model.api, "hf_chat"):
-            clients.callback(_Generating(model.api).stop)
+        if provider_of(spec.name) == "hf":
+            api: Any = model.api
+            clients.callback(StoppableGeneration(api.model).stop)
         made.append((spec, model))
     return {role: next(model for known, model in made if known == spec) for role, spec in models.items()}
 
@@ -162,36 +161,6 @@ def count(api: ModelAPI, text: str) -> int | None:
         _counters[api] = copy.deepcopy(tokenizer)
     counter = _counters[api]
     return None if counter is None else len(counter.encode(text).ids)
-
-
-class _Generating:
-    """Makes the generation of a model in this process stoppable. It runs in a thread, and Python would abort if it exited meanwhile.
-
-    Args:
-        api: the provider; its model's `generate` is replaced by this object.
-    """
-
-    def __init__(self, api: Any) -> None:
-        self._generate = api.model.generate
-        self._computing = threading.Lock()
-        self._stopped = False
-        api.model.register_forward_pre_hook(self._before_token)
-        api.model.generate = self
-
-    def __call__(self, *arguments: Any, **more: Any) -> Any:
-        """Generate, as the model's own method does."""
-        with self._computing:
-            return self._generate(*arguments, **more)
-
-    def stop(self) -> None:
-        """Stop generation for good before the next token, and wait until it has stopped."""
-        self._stopped = True
-        if self._computing.acquire(timeout=LEAVING):
-            self._computing.release()
-
-    def _before_token(self, module: object, arguments: object) -> None:
-        if self._stopped:
-            raise InterruptedError("the evaluation is over")
 
 
 def _info(tool: ToolInfo | Tool) -> ToolInfo:

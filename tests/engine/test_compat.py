@@ -1,0 +1,93 @@
+"""The private parts of Inspect that engine/compat.py uses are there, and do what they are used for; so is the method of transformers."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import threading
+from pathlib import Path
+
+import pytest
+from inspect_ai._view import view as inspect_view
+from inspect_ai.model import get_model
+from inspect_ai.util import display_type
+
+import mlagentbench
+from mlagentbench.engine import compat
+
+SOURCES = Path(mlagentbench.__file__).parent
+PRIVATE = ("asyncio", "inspect_ai", "transformers")
+
+
+def test_inspect_prints_nothing() -> None:
+    compat.hide_display()
+    assert display_type() == "none"
+
+
+def test_the_active_model_is_the_one_of_the_task_that_sets_it() -> None:
+    async def named(name: str) -> list[str]:
+        compat.use_model(get_model(f"mockllm/{name}", memoize=False))
+        await asyncio.sleep(0)
+        return [get_model().name, get_model(role="fast").name]
+
+    async def story() -> list[list[str]]:
+        return await asyncio.gather(named("one"), named("two"))
+
+    assert asyncio.run(story()) == [["one", "one"], ["two", "two"]]
+
+
+def test_the_viewer_calls_the_function_that_is_replaced() -> None:
+    assert "view_acquire_port(view_data_dir(), port)" in inspect.getsource(inspect_view.view)
+
+
+class Model:
+    """What `StoppableGeneration` needs of a model."""
+
+    def __init__(self) -> None:
+        self.started = threading.Event()
+
+    def register_forward_pre_hook(self, hook: object) -> None:
+        self.hook = hook
+
+    def generate(self) -> None:
+        while True:
+            self.started.set()
+            self.hook(self, ())
+
+
+def test_generation_stops_before_the_next_token() -> None:
+    model = Model()
+    stoppable = compat.StoppableGeneration(model)
+
+    def generate() -> None:
+        with pytest.raises(InterruptedError):
+            model.generate()
+
+    thread = threading.Thread(target=generate)
+    thread.start()
+    assert model.started.wait(30)
+    stoppable.stop()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_models_of_transformers_have_what_is_replaced() -> None:
+    transformers = pytest.importorskip("transformers")
+    assert callable(transformers.GPT2LMHeadModel.generate) and callable(transformers.GPT2LMHeadModel.register_forward_pre_hook)
+
+
+def test_no_other_module_uses_private_parts() -> None:
+    used = set()
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute):
+                names = [ast.unparse(node)]
+            else:
+                continue
+            used |= {path for name in names if name.split(".")[0] in PRIVATE and "._" in name and ".__" not in name}
+    assert used == {SOURCES / "engine" / "compat.py"}
