@@ -10,15 +10,13 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.actions import ACTIONS
-from mlagentbench.agents.autogpt import AutoGPTAgent, parse_command
+from mlagentbench.agents.autogpt import parse_command
 from mlagentbench.agents.base import make_agent
-from mlagentbench.environment import Environment
-from mlagentbench.errors import AgentError, FormatFailure, LimitReached, ResponseFormatError
+from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
 from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
-from mlagentbench.records import ModelCall
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import load_task
+from tests.agents.living import calls, fast, live
 from tests.plans import make_plan, resumed
 from tests.runner.lives import make_task
 from tests.support import MakeEnvironment, finish
@@ -34,27 +32,13 @@ RUN = command("Execute Script", {"script_name": "train.py"})
 END = command("Final Answer", {"final_answer": "done"})
 
 
-def live(environment: Environment, agent: AutoGPTAgent | None = None) -> None:
-    async def story() -> None:
-        await environment.start()
-        await (agent or AutoGPTAgent())(environment)
-        await environment.settle()
-
-    finish(story())
-
-
-def calls(environment: Environment, role: str = "agent") -> list[ModelCall]:
-    numbers = range(1, len(environment.steps) + 2)
-    return [call for number in numbers for call in environment.directory.calls(number) if call.role == role]
-
-
 def test_a_command_a_reply_is_done_and_its_thoughts_are_entries(make_environment: MakeEnvironment) -> None:
     environment = make_environment([LIST, RUN, END])
-    live(environment)
+    live(environment, "autogpt")
     assert [step.action.name for step in environment.steps] == ["List Files", "Execute Script", "Final Answer"]
     entries = {"Thought": "Go on.", "Reasoning": "It helps.", "Plan": "- look\n- improve", "Criticism": "Be quicker."}
     assert environment.steps[0].entries == entries
-    first, second, third = (call.prompt for call in calls(environment))
+    first, second, third = (call.prompt for call in calls(environment, "agent"))
     assert "Make train.py better." in first and "1. Inspect Script Lines" in first and "Read File:" not in first
     assert "The command List Files returned:\n```\ntrain.py\n```" in second
     assert "accuracy 0.5" in third and '"criticism": "Be quicker."' in third
@@ -97,25 +81,19 @@ def test_a_reply_that_cannot_be_used_is_refused_with_what_to_mend(text: str, wor
 def test_malformed_replies_go_back_and_the_fifth_in_a_row_ends_the_run(make_environment: MakeEnvironment) -> None:
     environment = make_environment(["No.", LIST, *["Only words."] * 5])
     with pytest.raises(FormatFailure):
-        live(environment)
-    bad, good, *_ = calls(environment)
+        live(environment, "autogpt")
+    bad, good, *_ = calls(environment, "agent")
     assert bad.rejected and bad.rejected in good.prompt
     assert [step.malformed for step in environment.steps] == [1]
-    assert len(calls(environment)) == 7
-
-
-def test_a_limit_ends_it(make_environment: MakeEnvironment) -> None:
-    environment = make_environment([LIST] * 3, limits=RunLimits(steps=2))
-    with pytest.raises(LimitReached, match="2 steps"):
-        live(environment)
+    assert len(calls(environment, "agent")) == 7
 
 
 def test_what_does_not_fit_is_summarised_and_the_summary_stays(make_environment: MakeEnvironment) -> None:
     replies = [command("List Files", {"dir_path": "."}, text=f"This is thought {number}.") for number in range(1, 7)]
-    summaries = [ScriptedReply(role="fast", reply=f"Summary {number}.") for number in range(1, 4)]
+    summaries = [fast(f"Summary {number}.") for number in range(1, 4)]
     environment = make_environment([*replies, END, *summaries])
-    live(environment, AutoGPTAgent(memory_characters=1500))
-    last = calls(environment)[-1].prompt
+    live(environment, "autogpt", memory_characters=1500)
+    last = calls(environment, "agent")[-1].prompt
     told = [number for number in range(1, 7) if f"This is thought {number}." in last]
     assert told and told == list(range(told[0], 7)) and told[0] > 1
     asked = calls(environment, "fast")
@@ -128,16 +106,16 @@ def test_what_does_not_fit_is_summarised_and_the_summary_stays(make_environment:
 
 def test_what_does_not_fit_can_be_dropped(make_environment: MakeEnvironment) -> None:
     environment = make_environment([LIST] * 6 + [END])
-    live(environment, AutoGPTAgent(memory_characters=1000, summarise=False))
+    live(environment, "autogpt", memory_characters=1000, summarise=False)
     assert not calls(environment, "fast")
-    assert all(call.prompt.count("You replied:") <= 3 for call in calls(environment))
+    assert all(call.prompt.count("You replied:") <= 3 for call in calls(environment, "agent"))
 
 
 def test_a_huge_result_does_not_fill_the_memory(make_environment: MakeEnvironment) -> None:
     environment = make_environment([RUN, LIST, END], files={"train.py": 'print("x" * 40_000)\n'})
-    live(environment, AutoGPTAgent(memory_characters=4000))
-    assert max(len(call.prompt) for call in calls(environment)) < 20_000
-    assert "characters are left out" in calls(environment)[1].prompt
+    live(environment, "autogpt", memory_characters=4000)
+    assert max(len(call.prompt) for call in calls(environment, "agent")) < 20_000
+    assert "characters are left out" in calls(environment, "agent")[1].prompt
 
 
 def test_a_run_forked_from_any_step_asks_what_it_would_have_asked(tmp_path: Path) -> None:
@@ -149,11 +127,11 @@ def test_a_run_forked_from_any_step_asks_what_it_would_have_asked(tmp_path: Path
         sandbox="none",
     )
     script = [*(command("List Files", {"dir_path": "."}, text=f"Thought {number}.") for number in range(5)), END]
-    fast = [ScriptedReply(role="fast", reply=f"Summary {number}.") for number in range(5)]
+    summaries = [fast(f"Summary {number}.") for number in range(5)]
 
     def models(directory: RunDirectory | None = None) -> Models:
         counts = directory.replies() if directory else {}
-        whole = Script([*(ScriptedReply(reply=text) for text in script), *fast])
+        whole = Script([*(ScriptedReply(reply=text) for text in script), *summaries])
         agent, quick, editor = (ScriptedModel(whole, role, counts.get(role, 0)) for role in ("agent", "fast", "editor"))  # type: ignore[arg-type]
         return Models(agent, quick, editor)
 

@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mlagentbench import FormatFailure
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import LONG_OBSERVATION
-from mlagentbench.environment import Environment
-from mlagentbench.errors import AgentError, FormatFailure, LimitReached
-from mlagentbench.model import ScriptedReply
-from mlagentbench.records import ModelCall
-from mlagentbench.run_spec import RunLimits
-from tests.support import MakeEnvironment, finish, reply
-
-LIST = reply("List Files", '{"dir_path": "."}')
-RUN = reply("Execute Script", '{"script_name": "train.py"}')
-END = reply("Final Answer", '{"final_answer": "done"}')
-
-
-def live(environment: Environment, agent: ResearchAgent | None = None) -> None:
-    async def story() -> None:
-        await environment.start()
-        await (agent or ResearchAgent())(environment)
-        await environment.settle()
-
-    finish(story())
-
-
-def prompts(environment: Environment) -> list[ModelCall]:
-    directory = environment.directory
-    return [call for number in range(1, len(environment.steps) + 2) for call in directory.calls(number)]
+from mlagentbench.errors import AgentError
+from tests.agents.living import END, LIST, RUN, calls, fast, live
+from tests.support import MakeEnvironment, reply
 
 
 def test_it_acts_until_the_final_answer(make_environment: MakeEnvironment) -> None:
@@ -45,7 +25,7 @@ def test_the_prompt_holds_the_task_the_actions_and_the_last_three_steps(make_env
     replies = [reply("List Files", '{"dir_path": "."}', thought=f"This is thought {number}.") for number in range(1, 6)]
     environment = make_environment([*replies, END])
     live(environment)
-    first, *_, last = (call.prompt for call in prompts(environment))
+    first, *_, last = (call.prompt for call in calls(environment))
     assert "Make train.py better." in first
     for name in ("List Files", "Inspect Script Lines", "Edit Script (AI)", "Undo Edit Script", "Execute Script", "Final Answer"):
         assert f"- {name}:" in first
@@ -63,7 +43,7 @@ def test_hidden_actions_stay_callable(make_environment: MakeEnvironment) -> None
 def test_a_reply_without_an_action_goes_back_with_what_to_mend(make_environment: MakeEnvironment) -> None:
     environment = make_environment(["I would rather talk.", LIST, END])
     live(environment)
-    bad, good, _ = prompts(environment)
+    bad, good, _ = calls(environment)
     assert bad.rejected
     assert bad.rejected in good.prompt
     assert good.prompt.startswith(bad.prompt.rstrip()[:2000])
@@ -75,33 +55,19 @@ def test_five_replies_without_an_action_end_it(make_environment: MakeEnvironment
     with pytest.raises(FormatFailure):
         live(environment)
     assert environment.steps == []
-    assert len(prompts(environment)) == 5
+    assert len(calls(environment)) == 5
 
 
 def test_a_long_observation_is_summarised_part_by_part(make_environment: MakeEnvironment) -> None:
     script = f'print("x" * {LONG_OBSERVATION + 8000})\n'
-    summaries = [ScriptedReply(role="fast", reply=f"summary {number}") for number in (1, 2)]
+    summaries = [fast(f"summary {number}") for number in (1, 2)]
     environment = make_environment([RUN, LIST, END, *summaries], files={"train.py": script})
     live(environment)
-    second = next(call for call in prompts(environment) if call.role == "agent" and "This is step 2" in call.prompt)
+    second = next(call for call in calls(environment) if call.role == "agent" and "This is step 2" in call.prompt)
     assert "summary 1\nsummary 2" in second.prompt
     assert "x" * 1000 not in second.prompt
     assert "x" * 1000 in environment.steps[0].observation, "the record keeps the whole"
     assert environment.steps[1].memory == {"summaries": {"1": "(A summary of a long observation.)\nsummary 1\nsummary 2"}}
-
-
-def test_entries_can_be_left_out(make_environment: MakeEnvironment) -> None:
-    environment = make_environment(['Thought: Just end.\n\nAction: Final Answer\n\nAction Input: {"final_answer": "x"}'])
-    live(environment, ResearchAgent(entries=["Thought"]))
-    assert "Fact Check:" not in prompts(environment)[0].prompt
-    assert environment.steps[0].entries == {"Thought": "Just end."}
-
-
-def test_a_limit_ends_it(make_environment: MakeEnvironment) -> None:
-    environment = make_environment([LIST, LIST, LIST], limits=RunLimits(steps=2))
-    with pytest.raises(LimitReached, match="2 steps"):
-        live(environment)
-    assert len(environment.steps) == 2
 
 
 def test_agents_are_found_by_name() -> None:

@@ -14,10 +14,12 @@ from mlagentbench.agents.search import SearchAgent
 from mlagentbench.agents.search_tree import Policy, SearchTree, validation_score
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
-from mlagentbench.records import Action, ModelCall, Step
+from mlagentbench.records import Action, Step
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
+from tests.agents import living
+from tests.agents.living import calls
 from tests.plans import Plan, make_plan, resumed
 from tests.runner.lives import content_of, make_task, models, scripted
 from tests.support import MakeEnvironment, finish
@@ -36,18 +38,8 @@ SILENT = "Quiet.\n```python\nprint('trained')\n```"
 
 
 def live(environment: Environment, agent: SearchAgent) -> SearchTree:
-    async def story() -> None:
-        await environment.start()
-        await agent(environment)
-        await environment.settle()
-
-    finish(story())
+    living.live(environment, agent)
     return SearchTree(environment.steps, environment.direction)
-
-
-def questions(environment: Environment) -> list[ModelCall]:
-    directory = environment.directory
-    return [call for number in range(1, len(environment.steps) + 2) for call in directory.calls(number)]
 
 
 def shape(tree: SearchTree) -> list[tuple[str, int | None, float | None]]:
@@ -82,14 +74,14 @@ def test_less_is_better_where_the_task_says_so(make_environment: MakeEnvironment
     assert [each.number for each in tree.ranking] == [2, 3, 1]
     assert tree.nodes[2].parent == 2
     assert submission(environment) == "2"
-    assert "of which less is better" in questions(environment)[0].prompt
+    assert "of which less is better" in calls(environment)[0].prompt
 
 
 def test_a_script_that_fails_is_debugged_with_its_traceback_and_only_so_often(make_environment: MakeEnvironment) -> None:
     environment = make_environment([BROKEN, BROKEN, SILENT, node(0.4)])
     tree = live(environment, SearchAgent(drafts=1, debug_depth=2, max_nodes=4))
     assert shape(tree) == [("draft", None, None), ("debug", 1, None), ("debug", 2, None), ("draft", None, 0.4)]
-    second, third, fourth = (call.prompt for call in questions(environment)[1:])
+    second, third, fourth = (call.prompt for call in calls(environment)[1:])
     assert "Script 1 does not work. It failed." in second
     assert "RuntimeError: no such layer" in second
     assert "Script 2 does not work" in third
@@ -100,7 +92,7 @@ def test_a_script_that_fails_is_debugged_with_its_traceback_and_only_so_often(ma
 def test_a_script_without_a_score_is_told_that_it_has_none(make_environment: MakeEnvironment) -> None:
     environment = make_environment([SILENT, node(0.4)])
     live(environment, SearchAgent(drafts=1, max_nodes=2))
-    assert "printed no line `validation score: NUMBER`" in questions(environment)[1].prompt
+    assert "printed no line `validation score: NUMBER`" in calls(environment)[1].prompt
 
 
 def test_chance_decides_between_debugging_and_improving(make_environment: MakeEnvironment) -> None:
@@ -120,7 +112,7 @@ def test_chance_decides_between_debugging_and_improving(make_environment: MakeEn
 def test_the_prompt_holds_the_task_the_files_the_starter_and_what_was_tried(make_environment: MakeEnvironment) -> None:
     environment = make_environment([node(0.5, plan="Use a forest."), node(0.6)], files={"train.py": "print('mine')\n", "notes.md": "x"})
     live(environment, SearchAgent(drafts=1, max_nodes=2))
-    first, second = (call.prompt for call in questions(environment))
+    first, second = (call.prompt for call in calls(environment))
     for text in ("Make train.py better.", "notes.md", "print('mine')", "accuracy, of which more is better", "Write a first solution"):
         assert text in first
     assert "- Script 1 (draft), validation score 0.5: Use a forest." in second
@@ -130,14 +122,14 @@ def test_the_prompt_holds_the_task_the_files_the_starter_and_what_was_tried(make
 def test_a_task_without_the_script_is_drafted_from_nothing(make_environment: MakeEnvironment) -> None:
     environment = make_environment([node(0.5)], files={"data.csv": "a,b\n"})
     live(environment, SearchAgent(max_nodes=1))
-    assert "as it was found" not in questions(environment)[0].prompt
+    assert "as it was found" not in calls(environment)[0].prompt
     assert submission(environment) == "0.5"
 
 
 def test_a_reply_without_a_script_goes_back_with_what_to_mend(make_environment: MakeEnvironment) -> None:
     environment = make_environment(["I would use a forest.", "```python\nprint(1)", node(0.5)])
     live(environment, SearchAgent(max_nodes=1))
-    first, second, third = questions(environment)
+    first, second, third = calls(environment)
     assert first.rejected is not None and "no script" in first.rejected
     assert "no script" in second.prompt and second.rejected is not None and "no end" in second.rejected
     assert "no end" in third.prompt and third.rejected is None

@@ -51,10 +51,14 @@ required = ["submission.txt"]
 baseline = 10.0
 """
 GRADE = """
-from mlagentbench.records import Score
+from mlagentbench import InvalidSubmission, Score
 
 def grade(context):
-    return Score(value=float(context.submission.read_text("submission.txt")))
+    text = context.submission.read_text("submission.txt").strip()
+    try:
+        return Score(value=float(text))
+    except ValueError:
+        raise InvalidSubmission(f"{text!r} is no number") from None
 """
 TRAIN = """
 import os, subprocess

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.data.prepare import prepared
-from mlagentbench.errors import AgentError, UsageError
+from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script, ScriptedReply
 from mlagentbench.records import Result
@@ -19,53 +19,8 @@ from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import load_task
 from mlagentbench.workspace.snapshots.snapshots import Manifest
 from tests.plans import Plan, make_plan
+from tests.runner.lives import make_task
 from tests.support import finish, reply
-
-SPEC = """
-id = "guess"
-title = "Guess a number"
-category = "a test"
-modality = "text"
-published = 2026-01-31
-
-[metric]
-name = "points"
-direction = "maximize"
-
-[submission]
-mode = "file"
-files = ["submission.txt"]
-required = ["submission.txt"]
-
-[paper]
-baseline = 10.0
-"""
-GRADE = """
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.records import Score
-
-def grade(context):
-    text = context.submission.read_text("submission.txt").strip()
-    try:
-        return Score(value=float(text))
-    except ValueError:
-        raise InvalidSubmission(f"{text!r} is no number") from None
-"""
-AGENTS = """
-import asyncio
-
-class Raises:
-    async def __call__(self, environment):
-        raise RuntimeError("my own bug")
-
-class Returns:
-    async def __call__(self, environment):
-        return None
-
-class Sleeps:
-    async def __call__(self, environment):
-        await asyncio.sleep(3600)
-"""
 
 
 def submit(text: str) -> str:
@@ -78,14 +33,9 @@ END = reply("Final Answer", '{"final_answer": "It is done."}')
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """A run of a small task by the research agent, without a sandbox."""
-    folder = tmp_path / "guess"
-    (folder / "starter").mkdir(parents=True)
-    (folder / "starter" / "train.py").write_text("print('hello')\n")
-    (folder / "task.toml").write_text(SPEC)
-    (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
-    (folder / "grade.py").write_text(GRADE)
-    (tmp_path / "agents.py").write_text(AGENTS)
-    return make_plan(load_task(folder), tmp_path / "runs", sandbox="none", score_steps=True)
+    task = load_task(make_task(tmp_path / "guess"))
+    (task.starter / "train.py").write_text("print('hello')\n")
+    return make_plan(task, tmp_path / "runs", sandbox="none", score_steps=True)
 
 
 def carry_out(plan: Plan, replies: Sequence[str] = (), stop_after: float | None = None) -> Result:
@@ -150,22 +100,6 @@ def test_a_limit_ends_it_and_what_is_there_is_graded(plan: Plan) -> None:
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_steps", "success")
 
 
-@pytest.mark.parametrize(
-    "agent, ended, reason",
-    [("Raises", "agent_error", "RuntimeError: my own bug"), ("Returns", "agent_error", "without a final answer")],
-)
-def test_an_agents_own_fault_is_a_typed_outcome(plan: Plan, tmp_path: Path, agent: str, ended: str, reason: str) -> None:
-    result = carry_out(plan.but(agent=f"{tmp_path}/agents.py:{agent}"))
-    assert result.outcome.ended == ended
-    assert reason in (result.outcome.reason or "")
-
-
-def test_an_agent_that_never_answers_is_stopped(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlagentbench.runner.run_once.GRACE", 0.2)
-    result = carry_out(plan.but(agent=f"{tmp_path}/agents.py:Sleeps", limits=RunLimits(time=0.2)))
-    assert result.outcome.ended == "limit_time"
-
-
 def test_a_run_that_is_stopped_is_graded_as_it_stands(plan: Plan) -> None:
     sleep = reply("Write File", '{"file_name": "train.py", "content": "import time; time.sleep(60)"}')
     run = reply("Execute Script", '{"script_name": "train.py"}')
@@ -180,18 +114,10 @@ def test_the_starter_alone_is_never_a_success(plan: Plan) -> None:
     assert not result.success
 
 
-def test_a_plan_that_cannot_be_carried_out_runs_nothing(plan: Plan, tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("import nothing_of_the_kind\n")
-    for agent, complaint in [
-        ("nobody", "there is no agent 'nobody'"),
-        (f"{tmp_path}/nowhere.py:Agent", "there is no file"),
-        (f"{tmp_path}/agents.py:Nobody", "no class or function 'Nobody'"),
-        (f"{tmp_path}/broken.py:Agent", "ModuleNotFoundError"),
-    ]:
-        with pytest.raises(AgentError, match=complaint):
-            finish(plan.but(agent=agent).conduct(Models.scripted(Script([]))))
-    with pytest.raises(UsageError, match="--log-dir"):
-        finish(plan.but(log_directory=Path("/proc/runs")).conduct(Models.scripted(Script([]))))
+def test_a_plan_that_cannot_be_carried_out_runs_nothing(plan: Plan) -> None:
+    for changes, complaint in (({"agent": "nobody"}, "no agent 'nobody'"), ({"log_directory": Path("/proc/runs")}, "--log-dir")):
+        with pytest.raises(UsageError, match=complaint):
+            finish(plan.but(**changes).conduct(Models.scripted(Script([]))))
     assert not plan.log_directory.exists()
 
 
