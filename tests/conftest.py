@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from mlagentbench import Environment, RunLimits, ScriptedReply, ScriptLimits
 from mlagentbench.actions import ACTIONS
-from mlagentbench.environment import Environment, ScriptRunner
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.model import Models, Script, ScriptedReply
-from mlagentbench.run_spec import RunLimits
+from mlagentbench.environment import ScriptRunner
+from mlagentbench.model import Models, Script
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.sandbox.base import SandboxSpec
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox

@@ -9,15 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mlagentbench import Result, RunSpec, Task
 from mlagentbench.environment import Listener, SilentListener
 from mlagentbench.model import Models
-from mlagentbench.records import Result
-from mlagentbench.run_spec import RunSpec
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.preflight import CheckModels, ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.runner.resume import resume
 from mlagentbench.runner.run_once import AskPerson, RunHooks, run_once
-from mlagentbench.task.catalogue import Task
 
 
 class Plan(NamedTuple):

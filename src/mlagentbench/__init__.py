@@ -25,14 +25,23 @@ if TYPE_CHECKING:
     from mlagentbench.engine.run import run_async as run_async
     from mlagentbench.environment import Environment as Environment
     from mlagentbench.errors import ActionError as ActionError
+    from mlagentbench.errors import AgentError as AgentError
     from mlagentbench.errors import FormatFailure as FormatFailure
     from mlagentbench.errors import GradingError as GradingError
     from mlagentbench.errors import InfrastructureError as InfrastructureError
     from mlagentbench.errors import InvalidSubmission as InvalidSubmission
     from mlagentbench.errors import LimitReached as LimitReached
     from mlagentbench.errors import MLAgentBenchError as MLAgentBenchError
+    from mlagentbench.errors import ModelFailed as ModelFailed
+    from mlagentbench.errors import ModelUnavailable as ModelUnavailable
+    from mlagentbench.errors import ReportFailed as ReportFailed
     from mlagentbench.errors import ResponseFormatError as ResponseFormatError
+    from mlagentbench.errors import RunNotFound as RunNotFound
     from mlagentbench.errors import RunStopped as RunStopped
+    from mlagentbench.errors import SandboxUnavailable as SandboxUnavailable
+    from mlagentbench.errors import ScriptFailed as ScriptFailed
+    from mlagentbench.errors import StorageFailed as StorageFailed
+    from mlagentbench.errors import TaskError as TaskError
     from mlagentbench.errors import UsageError as UsageError
     from mlagentbench.grading.context import GradingContext as GradingContext
     from mlagentbench.limits import ScriptLimits as ScriptLimits
@@ -55,6 +64,11 @@ if TYPE_CHECKING:
     from mlagentbench.run_spec import RunLimits as RunLimits
     from mlagentbench.run_spec import RunSpec as RunSpec
     from mlagentbench.task.catalogue import Task as Task
+    from mlagentbench.task.proofs import Files as Files
+    from mlagentbench.task.proofs import Invalid as Invalid
+    from mlagentbench.task.proofs import invalid_tables as invalid_tables
+    from mlagentbench.task.proofs import shuffled as shuffled
+    from mlagentbench.task.proofs import table_text as table_text
     from mlagentbench.task.seeds import SEED as SEED
     from mlagentbench.task.tables import Number as Number
     from mlagentbench.task.tables import OneOf as OneOf
@@ -69,8 +83,9 @@ _MODULES = {
     "engine.run": ("run", "run_async"),
     "environment": ("Environment",),
     "errors": (
-        *("ActionError", "FormatFailure", "GradingError", "InfrastructureError", "InvalidSubmission", "LimitReached"),
-        *("MLAgentBenchError", "ResponseFormatError", "RunStopped", "UsageError"),
+        *("ActionError", "AgentError", "FormatFailure", "GradingError", "InfrastructureError", "InvalidSubmission", "LimitReached"),
+        *("MLAgentBenchError", "ModelFailed", "ModelUnavailable", "ReportFailed", "ResponseFormatError", "RunNotFound"),
+        *("RunStopped", "SandboxUnavailable", "ScriptFailed", "StorageFailed", "TaskError", "UsageError"),
     ),
     "grading.context": ("GradingContext",),
     "limits": ("ScriptLimits",),
@@ -82,6 +97,7 @@ _MODULES = {
     "results.logs": ("Logs", "load"),
     "run_spec": ("RunLimits", "RunSpec"),
     "task.catalogue": ("Task",),
+    "task.proofs": ("Files", "Invalid", "invalid_tables", "shuffled", "table_text"),
     "task.seeds": ("SEED",),
     "task.tables": ("Number", "OneOf", "align"),
 }

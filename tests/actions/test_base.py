@@ -7,9 +7,9 @@ from typing import Annotated
 
 import pytest
 
+from mlagentbench import ActionContext, ActionError, action
 from mlagentbench.actions import ACTIONS
-from mlagentbench.actions.base import ActionContext, ActionDefinition, action
-from mlagentbench.errors import ActionError
+from mlagentbench.actions.base import ActionDefinition
 
 
 @action("Measure (twice)", returns="Two numbers.")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlagentbench.agents.base import Agent, make_agent
-from mlagentbench.environment import Environment
-from mlagentbench.model import ScriptedReply
+from mlagentbench import Agent, Environment, ScriptedReply
+from mlagentbench.agents.base import make_agent
 from mlagentbench.records import ModelCall
 from tests.support import finish, reply
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlagentbench.actions.base import ActionContext, ActionDefinition, Parameter
+from mlagentbench import ActionContext
+from mlagentbench.actions.base import ActionDefinition, Parameter
 from mlagentbench.agents.reply.response import Response, parse_response
 
 DATA = Path(__file__).parent / "data"

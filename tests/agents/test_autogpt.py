@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import AgentError, FormatFailure, ResponseFormatError, ScriptedModel, ScriptedReply
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.autogpt import parse_command
 from mlagentbench.agents.base import make_agent
-from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
-from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
+from mlagentbench.model import Models, Script
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import load_task
 from tests.agents.living import calls, fast, live

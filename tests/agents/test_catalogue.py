@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import AgentError
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.catalogue import describe_agent, list_agents
 from mlagentbench.cli.main import run
-from mlagentbench.errors import AgentError
 
 SOUND = '''
 raise_if_imported = 1 / 0

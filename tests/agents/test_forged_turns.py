@@ -8,12 +8,11 @@ from collections.abc import Sequence
 import pytest
 from markdown_it import MarkdownIt
 
+from mlagentbench import Agent, ScriptedReply
 from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.autogpt import AutoGPTAgent
-from mlagentbench.agents.base import Agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.search import SearchAgent
-from mlagentbench.model import ScriptedReply
 from tests.agents.living import calls, live
 from tests.support import MakeEnvironment, reply
 

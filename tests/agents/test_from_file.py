@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import AgentError, Result, RunLimits
 from mlagentbench.agents.base import make_agent
 from mlagentbench.cli.main import run
-from mlagentbench.errors import AgentError
-from mlagentbench.records import Result
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
 from tests.plans import make_plan
@@ -21,7 +19,7 @@ from tests.support import finish
 GOOD = """
 from __future__ import annotations
 from dataclasses import dataclass
-from mlagentbench.records import Action
+from mlagentbench import Action
 
 @dataclass(frozen=True)
 class Good:
@@ -103,8 +101,7 @@ def test_a_name_that_names_nothing_is_one_clear_line(tmp_path: Path, monkeypatch
 
 
 BODY = """
-from mlagentbench.errors import ResponseFormatError
-from mlagentbench.records import Action
+from mlagentbench import Action, ResponseFormatError
 
 class Mine:
     {keyword} __call__(self, environment):

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import Environment, LimitReached, RunLimits, RunStopped
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.human import HumanAgent, HumanSession
 from mlagentbench.agents.terminal import Terminal, visible
-from mlagentbench.environment import Environment
-from mlagentbench.errors import LimitReached, RunStopped
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import find_runs
 from tests.agents.person import CTRL_C, CTRL_D, Person
 from tests.runner.lives import make_task

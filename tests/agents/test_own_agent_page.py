@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import Environment
+from mlagentbench import Environment
 from mlagentbench.rundir.directory import find_runs
 from tests import commands
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench import FormatFailure
+from mlagentbench import AgentError, FormatFailure
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import LONG_OBSERVATION
-from mlagentbench.errors import AgentError
 from tests.agents.living import END, LIST, RUN, calls, fast, live
 from tests.support import MakeEnvironment, reply
 

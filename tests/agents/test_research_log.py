@@ -8,12 +8,11 @@ from typing import get_args
 
 import pytest
 
+from mlagentbench import LimitReached, RunLimits, ScriptedModel, ScriptedReply
 from mlagentbench.actions.research_log import research_log
 from mlagentbench.agents.research_options import LONG_OBSERVATION
-from mlagentbench.errors import LimitReached
-from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
+from mlagentbench.model import Models, Script
 from mlagentbench.records import Role
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
 from tests.agents.living import END, LIST, RUN, calls, fast, live

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from mlagentbench import ActionError, AgentError, GenerateOptions, Reply, ScriptedModel, ScriptedReply
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import ENTRY_NAMES, LONG_OBSERVATION
-from mlagentbench.errors import ActionError, AgentError
-from mlagentbench.model import GenerateOptions, Models, Reply, Script, ScriptedModel, ScriptedReply
+from mlagentbench.model import Models, Script
 from mlagentbench.records import Role
 from tests.agents.living import END, LIST, RUN, calls, fast, live
 from tests.support import MakeEnvironment, reply

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import ResponseFormatError
 from mlagentbench.actions import ACTIONS as BUILT
 from mlagentbench.actions.base import Parameter
 from mlagentbench.agents.reply.response import parse_response
-from mlagentbench.errors import ResponseFormatError
 from tests.agents.paper import ACTIONS, DATA, ENTRIES, PAPER, action, read
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import ResponseFormatError
+from mlagentbench import ResponseFormatError
 from tests.agents.paper import ACTIONS, DATA, read
 from tests.agents.test_response_values import FRAGMENTS
 

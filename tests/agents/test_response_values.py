@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import ResponseFormatError
+from mlagentbench import ResponseFormatError
 from tests.agents.paper import read
 
 FRAGMENTS = (

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import Action, AgentError, Environment, FormatFailure, ResponseFormatError, RunLimits, Step
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.reply.whole_script import read_script
 from mlagentbench.agents.search import SearchAgent
 from mlagentbench.agents.search_tree import Policy, SearchTree, validation_score
-from mlagentbench.environment import Environment
-from mlagentbench.errors import AgentError, FormatFailure, ResponseFormatError
-from mlagentbench.records import Action, Step
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
 from tests.agents import living

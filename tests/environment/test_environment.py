@@ -19,9 +19,9 @@ from mlagentbench import (
     RunLimits,
     ScriptedReply,
     ScriptLimits,
+    StorageFailed,
     Usage,
 )
-from mlagentbench.errors import StorageFailed
 from mlagentbench.model import Models
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.support import MakeEnvironment, do, finish, perform

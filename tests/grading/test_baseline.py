@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import TaskError
+from mlagentbench import Task, TaskError
 from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, measure, read_baseline
 from mlagentbench.records import Baseline
 from mlagentbench.runner.preflight import find_baseline, script_settings
-from mlagentbench.task.catalogue import Task, load_task
+from mlagentbench.task.catalogue import load_task
 from tests import commands
 from tests.plans import Plan, make_plan
 
@@ -31,8 +31,7 @@ paper = { baseline = 3.0 }
 starter = STARTER
 """
 GRADE = """
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.records import Score
+from mlagentbench import InvalidSubmission, Score
 
 def grade(context):
     text = context.submission.read_text("submission.txt")

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import Environment
+from mlagentbench import Action, Environment, Result
 from mlagentbench.model import Models, Script
-from mlagentbench.records import Action, Result
 from mlagentbench.rundir.directory import find_runs
 from mlagentbench.runner.regrade import Regraded, regrade_all
 from mlagentbench.task.catalogue import load_task
@@ -34,7 +33,7 @@ GRADE = """
 import os
 import time
 from pathlib import Path
-from mlagentbench.records import Score
+from mlagentbench import Score
 
 HERE = Path(__file__).parent.parent  # what lies in the task's own folder is part of the task
 

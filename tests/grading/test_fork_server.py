@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import GradingError
+from mlagentbench import GradingError, Task
 from mlagentbench.grading.fork_server import fork_server
 from mlagentbench.grading.grade import Graded, Grader
-from mlagentbench.task.catalogue import Task, load_task
+from mlagentbench.task.catalogue import load_task
 from tests.grading.test_grade import GRADE, SPEC, has_ended, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="graders are forked on Linux only")

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mlagentbench.errors import GradingError, InfrastructureError, SandboxUnavailable
+from mlagentbench import GradingError, InfrastructureError, SandboxUnavailable, Task
 from mlagentbench.grading.grade import Graded, Grader, grade, grade_all, missing
 from mlagentbench.grading.lock import timing
-from mlagentbench.task.catalogue import Task, load_task
+from mlagentbench.task.catalogue import load_task
 
 SPEC = """
 id = "guess"
@@ -31,9 +31,7 @@ limits = {{ grading_time = {seconds}, grading_memory_mb = 1024 }}
 
 GRADE = """
 import os, subprocess, sys, time
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
+from mlagentbench import GradingContext, InvalidSubmission, Score
 
 def grade(context: GradingContext) -> Score:
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import GradingError
+from mlagentbench import GradingError
 from mlagentbench.grading.lock import holding
 
 HOLDER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench.errors import GradingError
+from mlagentbench import GradingError
 from mlagentbench.grading.packages import importable
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import InvalidSubmission
+from mlagentbench import InvalidSubmission
 from mlagentbench.grading.reader import MAX_FILES, SubmissionFiles
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench import GradingContext, GradingError, InvalidSubmission
 from mlagentbench.grading.code.client import CodeClient
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.sandbox.base import Sandbox
 

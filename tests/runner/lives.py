@@ -20,9 +20,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
 
+from mlagentbench import ScriptedModel, ScriptedReply, Step
 from mlagentbench.environment import SilentListener
-from mlagentbench.model import Models, Script, ScriptedModel, ScriptedReply
-from mlagentbench.records import Role, Step
+from mlagentbench.model import Models, Script
+from mlagentbench.records import Role
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.resume import is_over
 from mlagentbench.task.catalogue import load_task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mlagentbench.data.prepare import Prepared
+from mlagentbench import Prepared
 from mlagentbench.runner.capacity import runs_at_once
 from mlagentbench.runner.preflight import CheckedRun, make_spec
 from mlagentbench.sandbox.plain import PlainSandbox

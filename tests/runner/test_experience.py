@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import mlagentbench
+from mlagentbench import UsageError
 from mlagentbench.data.cache import cache_directory
-from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner import experience

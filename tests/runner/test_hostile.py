@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.environment import Environment
+from mlagentbench import Action, Environment, Result, Task
 from mlagentbench.model import Models, Script
-from mlagentbench.records import Action, Result
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.runner.regrade import regrade_all
-from mlagentbench.task.catalogue import Task, find_task, load_task
+from mlagentbench.task.catalogue import find_task, load_task
 from tests.plans import make_plan
 from tests.runner.hostile import SPECIAL, remove, sparse
 
@@ -40,8 +39,7 @@ def mini(public, private, seed):
 """
 GRADE = """
 import polars as pl
-from mlagentbench.records import Score
-from mlagentbench.task.tables import Number, align
+from mlagentbench import Number, Score, align
 
 def grade(context):
     answers = pl.read_csv(context.private / "answers.csv")

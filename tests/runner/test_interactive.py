@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import UsageError
+from mlagentbench import UsageError
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.interactive import InteractiveSession, allowed_names, make_session, session_of, write_patch
 from mlagentbench.task.catalogue import find_task

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import Result, RunLimits
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script
-from mlagentbench.records import Result
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import find_runs
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.task.catalogue import load_task
@@ -52,7 +51,7 @@ for path in ("a/b/c", "a/b", "a", "submission.txt", "."):
 print("closed")
 """
 AGENT = """
-from mlagentbench.records import Action
+from mlagentbench import Action
 
 class Closing:
     needs_model = False

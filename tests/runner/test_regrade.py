@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import Result
 from mlagentbench.model import Models, Script
-from mlagentbench.records import Result
 from mlagentbench.rundir.directory import find_runs
 from mlagentbench.runner.regrade import regrade_all
 from mlagentbench.task.catalogue import find_task
@@ -17,7 +17,7 @@ from tests.plans import make_plan
 TOLERANCE = 0.2
 """Of the ratio of a submission's seconds to the starter's, which are measured beside each other."""
 AGENT = """
-from mlagentbench.records import Action
+from mlagentbench import Action
 
 class Stays:
     needs_model = False

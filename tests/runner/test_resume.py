@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
-from mlagentbench.records import ModelCall, Usage
-from mlagentbench.run_spec import RunLimits
+from mlagentbench import RunLimits, RunNotFound, StorageFailed, Usage, UsageError
+from mlagentbench.records import ModelCall
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import load_task
 from mlagentbench.workspace.snapshots.snapshots import Manifest

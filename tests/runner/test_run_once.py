@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench import Result, RunLimits, ScriptedReply, UsageError
 from mlagentbench.data.prepare import prepared
-from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
-from mlagentbench.model import Models, Script, ScriptedReply
-from mlagentbench.records import Result
-from mlagentbench.run_spec import RunLimits
+from mlagentbench.model import Models, Script
 from mlagentbench.rundir.directory import find_runs
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import load_task

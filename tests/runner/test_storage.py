@@ -9,17 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.errors import StorageFailed, UsageError
+from mlagentbench import Result, RunLimits, StorageFailed, UsageError
 from mlagentbench.model import Models, Script
-from mlagentbench.records import Result
-from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
 from tests.plans import Plan, make_plan, resumed
 from tests.runner.lives import make_task
 
 AGENT = """
-from mlagentbench.records import Action
+from mlagentbench import Action
 
 class Filling:
     needs_model = False

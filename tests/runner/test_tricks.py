@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 
 import mlagentbench
-from mlagentbench.data.prepare import Prepared, prepared
-from mlagentbench.environment import Environment
+from mlagentbench import Action, Environment, Prepared, Result, Task
+from mlagentbench.data.prepare import prepared
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.model import Models, Script
-from mlagentbench.records import Action, Result
 from mlagentbench.rundir.directory import RunDirectory, find_runs
-from mlagentbench.task.catalogue import Task, load_task
+from mlagentbench.task.catalogue import load_task
 from tests.plans import make_plan
 from tests.sandbox.processes import available
 
@@ -47,8 +46,7 @@ def mini(public, private, seed):
 """
 GRADE = """
 import polars as pl
-from mlagentbench.records import Score
-from mlagentbench.task.tables import Number, align
+from mlagentbench import Number, Score, align
 
 def grade(context):
     answers, data = pl.read_csv(context.private / "answers.csv"), context.submission.read_bytes("submission.csv")
