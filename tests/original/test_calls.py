@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlagentbench.original.agent_logs import reads
 from mlagentbench.original.calls import read_calls
+from mlagentbench.original.own_agents import reads
 
 PROMPT = "\n===================prompt=====================\n"
 REPLY = "\n===================gpt-4 response (2000)=====================\n"

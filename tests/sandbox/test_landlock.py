@@ -14,7 +14,7 @@ import pytest
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.landlock import LIMITATIONS
-from mlagentbench.sandbox.standalone import confine
+from mlagentbench.sandbox.standalone import landlock_exec
 from mlagentbench.sandbox.view.interpreter import describe
 from tests.sandbox.processes import Run, Trace, only_where
 
@@ -169,7 +169,7 @@ def test_the_harness_cannot_be_read_traced_or_signalled(
             read = f"cd /proc/{pid}; for name in environ maps auxv fd/0 root/etc/hostname; do cat $name && echo READ; done; head -c1 mem"
             done = execute(sandbox, "sh", "-c", read, spec=spec)
             assert (done.exit_code, "READ" in done.output, "secret" in done.output) == (1, False, False)
-        if confine.abi() >= 6:
+        if landlock_exec.abi() >= 6:
             assert execute(sandbox, "sh", "-c", f"kill -9 {victim.pid}", spec=spec).exit_code != 0
             assert victim.poll() is None
     finally:
@@ -178,7 +178,7 @@ def test_the_harness_cannot_be_read_traced_or_signalled(
 
 
 def test_the_supervisor_cannot_be_killed(sandbox: Sandbox, execute: Run, spec: SandboxSpec, trace: Trace) -> None:
-    if confine.abi() < 6:
+    if landlock_exec.abi() < 6:
         pytest.skip("this kernel's Landlock does not hold signals")
 
     done = execute(sandbox, "sh", "-c", f"kill -9 $PPID; setsid sleep {trace.seconds} & echo on", spec=spec)
@@ -248,7 +248,7 @@ def test_ordinary_experiments_work(sandbox: Sandbox, execute: Run, workspace: Pa
 
 
 def test_an_old_kernel_is_told_from_a_new_one(sandbox: Sandbox, execute: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confine, "abi", lambda: 2)
+    monkeypatch.setattr(landlock_exec, "abi", lambda: 2)
 
     with pytest.raises(SandboxUnavailable, match=r"Linux 6\.2"):
         execute(sandbox, "true")

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from mlagentbench.errors import RunStopped
-from mlagentbench.workspace.places import printable
+from mlagentbench.workspace.folder_files import printable
 
 MARKER = "EOF"
 """The line that ends a text of several lines."""

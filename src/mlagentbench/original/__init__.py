@@ -12,7 +12,7 @@ The original (github.com/snap-stanford/MLAgentBench, the code of arXiv 2310.0330
       env_log/traces/step_<step>_files/    the workspace after that step, without its read-only files; step_final_files at the end
       env_log/overall_time.txt, error.txt  its seconds in all; the exception that ended it
 
-The modules: `files` finds and reads log files; `trace`, `calls`, `agent_logs`, `third_party` and `run_facts` parse one kind of log each;
-`steps` assigns thoughts and calls to steps; `convert` assembles the run; `known_imports` finds earlier imports of a log; `write` writes
-runs. The logs are untrusted data: nothing in them is imported, unpickled or executed.
+The modules: `files` finds and reads log files; `trace`, `calls`, `own_agents`, `other_agents` and `run_info` parse one kind of log each;
+`assignment` assigns thoughts and calls to steps; `convert` assembles the run; `earlier_imports` finds earlier imports of a log; `write`
+writes runs. The logs are untrusted data: nothing in them is imported, unpickled or executed.
 """

@@ -1,4 +1,4 @@
-"""Convert a log of the original into a run, with its facts, steps, model calls and workspaces."""
+"""Convert a log of the original into a run, with its steps, model calls and workspaces."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from pydantic import JsonValue
 
 from mlagentbench.errors import UsageError
 from mlagentbench.grading.score import Ending
-from mlagentbench.original import run_facts as facts_of
-from mlagentbench.original import third_party
-from mlagentbench.original.agent_logs import Turn, of_this_run, read_agent, remembered
+from mlagentbench.original import other_agents, run_info
+from mlagentbench.original.assignment import StepParts, fill, from_autogpt, moved, numbers_in_words
 from mlagentbench.original.files import LogFolders, Reader, digest, path_text
-from mlagentbench.original.run_facts import LONGEST_NAME, Facts, is_known, keeps_log, read_facts
-from mlagentbench.original.steps import Drafts, fill, moved, numbers_in_words, of_guest
+from mlagentbench.original.own_agents import Turn, of_this_run, read_agent, remembered
+from mlagentbench.original.run_info import LONGEST_NAME, LoggedRun, is_known, keeps_log, read_run
 from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
 from mlagentbench.records import Action, Imported, ModelCall, Role, Step, Usage
 from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunInfo, RunLimits, RunSpec
@@ -67,11 +66,11 @@ def convert(logs: LogFolders) -> Converted:
     reader = Reader(logs.root)
     trace = read_trace(logs, reader)
     agent = read_agent(logs, reader)
-    found = read_facts(logs, trace, agent.state, reader)
-    guest = third_party.autogpt(logs, reader) if not trace.steps and found.agent in ("AutoGPTAgent", "") else None
-    if guest and guest.steps:
+    found = read_run(logs, trace, agent.state, reader)
+    autogpt_run = other_agents.autogpt(logs, reader) if not trace.steps and found.agent in ("AutoGPTAgent", "") else None
+    if autogpt_run and autogpt_run.steps:
         indices: list[int] = []
-        drafts = of_guest(guest, found)
+        parts = from_autogpt(autogpt_run, found)
         turns: list[Turn] = []
     else:
         turns = of_this_run(agent.turns, trace, logs, reader)
@@ -79,22 +78,22 @@ def convert(logs: LogFolders) -> Converted:
         if lost:
             reader.say(logs.env / "trace.json", f"lacks steps; {len(lost)} are kept as the agent remembered them, without their times")
         indices = [*range(len(trace.steps)), *(turn.before for turn in turns if turn.acted and turn.before >= len(trace.steps))]
-        drafts = Drafts([*trace.steps, *lost])
-        fill(drafts, moved(turns, len(trace.steps)), indices, logs, trace, found, reader)
-    models = _named(found, drafts, logs)
-    answer = _answer(drafts.steps)
-    ending = facts_of.ending(found, trace._replace(steps=drafts.steps), len([turn for turn in turns if turn.acted]), drafts.refused)
-    if ending.ended == "cancelled" and found.agent == "LangChainAgent" and (said := third_party.finished(logs, reader)) is not None:
+        parts = StepParts([*trace.steps, *lost])
+        fill(parts, moved(turns, len(trace.steps)), indices, logs, trace, found, reader)
+    models = _named(found, parts, logs)
+    answer = _answer(parts.steps)
+    ending = run_info.ending(found, trace._replace(steps=parts.steps), len([turn for turn in turns if turn.acted]), parts.refused)
+    if ending.ended == "cancelled" and found.agent == "LangChainAgent" and (said := other_agents.finished(logs, reader)) is not None:
         ending, answer = Ending("final_answer"), said
-    if ending.ended == "cancelled" and guest and guest.steps and found.seconds is not None:
-        ending = Ending("final_answer" if guest.steps[-1].action == "task_complete" else "limit_steps")
-    times = _times(drafts.steps, found.seconds, ending)
-    workspaces = _workspaces(logs, indices, len(drafts.steps), reader)
-    info = _info(logs, trace, found, models, times, _beginning(trace, found, guest), reader)
+    if ending.ended == "cancelled" and autogpt_run and autogpt_run.steps and found.seconds is not None:
+        ending = Ending("final_answer" if autogpt_run.steps[-1].action == "task_complete" else "limit_steps")
+    times = _times(parts.steps, found.seconds, ending)
+    workspaces = _workspaces(logs, indices, len(parts.steps), reader)
+    info = _info(logs, trace, found, models, times, _beginning(trace, found, autogpt_run), reader)
     return Converted(
         info=info,
-        steps=_steps(drafts, times, trace),
-        calls={number + 1: calls for number, calls in drafts.calls.items()},
+        steps=_steps(parts, times, trace),
+        calls={number + 1: calls for number, calls in parts.calls.items()},
         ending=ending,
         final_answer=answer,
         seconds=found.seconds if found.seconds is not None else sum(seconds for _, seconds in times.steps),
@@ -110,15 +109,15 @@ def _answer(steps: Sequence[TraceStep]) -> str | None:
     return values if isinstance(values, str) else json.dumps(values, ensure_ascii=False)
 
 
-def _named(found: Facts, drafts: Drafts, logs: LogFolders) -> dict[Role, str]:
+def _named(found: LoggedRun, parts: StepParts, logs: LogFolders) -> dict[Role, str]:
     """Return the models' names from the command line, or else from the logs of calls, or from the folder two levels above the run."""
-    if found.models["agent"] != facts_of.UNKNOWN:
+    if found.models["agent"] != run_info.UNKNOWN:
         return found.models
-    called = next((call.model for calls in drafts.calls.values() for call in calls if call.role == "agent"), facts_of.UNKNOWN)
-    if called == facts_of.UNKNOWN:
-        parts = logs.root.resolve().parts
-        if len(parts) > 3 and parts[-1].isdecimal() and is_known(our_name(parts[-2])):
-            called = parts[-3]
+    called = next((call.model for calls in parts.calls.values() for call in calls if call.role == "agent"), run_info.UNKNOWN)
+    if called == run_info.UNKNOWN:
+        names = logs.root.resolve().parts
+        if len(names) > 3 and names[-1].isdecimal() and is_known(our_name(names[-2])):
+            called = names[-3]
     return {**found.models, "agent": called}
 
 
@@ -152,35 +151,37 @@ def _times(steps: Sequence[TraceStep], seconds: float | None, ending: Ending) ->
     return _Times(min(began, stamps[0]), found)
 
 
-def _steps(drafts: Drafts, times: _Times, trace: Trace) -> list[Step]:
+def _steps(parts: StepParts, times: _Times, trace: Trace) -> list[Step]:
     found = []
-    for place, step in enumerate(drafts.steps):
-        details: dict[str, JsonValue] = dict(drafts.details[place])
+    for position, step in enumerate(parts.steps):
+        details: dict[str, JsonValue] = dict(parts.details[position])
         if step.action == FINAL:
             details["final_answer"] = step.arguments.get("final_answer", "")
         found.append(
             Step(
-                number=place + 1,
-                entries=drafts.entries[place],
+                number=position + 1,
+                entries=parts.entries[position],
                 action=Action(name=step.action, arguments=step.arguments),
                 observation=step.observation,
                 status=step.status,
-                counted=not drafts.own[place],
-                started=times.steps[place][0],
-                seconds=times.steps[place][1],
-                usage=Usage.total(call.usage for call in drafts.calls.get(place, [])),
-                malformed=drafts.malformed[place],
+                counted=not parts.own[position],
+                started=times.steps[position][0],
+                seconds=times.steps[position][1],
+                usage=Usage.total(call.usage for call in parts.calls.get(position, [])),
+                malformed=parts.malformed[position],
                 details=details,
-                inside=inside(trace, place) if place < len(trace.steps) else (),
+                inside=inside(trace, position) if position < len(trace.steps) else (),
             )
         )
     return found
 
 
-def _info(logs: LogFolders, trace: Trace, found: Facts, models: dict[Role, str], times: _Times, beginning: str, reader: Reader) -> RunInfo:
+def _info(
+    logs: LogFolders, trace: Trace, found: LoggedRun, models: dict[Role, str], times: _Times, beginning: str, reader: Reader
+) -> RunInfo:
     task = load_task(BUILT_IN / found.task.replace("-", "_")) if is_known(found.task) else None
     spec = task.spec if task else None
-    agent = facts_of.AGENTS.get(found.agent, found.agent or facts_of.UNKNOWN)
+    agent = run_info.AGENTS.get(found.agent, found.agent or run_info.UNKNOWN)
     options: dict[str, JsonValue] = {"research_log": True} if keeps_log(found, trace) else {}
     contents = digest(logs)
     first = next((step.timestamp for step in trace.steps if step.timestamp is not None), None)
@@ -195,7 +196,7 @@ def _info(logs: LogFolders, trace: Trace, found: Facts, models: dict[Role, str],
             agent=agent,
             agent_options=options,
             models={} if models["agent"] == NO_MODEL else {role: ModelSpec(name=name) for role, name in models.items()},
-            limits=RunLimits(steps=int(found.limit("max_steps", facts_of.LIMIT_STEPS)), time=found.limit("max_time", facts_of.LIMIT_TIME)),
+            limits=RunLimits(steps=int(found.limit("max_steps", run_info.LIMIT_STEPS)), time=found.limit("max_time", run_info.LIMIT_TIME)),
             sandbox="none",
             # The paper's baseline is the one to compare with, but times measured here compare only with a baseline measured here.
             baseline="auto" if spec and spec.submission.mode == "code" else "paper",
@@ -220,14 +221,14 @@ def _info(logs: LogFolders, trace: Trace, found: Facts, models: dict[Role, str],
     )
 
 
-def _beginning(trace: Trace, found: Facts, guest: third_party.GuestRun | None) -> str:
+def _beginning(trace: Trace, found: LoggedRun, autogpt_run: other_agents.AutoGPTRun | None) -> str:
     """Return a hash of the run's first own step or call; empty if there is none. A resumed run begins with another's steps."""
     resumed = found.arguments.get("resume")
     before = found.arguments.get("resume_step") if resumed else -1
     own = trace.steps[before + 1 :] if isinstance(before, int) and before >= -1 else ()
     if own and own[0].timestamp is not None:
         return _sha256(json.dumps([resumed, own[0].action, own[0].arguments, own[0].timestamp], sort_keys=True))
-    return _sha256(guest.calls[0].call.prompt + guest.calls[0].call.reply) if guest and guest.calls else ""
+    return _sha256(autogpt_run.calls[0].call.prompt + autogpt_run.calls[0].call.reply) if autogpt_run and autogpt_run.calls else ""
 
 
 def _sha256(text: str) -> str:
@@ -236,13 +237,13 @@ def _sha256(text: str) -> str:
 
 def _workspaces(logs: LogFolders, indices: Sequence[int], steps: int, reader: Reader) -> dict[int, Path]:
     """Return the workspace's folders by step number. For the last step it is the final folder, if there is one."""
-    found = {place + 1: path for place, index in enumerate(indices) if reader.is_folder(path := logs.traces / f"step_{index}_files")}
+    found = {position + 1: path for position, index in enumerate(indices) if reader.is_folder(path := logs.traces / f"step_{index}_files")}
     final = logs.traces / "step_final_files"
     if reader.is_folder(final):
         found[steps] = final
     else:
         reader.say(final, "is missing" + ("; the last step's files stand for it" if steps in found else ""))
-    lacking = [index for place, index in enumerate(indices) if place + 1 not in found]
+    lacking = [index for position, index in enumerate(indices) if position + 1 not in found]
     if lacking:
         reader.say(logs.traces, f"the files after {numbers_in_words('step', lacking)} are missing")
     return found

@@ -14,9 +14,9 @@ from mlagentbench.data.prepare import RECORD, place_of
 from mlagentbench.engine.export import log_path, write_eval_log
 from mlagentbench.errors import MLAgentBenchError, RunNotFound, UsageError
 from mlagentbench.original.convert import Converted, convert
+from mlagentbench.original.earlier_imports import EarlierImports
 from mlagentbench.original.files import LogFolders, files_below, find_logs, path_text
-from mlagentbench.original.known_imports import KnownImports
-from mlagentbench.original.run_facts import is_known
+from mlagentbench.original.run_info import is_known
 from mlagentbench.records import Outcome, Result, Variant
 from mlagentbench.results.load import Run, load
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
@@ -79,21 +79,21 @@ def import_logs(
         UsageError: the log directory cannot be written, or another process is importing into it.
     """
     found = find_logs(folder)
-    place = prepare_log_directory(log_directory)
+    log_directory = prepare_log_directory(log_directory)
     done = []
-    with (place / "import.lock").open("a") as file:
+    with (log_directory / "import.lock").open("a") as file:
         if not acquire(file, timeout=0):
-            raise UsageError(f"another process imports into {place}; wait for it, or choose another log directory with --log-dir")
-        _put_back(place)
-        known = KnownImports(place)
+            raise UsageError(f"another process imports into {log_directory}; wait for it, or choose another log directory with --log-dir")
+        _put_back(log_directory)
+        known = EarlierImports(log_directory)
         for number, logs in enumerate(found.logs, 1):
-            imported = _import_or_fail(logs, place, known, grade=grade)
+            imported = _import_or_fail(logs, log_directory, known, grade=grade)
             tell(number, len(found.logs), imported)
             done.append(imported)
     return done + [_failed(path, f"cannot be looked through for logs: {reason}") for path, reason in found.unread]
 
 
-def _import_or_fail(logs: LogFolders, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
+def _import_or_fail(logs: LogFolders, log_directory: Path, known: EarlierImports, *, grade: bool) -> ImportedRun:
     """Import a log. Any exception becomes a `failed` outcome, since untrusted files may contain anything."""
     try:
         return _import(logs, log_directory, known, grade=grade)
@@ -110,7 +110,7 @@ def _failed(path: Path, reason: str) -> ImportedRun:
     return ImportedRun(path, None, None, "failed", line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…")
 
 
-def _import(logs: LogFolders, log_directory: Path, known: KnownImports, *, grade: bool) -> ImportedRun:
+def _import(logs: LogFolders, log_directory: Path, known: EarlierImports, *, grade: bool) -> ImportedRun:
     if not any(True for folder in (logs.env, logs.agent) for _ in files_below(folder)):
         raise RunNotFound(f"{path_text(logs.root)} holds no file of a run")
     converted = convert(logs)
@@ -146,10 +146,10 @@ def _put_back(log_directory: Path) -> None:
     """Restore the earlier imports that a killed import had moved aside, unless the new ones are complete."""
     for aside in log_directory.glob(f"{ASIDE}*"):
         for path in aside.iterdir():
-            place = log_directory / path.name
-            if not (place / "result.json").exists():
-                shutil.rmtree(place, ignore_errors=True)
-                path.rename(place)
+            run = log_directory / path.name
+            if not (run / "result.json").exists():
+                shutil.rmtree(run, ignore_errors=True)
+                path.rename(run)
         shutil.rmtree(aside)
 
 

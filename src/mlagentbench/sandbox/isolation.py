@@ -15,7 +15,7 @@ from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.docker import DockerSandbox
 from mlagentbench.sandbox.landlock import LandlockSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.sandbox.standalone import confine
+from mlagentbench.sandbox.standalone import landlock_exec
 
 CHOICES: tuple[SandboxChoice, ...] = get_args(SandboxChoice)
 
@@ -82,7 +82,7 @@ def _docker() -> Capability:
 
 
 def _landlock() -> Capability:
-    version = confine.abi() if sys.platform == "linux" else 0
+    version = landlock_exec.abi() if sys.platform == "linux" else 0
     if version < landlock.NEEDED:
         return Capability(
             "landlock", False, f"this kernel speaks version {version} of Landlock, {landlock.NEEDED} is needed", landlock.HOW_TO_GET

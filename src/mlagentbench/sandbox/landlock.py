@@ -15,7 +15,7 @@ from pathlib import Path
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.sandbox.base import Isolation, Launch, SandboxSpec
 from mlagentbench.sandbox.linux import seccomp
-from mlagentbench.sandbox.standalone import confine
+from mlagentbench.sandbox.standalone import landlock_exec
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import SYSTEM, Interpreter, check_workspace, describe, library_files, package_files
 from mlagentbench.sandbox.view.layout import ETC, ETC_NETWORK
@@ -51,7 +51,7 @@ class LandlockSandbox:
         Raises:
             SandboxUnavailable: the kernel cannot enforce the rules, the interpreter cannot be shown, or a GPU or a mount does not exist.
         """
-        version = confine.abi()
+        version = landlock_exec.abi()
         if version < NEEDED:
             raise SandboxUnavailable(f"this kernel speaks version {version} of Landlock and {NEEDED} is needed; {HOW_TO_GET}")
         interpreter = describe(spec.python)
@@ -71,7 +71,7 @@ class LandlockSandbox:
         rules = json.dumps(
             {"paths": paths, "tcp": spec.network, "filter": call_filter.hex(), "shared_mb": max(spec.limits.memory_mb // 2, 64)}
         )
-        words = (sys.executable, "-I", "-S", confine.__file__, rules, *own_command(command, spec))
+        words = (sys.executable, "-I", "-S", landlock_exec.__file__, rules, *own_command(command, spec))
         path = f"{interpreter.executable.parent}:{SYSTEM_PATH}"
         environment = {**variables(), "PATH": path, "CUDA_VISIBLE_DEVICES": gpus.visible, **spec.environment}
         return Launch(words, environment, spec.workspace, namespace=False)

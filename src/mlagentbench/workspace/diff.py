@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Literal, NamedTuple
 
-from mlagentbench.workspace.places import printable
+from mlagentbench.workspace.folder_files import printable
 from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from mlagentbench.workspace.snapshots.objects import Objects
 from mlagentbench.workspace.snapshots.restore import read_content

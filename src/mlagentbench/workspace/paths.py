@@ -23,7 +23,7 @@ from mlagentbench.errors import ActionError, StorageFailed, TaskError
 from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.sandbox.base import WORKSPACE
 from mlagentbench.workspace.files import copy_data, remove, write_all
-from mlagentbench.workspace.places import PathAt, actual_name, descend, open_file, printable, replacing
+from mlagentbench.workspace.folder_files import FileInFolder, actual_name, descend, open_file, printable, replacing
 
 __all__ = ["Kind", "Use", "Workspace", "create_workspace", "place_data", "printable"]
 
@@ -74,10 +74,10 @@ class Workspace:
             ActionError: there is no such folder.
         """
         self.watch("list", path)
-        with self._place(path) as place:
-            if not stat.S_ISDIR(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode):
-                raise ActionError(f"{place.shown} is no folder")
-            descriptor = os.open(place.name, FOLDER, dir_fd=place.folder)
+        with self._find(path) as file:
+            if not stat.S_ISDIR(os.stat(file.name, dir_fd=file.folder, follow_symlinks=False).st_mode):
+                raise ActionError(f"{file.shown} is no folder")
+            descriptor = os.open(file.name, FOLDER, dir_fd=file.folder)
             try:
                 with os.scandir(descriptor) as entries:
                     found = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
@@ -94,8 +94,8 @@ class Workspace:
             ActionError: the path leads outside.
         """
         try:
-            with self._place(path) as place:
-                mode = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode
+            with self._find(path) as file:
+                mode = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False).st_mode
         except _Unreachable:
             return None
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
@@ -116,16 +116,16 @@ class Workspace:
             ActionError: it is no regular file, has several names (hard links), or is larger than `limit` bytes.
         """
         self.watch("read", path)
-        with self._place(path) as place:
-            descriptor = open_file(place)
+        with self._find(path) as file:
+            descriptor = open_file(file)
             try:
                 size = os.fstat(descriptor).st_size
                 if size > limit:
                     raise ActionError(
-                        f"{place.shown} is too large to be read at once: {size:,} bytes, at most {limit:,}; read it by a script"
+                        f"{file.shown} is too large to be read at once: {size:,} bytes, at most {limit:,}; read it by a script"
                     )
-                with open(descriptor, "rb", closefd=False) as file:
-                    return file.read(limit)
+                with open(descriptor, "rb", closefd=False) as stream:
+                    return stream.read(limit)
             finally:
                 os.close(descriptor)
 
@@ -144,7 +144,7 @@ class Workspace:
             ActionError: the path names something other than a file, or read-only data.
         """
         self.watch("write", path)
-        with self._place(path, write=True) as place, replacing(place) as descriptor:
+        with self._find(path, write=True) as file, replacing(file) as descriptor:
             write_all(descriptor, content)
 
     def write_text(self, path: str, text: str) -> None:
@@ -165,8 +165,8 @@ class Workspace:
         if self.kind(path) is None:
             return self.write_bytes(path, content)
         self.watch("write", path)
-        with self._place(path, write=True) as place:
-            descriptor = open_file(place, os.O_WRONLY | os.O_APPEND)
+        with self._find(path, write=True) as file:
+            descriptor = open_file(file, os.O_WRONLY | os.O_APPEND)
             size = os.fstat(descriptor).st_size
             try:
                 write_all(descriptor, content)
@@ -184,10 +184,10 @@ class Workspace:
         """
         self.watch("read", source)
         self.watch("write", target)
-        with self._place(source) as origin:
+        with self._find(source) as origin:
             descriptor = open_file(origin)
             try:
-                with self._place(target, write=True) as place, replacing(place, stat.S_IMODE(os.fstat(descriptor).st_mode)) as copied:
+                with self._find(target, write=True) as file, replacing(file, stat.S_IMODE(os.fstat(descriptor).st_mode)) as copied:
                     copy_data(descriptor, copied)
             finally:
                 os.close(descriptor)
@@ -199,10 +199,10 @@ class Workspace:
             ActionError: it does not exist, or is a folder or read-only data.
         """
         self.watch("remove", path)
-        with self._place(path, write=True) as place:
-            if stat.S_ISDIR(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode):
-                raise ActionError(f"{place.shown} is a folder; only files can be removed")
-            os.unlink(place.name, dir_fd=place.folder)
+        with self._find(path, write=True) as file:
+            if stat.S_ISDIR(os.stat(file.name, dir_fd=file.folder, follow_symlinks=False).st_mode):
+                raise ActionError(f"{file.shown} is a folder; only files can be removed")
+            os.unlink(file.name, dir_fd=file.folder)
 
     def relative(self, path: str) -> str:
         """Return a path as snapshots name it, whatever its spelling: `a/b` for `./a//b` and `/workspace/a/b`.
@@ -243,7 +243,7 @@ class Workspace:
         return tuple(parts)
 
     @contextmanager
-    def _place(self, path: str, write: bool = False) -> Iterator[PathAt]:
+    def _find(self, path: str, write: bool = False) -> Iterator[FileInFolder]:
         """Open a path's last folder. With `write`, create missing folders."""
         parts, shown = self._parts(path), _quoted(path)
         read_only = bool(parts) and parts[0] in self.data
@@ -261,7 +261,7 @@ class Workspace:
             for part in parts[:-1]:
                 held.append(descend(held[-1], part, write))
             name = actual_name(held[-1], parts[-1]) if parts else "."
-            yield PathAt(held[-1], name, shown, read_only)
+            yield FileInFolder(held[-1], name, shown, read_only)
         except OSError as error:
             raise self._error(error, shown) from None
         finally:

@@ -1,6 +1,6 @@
 """Confine this process by Landlock and a system call filter, drop its capabilities, and execute a command.
 
-    python -I -S confine.py RULES COMMAND...
+    python -I -S landlock_exec.py RULES COMMAND...
 
 RULES is the JSON of `landlock.py`'s rules. The command can also write to the folder named by TMPDIR. Needs no privilege.
 """

@@ -9,17 +9,17 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from mlagentbench.original import third_party
-from mlagentbench.original.agent_logs import ENTRIES, RESEARCH, SUMMARISED, Turn, TurnLogs, by_position, is_bookkeeping
+from mlagentbench.original import other_agents
 from mlagentbench.original.calls import LoggedCall, read_calls
 from mlagentbench.original.files import LogFolders, Reader
-from mlagentbench.original.run_facts import Facts
+from mlagentbench.original.own_agents import ENTRIES, RESEARCH, SUMMARISED, Turn, TurnLogs, by_position, is_bookkeeping
+from mlagentbench.original.run_info import LoggedRun
 from mlagentbench.original.trace import APPEND, RETRIEVE, SHUT_DOWN, Trace, TraceStep
 from mlagentbench.records import ModelCall, Role
 
 ROLES: Mapping[str, Role] = {"Edit Script (AI)": "editor", "Edit Script Segment (AI)": "editor"}
 """The roles of the models that high-level actions ask; the other actions ask the fast model."""
-GUESTS = ("LangChainAgent", "AutoGPTAgent", "Agent")
+OTHER_AGENTS = ("LangChainAgent", "AutoGPTAgent", "Agent")
 """The agents whose calls are logged in another way, or that make none."""
 ASKING = frozenset({*ROLES, "Understand File", "Reflection", RETRIEVE})
 """The actions that ask a model."""
@@ -27,7 +27,7 @@ TOLD_NOTHING = "nothing: the same was asked again"
 BROKEN_OFF = "nothing: its log breaks off here"
 
 
-class Drafts:
+class StepParts:
     """What is known of each step. Lists and keys go by the step's position from 0.
 
     A position is the environment's index, unless a damaged trace lacks steps.
@@ -60,33 +60,33 @@ def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
 
 
 def fill(
-    drafts: Drafts, turns: Sequence[Turn], indices: Sequence[int], logs: LogFolders, trace: Trace, found: Facts, reader: Reader
+    parts: StepParts, turns: Sequence[Turn], indices: Sequence[int], logs: LogFolders, trace: Trace, found: LoggedRun, reader: Reader
 ) -> None:
     """Assign thoughts and calls to steps, in chronological order.
 
     Args:
-        drafts: the steps, to be filled.
+        parts: the steps, to be filled.
         turns: the agent's turns, by the positions of their steps.
         indices: the steps' indices in the environment, which the names of its logs contain.
         logs: the run's folders.
         trace: the steps as they were read.
-        found: the other facts of the run.
+        found: what is known of the whole run.
         reader: reads files and collects problems.
     """
-    walk = _Walk(drafts, turns, TurnLogs(logs, _entries(found, turns), reader), found)
-    thoughts = third_party.langchain(logs, drafts.steps, reader) if found.agent == "LangChainAgent" else None
-    for place, step in enumerate(drafts.steps):
-        walk.unread(place)
-        drafts.own[place] = is_bookkeeping(step, place in walk.acted)
+    walk = _Walk(parts, turns, TurnLogs(logs, _entries(found, turns), reader), found)
+    thoughts = other_agents.langchain(logs, parts.steps, reader) if found.agent == "LangChainAgent" else None
+    for position, step in enumerate(parts.steps):
+        walk.unread(position)
+        parts.own[position] = is_bookkeeping(step, position in walk.acted)
         if thoughts is not None:
-            drafts.entries[place] = thoughts[place]
-        elif not drafts.own[place] and found.agent not in GUESTS:
-            walk.turn(place, step)
-        asked = _tool(logs, indices[place], step, reader)
+            parts.entries[position] = thoughts[position]
+        elif not parts.own[position] and found.agent not in OTHER_AGENTS:
+            walk.turn(position, step)
+        asked = _tool(logs, indices[position], step, reader)
         if not asked and step.action in ASKING and step.status == "ok":
-            walk.lost.tools.append(indices[place])
-        drafts.calls[place] += [call.as_call(ROLES.get(step.action, "fast"), step.action, found.models) for call in asked]
-        walk.after(place, step)
+            walk.lost.tools.append(indices[position])
+        parts.calls[position] += [call.as_call(ROLES.get(step.action, "fast"), step.action, found.models) for call in asked]
+        walk.after(position, step)
     walk.rest(trace, reader)
     _stray_tools(logs, indices, trace, reader)
     walk.lost.say(logs, reader)
@@ -95,8 +95,8 @@ def fill(
 class _Walk:
     """Goes through an agent's turns step by step, and takes each turn's calls from its logs."""
 
-    def __init__(self, drafts: Drafts, turns: Sequence[Turn], replies: TurnLogs, found: Facts) -> None:
-        self._drafts = drafts
+    def __init__(self, parts: StepParts, turns: Sequence[Turn], replies: TurnLogs, found: LoggedRun) -> None:
+        self._parts = parts
         self.acted, self._unread = by_position(turns)
         self._replies = replies
         self._found = found
@@ -107,54 +107,54 @@ class _Walk:
         """The number of those uncounted turns."""
         self._last = 0
 
-    def unread(self, place: int) -> None:
+    def unread(self, position: int) -> None:
         """Assign the turns before a step whose arguments could not be parsed."""
-        for turn in self._unread.get(place, []):
-            _take(self._drafts, place, self._replies, turn, turn.log, "", self._found)
+        for turn in self._unread.get(position, []):
+            _take(self._parts, position, self._replies, turn, turn.log, "", self._found)
             self._last, self._in_a_row = turn.log, self._in_a_row + 1
 
-    def turn(self, place: int, step: TraceStep) -> None:
+    def turn(self, position: int, step: TraceStep) -> None:
         """Assign the turn that led to a step."""
-        known, drafts = self.acted.get(place), self._drafts
+        known, parts = self.acted.get(position), self._parts
         self._last = known.log if known else self._number + self._in_a_row
-        before = len(drafts.calls[place])
-        drafts.entries[place] = _take(drafts, place, self._replies, known, self._last, step.action, self._found)
-        if len(drafts.calls[place]) == before:
+        before = len(parts.calls[position])
+        parts.entries[position] = _take(parts, position, self._replies, known, self._last, step.action, self._found)
+        if len(parts.calls[position]) == before:
             self.lost.replies.append(self._last)
         if known and known.observation != step.observation:
-            drafts.details[place]["observation_as_remembered"] = known.observation
+            parts.details[position]["observation_as_remembered"] = known.observation
         self._number, self._in_a_row = self._number + 1, 0
 
-    def after(self, place: int, step: TraceStep) -> None:
+    def after(self, position: int, step: TraceStep) -> None:
         """Assign the calls that summarised a step, for an entry of the research log or because its observation was long."""
-        own, models = self._drafts.own[place], self._found.models
+        own, models = self._parts.own[position], self._found.models
         if step.action == APPEND and own:
             content = str(step.arguments.get("content", ""))
             made = self._replies.summary(self._last, content, int(self._found.limit("max_retries", 5)))
-            self._drafts.calls[place] += [call.as_call("fast", APPEND, models) for call in made]
+            self._parts.calls[position] += [call.as_call("fast", APPEND, models) for call in made]
             if not made and "[Reasoning]:" in content:
                 self.lost.summaries.append(self._last)
         elif not own and len(step.observation) > SUMMARISED:
-            self._drafts.calls[place + 1] += [call.as_call("fast", "summary", models) for call in self._replies.shortening(self._last)]
+            self._parts.calls[position + 1] += [call.as_call("fast", "summary", models) for call in self._replies.shortening(self._last)]
 
     def rest(self, trace: Trace, reader: Reader) -> None:
         """Assign the calls after the last step, and report those that belong to no step."""
-        end, drafts, models = len(self._drafts.steps), self._drafts, self._found.models
+        end, parts, models = len(self._parts.steps), self._parts, self._found.models
         began = self._number + self._in_a_row
         self.unread(end)
         for number in dict.fromkeys((began, self._number + self._in_a_row)):
             calls = self._replies.left(number)
             for call, following in zip_longest(calls, calls[1:]):
                 empty = call.whole and self._replies.holds_no_action(call)
-                drafts.refused = drafts.refused + 1 if empty else 0
-                drafts.calls[end].append(call.as_call("agent", "agent", models, _told(call, following) if empty else None))
+                parts.refused = parts.refused + 1 if empty else 0
+                parts.calls[end].append(call.as_call("agent", "agent", models, _told(call, following) if empty else None))
         for path, calls in self._replies.unclaimed():
             if trace.whole:
                 reader.say(path, f"holds {len(calls)} calls that led to no step: they are of another run, and were left out")
                 continue
             reader.say(path, f"holds {len(calls)} calls of steps that are lost; they stand after the last step")
             role: Role = "fast" if "summar" in path.name else "agent"
-            drafts.calls[end] += [call.as_call(role, "agent" if role == "agent" else "summary", models) for call in calls]
+            parts.calls[end] += [call.as_call(role, "agent" if role == "agent" else "summary", models) for call in calls]
 
 
 class _Lost:
@@ -191,14 +191,16 @@ def numbers_in_words(noun: str, numbers: Sequence[int]) -> str:
     return f"{noun}{'s' if len(set(numbers)) > 1 else ''} {told}"
 
 
-def _entries(found: Facts, turns: Sequence[Turn]) -> tuple[str, ...]:
+def _entries(found: LoggedRun, turns: Sequence[Turn]) -> tuple[str, ...]:
     """Return the labels of an agent's replies: those of the original's class, or of the command line, or of the agent's stored turns."""
     given = found.arguments.get("valid_format_entires")
     named = tuple(map(str, given)) if isinstance(given, list) else tuple(turns[0].entries) if turns else RESEARCH
     return ENTRIES.get(found.agent, named if {"Action", "Action Input"} <= set(named) else RESEARCH)
 
 
-def _take(drafts: Drafts, place: int, replies: TurnLogs, turn: Turn | None, number: int, action: str, found: Facts) -> dict[str, str]:
+def _take(
+    parts: StepParts, position: int, replies: TurnLogs, turn: Turn | None, number: int, action: str, found: LoggedRun
+) -> dict[str, str]:
     """Assign a turn's calls to the step after them, and return the turn's thoughts."""
     refused, call, read = replies.replies(turn, number, action)
     if call is None and turn is not None:
@@ -211,9 +213,9 @@ def _take(drafts: Drafts, place: int, replies: TurnLogs, turn: Turn | None, numb
     unread = turn is not None and not turn.acted
     for each, following in zip_longest(calls, calls[1:]):
         rejected = _told(each, following) if each is not call else turn.observation if unread and turn else None
-        drafts.calls[place].append(each.as_call("agent", "agent", found.models, rejected))
-    if place < len(drafts.steps):
-        drafts.malformed[place] += len(refused) + unread
+        parts.calls[position].append(each.as_call("agent", "agent", found.models, rejected))
+    if position < len(parts.steps):
+        parts.malformed[position] += len(refused) + unread
     entries = dict(turn.entries) if turn is not None else read
     return {name: text for name, text in entries.items() if name not in ("Action", "Action Input")}
 
@@ -258,14 +260,14 @@ def _stray_tools(logs: LogFolders, indices: Sequence[int], trace: Trace, reader:
             reader.say(path, f"{what}, and was left out")
 
 
-def of_guest(guest: third_party.GuestRun, found: Facts) -> Drafts:
+def from_autogpt(autogpt_run: other_agents.AutoGPTRun, found: LoggedRun) -> StepParts:
     """Return the steps of an AutoGPT run, with their thoughts and calls."""
-    drafts = Drafts(guest.steps)
-    drafts.entries = list(guest.entries)
-    for each in guest.calls:
+    parts = StepParts(autogpt_run.steps)
+    parts.entries = list(autogpt_run.entries)
+    for each in autogpt_run.calls:
         role: Role = "agent" if each.commands else "fast"
         purpose = "agent" if each.commands else "memory"
-        drafts.calls[each.step].append(each.call.as_call(role, purpose, found.models, each.rejected))
-        if each.rejected and each.step < len(drafts.steps):
-            drafts.malformed[each.step] += 1
-    return drafts
+        parts.calls[each.step].append(each.call.as_call(role, purpose, found.models, each.rejected))
+        if each.rejected and each.step < len(parts.steps):
+            parts.malformed[each.step] += 1
+    return parts

@@ -14,7 +14,7 @@ from mlagentbench.sandbox.access import FOLDER
 from mlagentbench.workspace.files import READ, like_parent
 
 
-class PathAt(NamedTuple):
+class FileInFolder(NamedTuple):
     """A name in a folder that is held open."""
 
     folder: int
@@ -63,61 +63,61 @@ def _exists(folder: int, name: str) -> bool:
     return True
 
 
-def open_file(place: PathAt, flags: int = os.O_RDONLY) -> int:
+def open_file(file: FileInFolder, flags: int = os.O_RDONLY) -> int:
     """Open a regular file, and nothing else.
 
     Raises:
         ActionError: it is no regular file, or has a second name (hard link) and is not read-only data.
     """
-    _check_file(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False), place)
+    _check_file(os.stat(file.name, dir_fd=file.folder, follow_symlinks=False), file)
     # A file can be replaced by a pipe between the check and this call, which must not wait for a writer then.
-    descriptor = os.open(place.name, flags | READ, dir_fd=place.folder)
+    descriptor = os.open(file.name, flags | READ, dir_fd=file.folder)
     try:
-        _check_file(os.fstat(descriptor), place)
+        _check_file(os.fstat(descriptor), file)
     except ActionError:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def _check_file(status: os.stat_result, place: PathAt) -> None:
+def _check_file(status: os.stat_result, file: FileInFolder) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise ActionError(f"{place.shown} is a folder; name a file")
+        raise ActionError(f"{file.shown} is a folder; name a file")
     if stat.S_ISLNK(status.st_mode):
-        raise ActionError(f"{place.shown} is a link, and links are not followed; name the file itself")
+        raise ActionError(f"{file.shown} is a link, and links are not followed; name the file itself")
     if not stat.S_ISREG(status.st_mode):
-        raise ActionError(f"{place.shown} is no regular file")
-    if status.st_nlink > 1 and not place.read_only:
+        raise ActionError(f"{file.shown} is no regular file")
+    if status.st_nlink > 1 and not file.read_only:
         raise ActionError(
-            f"{place.shown} has several names (hard links), one of which may lie outside; copy it by a script and use the copy"
+            f"{file.shown} has several names (hard links), one of which may lie outside; copy it by a script and use the copy"
         )
 
 
 @contextmanager
-def replacing(place: PathAt, mode: int | None = None) -> Iterator[int]:
+def replacing(file: FileInFolder, mode: int | None = None) -> Iterator[int]:
     """Yield a descriptor of a new file that replaces another at the end of the block, unless the block raises.
 
     Args:
-        place: the name of the file.
+        file: the name of the file.
         mode: the new file's mode; by default that of the file it replaces.
     """
     try:
-        status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        status = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
     except FileNotFoundError:
         pass
     else:
-        _check_file(status, place)
+        _check_file(status, file)
         mode = stat.S_IMODE(status.st_mode) if mode is None else mode
     temporary = f".{secrets.token_hex(6)}.writing"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | READ, 0o666, dir_fd=place.folder)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | READ, 0o666, dir_fd=file.folder)
     try:
         yield descriptor
-        like_parent(descriptor, place.folder)
+        like_parent(descriptor, file.folder)
         if mode is not None:
             os.fchmod(descriptor, mode & 0o777)
-        os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        os.rename(temporary, file.name, src_dir_fd=file.folder, dst_dir_fd=file.folder)
     except BaseException:
-        os.unlink(temporary, dir_fd=place.folder)
+        os.unlink(temporary, dir_fd=file.folder)
         raise
     finally:
         os.close(descriptor)

@@ -67,8 +67,8 @@ def read_agent(logs: LogFolders, reader: Reader) -> AgentLog:
                 reader.say(path, "holds no state of an agent")
             continue
         state = read
-        for place, value in enumerate(history):
-            turn = _turn(value, number if place == len(history) - 1 else place)
+        for position, value in enumerate(history):
+            turn = _turn(value, number if position == len(history) - 1 else position)
             if turn is None or turn.before > last + 1:
                 continue
             key = (turn.before, turn.acted, 0 if turn.acted else turn.log)
@@ -131,15 +131,15 @@ def reads(reply: str, entries: Sequence[str]) -> dict[str, str] | None:
 
     The original's regular expression is greedy: of each label but the first, the last occurrence before the following labels counts.
     """
-    places, end = list[int](), len(reply)
+    positions, end = list[int](), len(reply)
     for entry in reversed(entries[1:]):
         end = reply.rfind(f"{entry}:", 0, end)
-        places.insert(0, end)
+        positions.insert(0, end)
     first = reply.find(f"{entries[0]}:", 0, max(end, 0))
-    if first < 0 or min(places, default=0) < 0:
+    if first < 0 or min(positions, default=0) < 0:
         return None
-    starts = [place + len(entry) + 1 for place, entry in zip((first, *places), entries, strict=True)]
-    read = {entry: reply[start:stop] for entry, start, stop in zip(entries, starts, (*places, len(reply)), strict=True)}
+    starts = [position + len(entry) + 1 for position, entry in zip((first, *positions), entries, strict=True)]
+    read = {entry: reply[start:stop] for entry, start, stop in zip(entries, starts, (*positions, len(reply)), strict=True)}
     return read if read["Action"].strip() in ACTIONS else None
 
 
@@ -176,10 +176,10 @@ class TurnLogs:
         """
         name = f"step_{number}_log.log"
         calls = self._calls.get(name, [])
-        for place, call in enumerate(calls):
+        for position, call in enumerate(calls):
             read = reads(call.reply, self._entries)
             if self._is_of(turn, action, call, read):
-                before, self._calls[name] = calls[:place], calls[place + 1 :]
+                before, self._calls[name] = calls[:position], calls[position + 1 :]
                 refused = [each for each in before if reads(each.reply, self._entries) is None]
                 if len(refused) < len(before):
                     count = len(before) - len(refused)

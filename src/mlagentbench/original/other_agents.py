@@ -24,7 +24,7 @@ _QUESTION = "Determine exactly one command to use"
 NOT_JSON = "its JSON could not be read"
 
 
-class GuestCall(NamedTuple):
+class AutoGPTCall(NamedTuple):
     """A model call of AutoGPT, and what it was for."""
 
     call: LoggedCall
@@ -35,33 +35,33 @@ class GuestCall(NamedTuple):
     rejected: str | None
 
 
-class GuestRun(NamedTuple):
+class AutoGPTRun(NamedTuple):
     """An AutoGPT run, reconstructed from its calls."""
 
     steps: Sequence[TraceStep]
     entries: Sequence[Mapping[str, str]]
     """The thoughts before each step."""
-    calls: Sequence[GuestCall]
+    calls: Sequence[AutoGPTCall]
 
 
-def autogpt(logs: LogFolders, reader: Reader) -> GuestRun:
+def autogpt(logs: LogFolders, reader: Reader) -> AutoGPTRun:
     """Reconstruct AutoGPT's steps from its model calls: the commands, and the results quoted in the next question."""
     asked = [(stamp, call) for stamp, path in _stamped(reader.list(logs.agent, "*.log")) for call in read_calls(reader.text(path) or "")]
-    found, steps, entries = list[GuestCall](), list[TraceStep](), list[Mapping[str, str]]()
-    for place, (_, call) in enumerate(asked):
+    found, steps, entries = list[AutoGPTCall](), list[TraceStep](), list[Mapping[str, str]]()
+    for position, (_, call) in enumerate(asked):
         commands = '"command"' in call.reply or _QUESTION in call.prompt
         read = _command(call.reply) if commands else None
-        found.append(GuestCall(call, len(steps), commands, NOT_JSON if commands and read is None else None))
+        found.append(AutoGPTCall(call, len(steps), commands, NOT_JSON if commands and read is None else None))
         if read is None:
             continue
         action, arguments, thoughts = read
-        later = asked[place + 1 :]
+        later = asked[position + 1 :]
         observation = next((told for _, other in later if (told := _returned(other.prompt, action)) is not None), "")
-        steps.append(TraceStep(action, arguments, observation, float(later[0][0] if later else asked[place][0])))
+        steps.append(TraceStep(action, arguments, observation, float(later[0][0] if later else asked[position][0])))
         entries.append(thoughts)
     if steps:
         reader.say(logs.agent, "the steps are read from the agent's own calls, their times from the names of its files: to the second")
-    return GuestRun(steps, entries, found)
+    return AutoGPTRun(steps, entries, found)
 
 
 def _stamped(paths: Sequence[Path]) -> list[tuple[int, Path]]:

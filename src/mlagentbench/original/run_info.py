@@ -1,4 +1,4 @@
-"""Read the facts of a whole run from a log of the original: its arguments, task, models and time, and how it ended."""
+"""Read what a log of the original says of a whole run: its arguments, task, models and time, and how it ended."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ LARGEST = 1e9
 """Limits and times from here on are taken for errors: a year has 3e7 seconds."""
 
 
-class Facts(NamedTuple):
-    """The facts of a run beside its steps."""
+class LoggedRun(NamedTuple):
+    """What a log says of a run beside its steps."""
 
     arguments: Mapping[str, JsonValue]
     """The arguments of the original's command line, by name."""
@@ -70,8 +70,8 @@ class Facts(NamedTuple):
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LARGEST else default
 
 
-def read_facts(logs: LogFolders, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> Facts:
-    """Read the facts of a run from its files.
+def read_run(logs: LogFolders, trace: Trace, state: Mapping[str, JsonValue], reader: Reader) -> LoggedRun:
+    """Read a run from its files, without its steps.
 
     Args:
         logs: the run's folders.
@@ -85,7 +85,7 @@ def read_facts(logs: LogFolders, trace: Trace, state: Mapping[str, JsonValue], r
     arguments = told if isinstance(told, dict) else _namespace(printed)
     folder = _line(printed, r"Benchmark folder name: +(\S+)") or str(arguments.get("task") or "")
     agent = str(arguments.get("agent_type") or "") or _guessed_agent(logs, main, reader)
-    return Facts(
+    return LoggedRun(
         arguments=arguments,
         task=_task(folder, logs),
         agent=agent,
@@ -164,30 +164,30 @@ def _seconds(logs: LogFolders, reader: Reader) -> float | None:
     return None
 
 
-def ending(facts: Facts, trace: Trace, turns: int, refused: int) -> Ending:
+def ending(run: LoggedRun, trace: Trace, turns: int, refused: int) -> Ending:
     """Return how a run ended, as far as its log says.
 
     Args:
-        facts: the run's facts.
+        run: the run's run.
         trace: the run's steps.
         turns: the number of the agent's turns that led to a step.
         refused: how many of the model's last replies, in a row, contained no action.
     """
     if any(step.action == FINAL for step in trace.steps):
         return Ending("final_answer")
-    if facts.error:
-        last = facts.error.splitlines()[-1].strip()[:300]
-        return Ending(_by_error(facts.error, last), f"it was ended by an error: {last}")
-    tries = facts.limit("max_retries", 5)
-    if facts.message == "No valid response after max_retries" or refused >= tries:
+    if run.error:
+        last = run.error.splitlines()[-1].strip()[:300]
+        return Ending(_by_error(run.error, last), f"it was ended by an error: {last}")
+    tries = run.limit("max_retries", 5)
+    if run.message == "No valid response after max_retries" or refused >= tries:
         return Ending("format_failure", f"{refused or int(tries)} replies in a row held no action")
-    if len(trace.steps) >= facts.limit("max_steps", LIMIT_STEPS):
-        return Ending("limit_steps", f"it reached its limit of {facts.limit('max_steps', LIMIT_STEPS):g} steps")
-    if "agent max steps" in facts.message or turns >= facts.limit("agent_max_steps", LIMIT_STEPS):
-        return Ending("limit_steps", f"its agent reached its limit of {facts.limit('agent_max_steps', LIMIT_STEPS):g} turns")
-    if facts.seconds is not None and facts.seconds >= facts.limit("max_time", LIMIT_TIME):
-        return Ending("limit_time", f"it reached its limit of {facts.limit('max_time', LIMIT_TIME):g} seconds")
-    if facts.seconds is None or not trace.whole:
+    if len(trace.steps) >= run.limit("max_steps", LIMIT_STEPS):
+        return Ending("limit_steps", f"it reached its limit of {run.limit('max_steps', LIMIT_STEPS):g} steps")
+    if "agent max steps" in run.message or turns >= run.limit("agent_max_steps", LIMIT_STEPS):
+        return Ending("limit_steps", f"its agent reached its limit of {run.limit('agent_max_steps', LIMIT_STEPS):g} turns")
+    if run.seconds is not None and run.seconds >= run.limit("max_time", LIMIT_TIME):
+        return Ending("limit_time", f"it reached its limit of {run.limit('max_time', LIMIT_TIME):g} seconds")
+    if run.seconds is None or not trace.whole:
         return Ending("cancelled", "its log breaks off: it was stopped, or its last files are lost")
     return Ending("cancelled", "its log does not tell how it ended")
 
@@ -201,14 +201,14 @@ def _by_error(whole_error: str, last: str) -> Termination:
     return "infrastructure" if frames and frames[-1] in ("LLM.py", "api_manager.py") else "agent_error"
 
 
-def keeps_log(facts: Facts, trace: Trace) -> bool:
+def keeps_log(run: LoggedRun, trace: Trace) -> bool:
     """Return whether the agent kept a research log, according to the command line, or else to the steps."""
-    if facts.agent != "ResearchAgent":
+    if run.agent != "ResearchAgent":
         return False
     # Early versions kept the log unless `no_retrieval` was set, later ones only if `retrieval` was.
     for name, kept in (("retrieval", True), ("no_retrieval", False)):
-        if isinstance(facts.arguments.get(name), bool):
-            return facts.arguments[name] is kept
+        if isinstance(run.arguments.get(name), bool):
+            return run.arguments[name] is kept
     return any(step.action in (RETRIEVE, APPEND) for step in trace.steps)
 
 

@@ -14,7 +14,7 @@ from mlagentbench.records import Imported
 from mlagentbench.rundir.directory import RunDirectory
 
 
-class KnownImports:
+class EarlierImports:
     """The imported runs of a log directory.
 
     Args:
