@@ -122,7 +122,7 @@ def test_what_runs_took_how_they_ended_and_which_do_not_count(logs: Path) -> Non
 def test_pairs_are_compared_over_the_tasks_they_share(logs: Path) -> None:
     (pair,) = made(logs)["comparisons"].rows
     assert (pair["first"], pair["second"]) == (f"research, {GPT}", f"act, {OPUS}")
-    assert (pair["difference"], pair["tasks"], pair["p"]) == (0.5, 1, 1.0)
+    assert (pair["difference"], pair["tasks"], pair["p"], pair["other_smallest_p"]) == (0.5, 1, 1.0, 1.0)
     assert "cifar10" in str(pair["left_out"])
     assert (pair["improvement_difference"], pair["improvement_tasks"]) == (pytest.approx(0.0), 1)
 

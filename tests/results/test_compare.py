@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 
 import pytest
 
@@ -12,7 +13,6 @@ from mlagentbench.results.compare import (
     UNKNOWN_CATEGORY,
     UNKNOWN_CUTOFF,
     UNKNOWN_DATE,
-    Comparison,
     by_category,
     by_cutoff,
     compare,
@@ -30,11 +30,13 @@ def test_two_columns_are_compared_over_the_tasks_that_both_have_runs_of() -> Non
     # a: 3/4 against 1/4, b: 1/2 against 0, c: 0 against 0.
     assert found.tasks == ("a", "b", "c")
     assert (found.first_rate, found.second_rate) == (pytest.approx(1.25 / 3), pytest.approx(0.25 / 3))
-    assert found.success is not None and found.success.tasks == 3
-    assert found.success.mean.value == pytest.approx(1 / 3)
-    assert round(found.success.mean.low, 9) >= 0 and round(found.success.mean.high, 9) <= 0.5
+    # Mantel and Haenszel's weights are 2, 1 and 1/2: (2 * 1/2 + 1 * 1/2 + 1/2 * 0) / 3.5.
+    assert found.these_tasks is not None and found.these_tasks.difference.value == pytest.approx(1.5 / 3.5)
+    # Given 4 successes of 8 runs on a and 1 of 4 on b, the first has a and b of them in C(4,a) C(4,4-a) / 70 * 1/2 of all ways, as far from
+    # 2 + 1/2 as 3 + 1: (16 + 1 + 16 + 1) / 70 of a, half of those of b, and all where a is 4 or 0.
+    assert found.these_tasks.p == pytest.approx(((16 + 16) / 2 + 1 + 1) / 70)
     # Of the 8 ways to flip the signs of 1/2, 1/2 and 0, four give a mean as far from 0.
-    assert found.p == found.success.p == 0.5
+    assert found.other_tasks is not None and found.other_tasks.p == 0.5 and not found.other_tasks.can_tell
     assert (found.first_runs, found.second_runs) == (7, 7)
     assert found.left_out == {"only_one": "other has no run of it", "failed": "other has none that counts (infrastructure 2, cancelled 1)"}
 
@@ -43,24 +45,23 @@ def test_improvements_are_compared_where_both_have_a_valid_submission() -> None:
     found = compare("one", column(a=[won(0.6), lost(0.2)], b=[won(0.5)]), "other", column(a=[lost(0.1), lost()], b=[lost()]))
 
     # a: (0.6 + 0.2) / 2 less 0.1.
-    assert found.improvement is not None
-    assert found.improvement.tasks == 1 and found.improvement.mean.value == pytest.approx(0.3)
-    assert found.improvement_left_out == ("b",)
-    assert found.success is not None and found.success.tasks == 2
+    assert found.improvement is not None and found.improvement.value == pytest.approx(0.3)
+    assert found.improvement_tasks == ("a",) and found.tasks == ("a", "b")
+    assert math.isnan(found.improvement.low), "a single run has no spread"
 
 
 def test_how_many_runs_would_tell_them_apart() -> None:
     one, other = column(a=[won(), won(), lost()]), column(a=[won(), lost(), lost()])
 
-    # Two thirds against a third: (1.95996 * sqrt(2 * 1/2 * 1/2) + 0.84162 * sqrt(4/9))^2 / (1/3)^2 = 34.1, by Fleiss, Levin and Paik.
-    assert compare("one", one, "other", other).runs_needed == 35
+    # Two thirds against a third: Fleiss, Levin and Paik's 35 for the normal test, and 6 more for the exact one (their section 4.2.1).
+    assert compare("one", one, "other", other).runs_needed == pytest.approx(41, abs=3)
     assert compare("one", one, "the same", one).runs_needed is None
 
 
 def test_columns_that_share_no_task_say_so() -> None:
     found = compare("one", column(a=[won()]), "other", column(b=[won()]))
 
-    assert (found.success, found.improvement, found.p, found.runs_needed) == (None, None, None, None)
+    assert (found.these_tasks, found.other_tasks, found.improvement, found.runs_needed) == (None, None, None, None)
     assert (found.tasks, found.first_rate, found.first_runs) == ((), None, 0)
     assert found.left_out == {"a": "other has no run of it", "b": "one has no run of it"}
 
@@ -76,11 +77,10 @@ def test_all_pairs_are_compared_and_their_p_adjusted_for_one_another() -> None:
     assert [(comparison.first, comparison.second) for comparison in found] == pairs
 
     # Each alone: 2 of 2^6 ways to flip the signs of six equal differences. Of the six pairs, three share tasks.
-    def p(comparison: Comparison) -> float | None:
-        return None if comparison.success is None else comparison.success.p
-
-    assert [p(comparison) for comparison in found] == [2 / 64, 2 / 64, None, 2 / 64, None, None]
-    assert [comparison.p for comparison in found] == pytest.approx([6 / 64, 6 / 64, None, 6 / 64, None, None])
+    assert [each.other_tasks and each.other_tasks.p for each in found] == [2 / 64, 2 / 64, None, 2 / 64, None, None]
+    assert [each.p_other_tasks for each in found] == pytest.approx([6 / 64, 6 / 64, None, 6 / 64, None, None])
+    # Two of two against none, six times: 2 of C(4,2)^6 ways; the smallest of three is adjusted by 3.
+    assert found[1].these_tasks is not None and found[1].p_these_tasks == pytest.approx(3 * 2 / 6**6)
 
 
 def test_categories_are_averaged_over_tasks() -> None:

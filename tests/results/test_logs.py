@@ -26,7 +26,7 @@ def test_a_log_directory_is_loaded_whole(tmp_path: Path) -> None:
     assert [len(cell.runs) for cell in logs.cells()] == [2, 1]
     assert list(logs.columns()) == ["research (context_steps 3), scripted/demo.yaml", "research (context_steps 3), scripted/other.yaml"]
     [comparison] = logs.comparisons()
-    assert comparison.tasks == ("vectorization",) and comparison.success is not None and comparison.success.mean.value == 0
+    assert comparison.tasks == ("vectorization",) and comparison.these_tasks is not None and comparison.these_tasks.difference.value == 0
 
 
 def test_a_path_may_be_text_and_one_runs_directory(tmp_path: Path) -> None:

@@ -74,39 +74,6 @@ def test_a_bootstrap_interval_holds_the_mean_about_as_often_as_it_says() -> None
     assert 0.88 <= held / 200 <= 1.0
 
 
-def test_a_difference_is_taken_task_by_task() -> None:
-    first = {"a": 0.9, "b": 0.5, "c": 0.4, "only here": 1.0}
-    second = {"a": 0.6, "b": 0.4, "c": 0.2, "only there": 0.0}
-    found = statistics.paired_difference(first, second)
-    assert found is not None and found.tasks == 3
-    assert found.mean.value == pytest.approx(0.2)
-    assert round(found.mean.low, 9) >= 0.1 and round(found.mean.high, 9) <= 0.3
-    # Of the 8 ways to flip three signs, two (none and all) give a mean as far from 0.
-    assert found.p == pytest.approx(2 / 8)
-    assert statistics.paired_difference({"a": 1.0}, {"b": 1.0}) is None
-    same = statistics.paired_difference(first, first)
-    assert same is not None and same.mean == (0.0, 0.0, 0.0) and same.p == 1.0
-
-
-def test_many_tasks_are_flipped_by_lot_and_agree_with_all_flips() -> None:
-    sixteen = {str(number): 0.1 * (number % 3) for number in range(16)}
-    seventeen = sixteen | {"more": 0.1}
-    none = dict.fromkeys(seventeen, 0.0)
-    exact, sampled = statistics.paired_difference(sixteen, none), statistics.paired_difference(seventeen, none)
-    assert exact is not None and sampled is not None
-    assert exact.p == pytest.approx(2 / 2**10, rel=1e-6)  # the six zeros may be flipped without a change
-    assert sampled.p < 0.005
-
-
-def test_how_many_runs_tell_two_rates_apart() -> None:
-    # Fleiss, Levin and Paik's formula by hand for 0.25 and 0.5 at 80 %:
-    # (1.95996 sqrt(2 * 0.375 * 0.625) + 0.84162 sqrt(0.1875 + 0.25))^2 / 0.25^2 = 57.7
-    assert statistics.runs_to_tell_apart(0.25, 0.5) == 58
-    assert statistics.runs_to_tell_apart(0.5, 0.25) == 58
-    assert statistics.runs_to_tell_apart(0.0, 1.0) == math.ceil((1.959963984540054 * math.sqrt(0.5)) ** 2)
-    assert statistics.runs_to_tell_apart(0.3, 0.3) is None
-
-
 def test_several_tests_at_once_are_adjusted_for_one_another() -> None:
     # Holm: 0.01 * 4; 0.02 * 3; 0.03 * 2, which is no smaller than the one before; 0.9 * 1.
     assert statistics.adjusted([0.03, 0.01, 0.9, 0.02]) == pytest.approx([0.06, 0.04, 0.9, 0.06])

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from mlagentbench.results import statistics
+from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell
-from mlagentbench.results.statistics import Difference, Interval
+from mlagentbench.results.inference import Counts, Inference, on_other_tasks, on_these_tasks, runs_needed
+from mlagentbench.results.statistics import Interval
 
 Column = Mapping[str, Cell]
 """The cells of one agent with one model, by task (`cells.columns`)."""
@@ -24,28 +25,30 @@ class Comparison(NamedTuple):
 
     first: str
     second: str
-    success: Difference | None
-    """The first column's success rate minus the second's, as fractions; None if they share no task."""
-    improvement: Difference | None
-    """The first column's average improvement minus the second's, over the tasks for which both have one; None if there are none."""
-    first_rate: float | None
-    """The first column's mean success rate over the shared tasks; None if there are none."""
-    second_rate: float | None
     tasks: tuple[str, ...]
     """The shared tasks, over which the columns are compared."""
     left_out: Mapping[str, str]
     """The other tasks, each with the reason: which column has no run of it, or none that counts."""
-    improvement_left_out: tuple[str, ...]
-    """The shared tasks that `improvement` leaves out, since one column has no improvement to average there."""
     first_runs: int
     """How many counted runs of the shared tasks the first column has."""
     second_runs: int
-    p: float | None
-    """The p-value of the difference in success, adjusted for all pairs that were compared at once (`statistics.adjusted`); None if they
-    share no task."""
+    first_rate: float | None
+    """The first column's mean success rate over the shared tasks; None if there are none."""
+    second_rate: float | None
+    these_tasks: Inference | None
+    """Whether the first succeeds more often on these same tasks (`inference.on_these_tasks`); None if they share no task."""
+    other_tasks: Inference | None
+    """Whether it does on other tasks of this kind (`inference.on_other_tasks`)."""
+    p_these_tasks: float | None
+    """The p-value of `these_tasks`, adjusted for all pairs that were compared at once (`statistics.adjusted`)."""
+    p_other_tasks: float | None
+    """That of `other_tasks`, adjusted likewise."""
     runs_needed: int | None
-    """How many runs, of all tasks together, each column would need for a test to tell such rates apart (`statistics.runs_to_tell_apart`);
-    None if the rates are equal or there are none."""
+    """How many runs of each shared task both columns would need to be told apart on these tasks (`inference.runs_needed`)."""
+    improvement: Interval | None
+    """The first column's average improvement less the second's, over the shared tasks of which both have valid submissions."""
+    improvement_tasks: tuple[str, ...]
+    """These tasks."""
 
 
 class TaskGroup(NamedTuple):
@@ -65,10 +68,11 @@ class TaskGroup(NamedTuple):
 
 
 def comparisons(by_column: Mapping[str, Column]) -> list[Comparison]:
-    """Compare every pair of columns, in their order; adjust their p-values for one another."""
+    """Compare every pair of columns, in their order; adjust the p-values of each question for one another."""
     found = [compare(first, by_column[first], second, by_column[second]) for first, second in combinations(by_column, 2)]
-    ps = iter(statistics.adjusted([comparison.p for comparison in found if comparison.p is not None]))
-    return [comparison if comparison.p is None else comparison._replace(p=next(ps)) for comparison in found]
+    these = iter(statistics.adjusted([each.these_tasks.p for each in found if each.these_tasks]))
+    others = iter(statistics.adjusted([each.other_tasks.p for each in found if each.other_tasks]))
+    return [each._replace(p_these_tasks=next(these), p_other_tasks=next(others)) if each.tasks else each for each in found]
 
 
 def compare(first: str, ones: Column, second: str, others: Column) -> Comparison:
@@ -88,23 +92,26 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
         for task in dict.fromkeys((*ones, *others))
         if task not in tasks
     }
-    gains, other_gains = _improvements(ones), _improvements(others)
     first_rate, second_rate = (sum(rates[task] for task in tasks) / len(tasks) if tasks else None for rates in (one, other))
-    success = statistics.paired_difference(one, other)
+    these = on_these_tasks([Counts(*_counted(ones[task]), *_counted(others[task])) for task in tasks])
+    beyond = on_other_tasks([one[task] - other[task] for task in tasks])
+    valid = tuple(task for task in tasks if ones[task].improvements and others[task].improvements)
     return Comparison(
         first=first,
         second=second,
-        success=success,
-        improvement=statistics.paired_difference(gains, other_gains),
-        first_rate=first_rate,
-        second_rate=second_rate,
         tasks=tasks,
         left_out=left_out,
-        improvement_left_out=tuple(task for task in tasks if task not in gains or task not in other_gains),
         first_runs=sum(len(ones[task].counted) for task in tasks),
         second_runs=sum(len(others[task].counted) for task in tasks),
-        p=None if success is None else success.p,
-        runs_needed=None if first_rate is None or second_rate is None else statistics.runs_to_tell_apart(first_rate, second_rate),
+        first_rate=first_rate,
+        second_rate=second_rate,
+        these_tasks=these,
+        other_tasks=beyond,
+        p_these_tasks=these.p if these else None,
+        p_other_tasks=beyond.p if beyond else None,
+        runs_needed=runs_needed([(one[task], other[task]) for task in tasks]),
+        improvement=robust.difference([ones[task].improvements for task in valid], [others[task].improvements for task in valid]),
+        improvement_tasks=valid,
     )
 
 
@@ -162,5 +169,5 @@ def _rates(column: Column) -> dict[str, float]:
     return {task: cell.rate.value for task, cell in column.items() if cell.rate is not None}
 
 
-def _improvements(column: Column) -> dict[str, float]:
-    return {task: sum(cell.improvements) / len(cell.improvements) for task, cell in column.items() if cell.improvements}
+def _counted(cell: Cell) -> tuple[int, int]:
+    return cell.successes, len(cell.counted)

@@ -39,11 +39,34 @@ def average(groups: Groups, *, level: float = LEVEL) -> Interval | None:
         arrays = [array for array in arrays if len(array) > 1]  # the spread of the others is taken to be that of the rest
     if sum(map(len, arrays)) < FEWEST:
         return Interval(value, math.nan, math.nan)
-    error, freedom = _standard_error(arrays)
+    error, freedom = _standard_error(arrays, len(arrays))
     if error == 0:
         return Interval(value, value, value)
     low, high = _studentised(arrays, level) if min(map(len, arrays)) >= FEWEST_TO_RESAMPLE else _students(freedom, level)
     return Interval(value, value - high * error, value - low * error)
+
+
+def difference(first: Groups, second: Groups, *, level: float = LEVEL) -> Interval | None:
+    """Return the mean over tasks of the first agent's mean less the second's; None for no tasks.
+
+    The interval is Student's with Satterthwaite's degrees of freedom (for one task, Welch's): it says how the difference would vary with
+    other runs of these same tasks. Its bounds are NaN where some agent has a single run of a task.
+
+    Args:
+        first: the values of the first agent's runs, by task.
+        second: those of the second agent's runs of the same tasks.
+        level: the interval's confidence level.
+    """
+    if not first:
+        return None
+    pairs = [(np.asarray(one, dtype=float), np.asarray(other, dtype=float)) for one, other in zip(first, second, strict=True)]
+    value = float(np.mean([one.mean() - other.mean() for one, other in pairs]))
+    arrays = [array for pair in pairs for array in pair]
+    if min(map(len, arrays)) < 2:
+        return Interval(value, math.nan, math.nan)
+    error, freedom = _standard_error(arrays, len(pairs))
+    low, high = _students(freedom, level)
+    return Interval(value, value + low * error, value + high * error)
 
 
 def interquartile_mean(groups: Groups, *, level: float = LEVEL) -> Interval | None:
@@ -78,9 +101,9 @@ def probability_of_improvement(first: Groups, second: Groups) -> float:
     return float(np.mean(wins))
 
 
-def _standard_error(arrays: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-    """Return the standard error of the mean over tasks, and its degrees of freedom (Satterthwaite 1946)."""
-    parts = np.array([array.var(ddof=1) / len(array) for array in arrays]) / len(arrays) ** 2
+def _standard_error(arrays: Sequence[NDArray[np.float64]], tasks: int) -> tuple[float, float]:
+    """Return the standard error of a sum of means divided by the number of tasks, and its degrees of freedom (Satterthwaite 1946)."""
+    parts = np.array([array.var(ddof=1) / len(array) for array in arrays]) / tasks**2
     total = parts.sum()
     squares = (parts**2 / np.array([len(array) - 1 for array in arrays])).sum()
     return math.sqrt(total), float(total**2 / squares) if squares else math.inf

@@ -1,4 +1,4 @@
-"""Compute confidence intervals, pass@k, differences between agents, and how many runs would tell them apart. Pure functions.
+"""Compute confidence intervals of rates and means, and pass@k, and adjust p-values for one another. Pure functions.
 
 Random draws come from a fixed seed, so that the same runs give the same report.
 """
@@ -6,7 +6,7 @@ Random draws come from a fixed seed, so that the same runs give the same report.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -23,17 +23,6 @@ class Interval(NamedTuple):
     value: float
     low: float
     high: float
-
-
-class Difference(NamedTuple):
-    """The difference between two agents over the same tasks."""
-
-    mean: Interval
-    """The mean over tasks of the first agent's value minus the second's."""
-    tasks: int
-    """How many tasks both have a value for."""
-    p: float
-    """The p-value of a sign-flip test over tasks, two-sided; exact up to 16 tasks, sampled above."""
 
 
 def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"] = "wilson", level: float = LEVEL) -> Interval:
@@ -119,39 +108,6 @@ def pass_at_k(successes: int, runs: int, k: int) -> float | None:
     return 1 - math.comb(runs - successes, k) / math.comb(runs, k)
 
 
-def paired_difference(first: Mapping[str, float], second: Mapping[str, float], *, level: float = LEVEL) -> Difference | None:
-    """Compare two agents' values by task; return None if they share no task.
-
-    The interval is a percentile bootstrap over tasks: it says how the difference would vary with other tasks of this kind.
-    """
-    tasks = sorted(first.keys() & second.keys())
-    gaps = np.array([first[task] - second[task] for task in tasks])
-    interval = mean(gaps.tolist(), level=level)
-    if interval is None:
-        return None
-    return Difference(interval, len(tasks), _sign_flips(gaps))
-
-
-def runs_to_tell_apart(first: float, second: float, *, power: float = 0.8, level: float = LEVEL) -> int | None:
-    """Return how many runs each of two agents needs for a two-sided test to see the difference of their success rates.
-
-    This is the usual sample size for two proportions with unpooled variances (Fleiss, Levin and Paik 2003, section 4.2, without the
-    continuity correction). None if the rates are equal.
-
-    Args:
-        first: a success rate, 0 to 1.
-        second: another.
-        power: the probability that the test sees the difference.
-        level: the test's confidence level.
-    """
-    if first == second:
-        return None
-    middle = (first + second) / 2
-    a, b = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(power)
-    spread = a * math.sqrt(2 * middle * (1 - middle)) + b * math.sqrt(first * (1 - first) + second * (1 - second))
-    return math.ceil((spread / (first - second)) ** 2)
-
-
 def adjusted(ps: Sequence[float]) -> list[float]:
     """Adjust the p-values of several tests for one another (Holm 1979), and return them in the same order.
 
@@ -173,16 +129,3 @@ def _wilson(rate: float, runs: float, level: float) -> Interval:
     middle = (rate + z**2 / (2 * runs)) / (1 + z**2 / runs)
     margin = z / (1 + z**2 / runs) * math.sqrt(rate * (1 - rate) / runs + z**2 / (4 * runs**2))
     return Interval(rate, max(0.0, min(rate, middle - margin)), min(1.0, max(rate, middle + margin)))
-
-
-def _sign_flips(gaps: np.ndarray) -> float:
-    """Return the share of all ways to swap the two agents on some tasks that give a mean at least as far from 0.
-
-    Over 16 tasks, `RESAMPLES` random ways stand for all.
-    """
-    observed = abs(gaps.sum()) - 1e-12
-    if len(gaps) <= 16:
-        signs = 1 - 2 * ((np.arange(2 ** len(gaps))[:, None] >> np.arange(len(gaps))) & 1)
-    else:
-        signs = np.random.default_rng(SEED).choice([-1, 1], (RESAMPLES, len(gaps)))
-    return float((np.abs(signs @ gaps) >= observed).mean())

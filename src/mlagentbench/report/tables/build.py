@@ -7,6 +7,7 @@ runs that it is computed from. Runs that are not counted are in no rate and no m
 from __future__ import annotations
 
 import datetime
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from mlagentbench.report.words import ENDED, VERDICTS, ended_briefly, price_word
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff, comparisons
 from mlagentbench.results.counts import DAMAGED, UNFINISHED, counts
+from mlagentbench.results.inference import Inference
 from mlagentbench.results.statistics import Interval
 
 INTERVAL: Mapping[str, Kind] = {"low": "number", "high": "number"}
@@ -166,16 +168,19 @@ def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None])
 
 
 def compared(experiment: Experiment) -> Table:
-    """Return the table that compares every pair of columns, paired by task."""
-    found = [comparison for comparison in comparisons(experiment.columns) if comparison.success is not None]
+    """Return the table that compares every pair of columns: on these tasks, and on other tasks of their kind."""
+    found = [comparison for comparison in comparisons(experiment.columns) if comparison.tasks]
     lacking = sorted({task for comparison in found for task in comparison.left_out})
+    few = any(comparison.other_tasks and not comparison.other_tasks.can_tell for comparison in found)
+    inference: dict[str, Kind] = {name: "number" for name in ("difference", "low", "high", "p", "p_adjusted", "smallest_p")}
     return Table(
         name="comparisons",
-        title="Success rates compared, in percentage points [95% interval over tasks]",
+        title="Success rates compared, in percentage points [95% interval] and p",
         columns={
-            **{"first": "text", "second": "text", "difference": "number"},
-            **INTERVAL,
-            **{"p": "number", "tasks": "count", "first_runs": "count", "second_runs": "count"},
+            **{"first": "text", "second": "text"},
+            **inference,
+            **{f"other_{name}": kind for name, kind in inference.items()},
+            **{"tasks": "count", "first_runs": "count", "second_runs": "count"},
             **{"first_rate": "number", "second_rate": "number", "runs_needed": "count", "left_out": "text"},
             **{f"improvement_{name}": "number" for name in ("difference", "low", "high")},
             "improvement_tasks": "count",
@@ -183,14 +188,17 @@ def compared(experiment: Experiment) -> Table:
         rows=[_comparison(comparison) for comparison in found],
         down=TextColumn("pair", lambda row: f"{named(row['first'])} less {named(row['second'])}", number=False),
         shown=[
-            TextColumn("difference", lambda row: _estimate(row, "difference", signed=True)),
-            TextColumn("p", lambda row: _p(row["p"])),
+            TextColumn("on these tasks", lambda row: _inferred(row, "")),
+            TextColumn("on other tasks", lambda row: _inferred(row, "other_")),
             TextColumn("tasks", lambda row: str(row["tasks"])),
             TextColumn("runs needed", lambda row: text.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
         ],
         notes=[
-            "Paired by task. p is of an exact sign-flip test over tasks, adjusted for the number of pairs (Holm).",
-            "Runs needed: of each, all tasks together, to tell such rates apart with a power of 80%.",
+            "On these tasks: what other runs of the same tasks would say (Mantel-Haenszel, exact). On other tasks: what tasks of this kind"
+            " would say, each counting once (sign flips).",
+            *([f"p is adjusted for the {len(found)} pairs (Holm); the intervals are not."] if len(found) > 1 else []),
+            *(["Too few: with these runs or fewer than six tasks, no difference could be significant."] if few else []),
+            "Runs needed: of each task by both, to tell such rates apart on these tasks with a power of 80%.",
             *([f"Tasks that some pair does not share: {', '.join(lacking)}."] if lacking else []),
         ],
     )
@@ -232,7 +240,8 @@ def _column(experiment: Experiment, column: str) -> dict[str, Value]:
 
 
 def _interval(name: str, found: Interval | None) -> dict[str, Value]:
-    return dict(zip((name, "low", "high"), found or (None, None, None), strict=True))
+    values = [None if value is None or math.isnan(value) else value for value in found or (None, None, None)]
+    return dict(zip((name, "low", "high"), values, strict=True))
 
 
 def _bounds(found: Interval | None) -> dict[str, Value]:
@@ -288,17 +297,31 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
 
 
 def _comparison(found: Comparison) -> Row:
-    assert found.success is not None
-    gain = found.improvement
     return {
         **{"first": found.first, "second": found.second},
-        **_interval("difference", found.success.mean),
-        **{"p": found.p, "tasks": len(found.tasks), "first_runs": found.first_runs, "second_runs": found.second_runs},
+        **_inference("", found.these_tasks, found.p_these_tasks),
+        **_inference("other_", found.other_tasks, found.p_other_tasks),
+        **{"tasks": len(found.tasks), "first_runs": found.first_runs, "second_runs": found.second_runs},
         **{"first_rate": found.first_rate, "second_rate": found.second_rate, "runs_needed": found.runs_needed},
         "left_out": "; ".join(f"{task}: {why}" for task, why in found.left_out.items()) or None,
-        **{f"improvement_{name}": value for name, value in _interval("difference", gain.mean if gain else None).items()},
-        "improvement_tasks": gain.tasks if gain else 0,
+        **{f"improvement_{name}": value for name, value in _interval("difference", found.improvement).items()},
+        "improvement_tasks": len(found.improvement_tasks),
     }
+
+
+def _inference(prefix: str, found: Inference | None, adjusted: float | None) -> dict[str, Value]:
+    assert found is not None
+    values = {**_interval("difference", found.difference), "p": found.p, "p_adjusted": adjusted, "smallest_p": found.smallest_p}
+    return {f"{prefix}{name}": value for name, value in values.items()}
+
+
+def _inferred(row: Row, prefix: str) -> str:
+    """Format a difference with its interval and adjusted p: `+12.5 [3, 22] p = 0.012`."""
+    if _number(row[f"{prefix}smallest_p"]) > 0.05:
+        return "too few"
+    own = {name: row[f"{prefix}{name}"] for name in ("difference", "low", "high")}
+    p = _number(row[f"{prefix}p_adjusted"])
+    return f"{_estimate(own, 'difference', signed=True)} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
 
 
 def _price(row: Row) -> str:
@@ -324,12 +347,6 @@ def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str
     interval = f" [{text.percentage(low, digits)}, {text.percentage(high, digits)}]" if low != high else ""
     count = f" n={row[of]}" if of else ""
     return f"{'+' if signed and value > 0 else ''}{text.percentage(value)}{interval}{count}"
-
-
-def _p(value: Value) -> str:
-    if value is None:
-        return text.NONE
-    return "< 0.001" if _number(value) < 0.001 else f"{_number(value):.3f}"
 
 
 def _number(value: Value) -> float:
