@@ -1,4 +1,4 @@
-"""The whole loop, through both doors: the demo, the baseline, and `inspect eval`."""
+"""The whole loop, through both doors: the demo, and `inspect eval`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.rundir.directory import find_runs
+from mlagentbench.tasks.ladder_2 import proof as ladder
 from tests import commands
-from tests.cli.test_cli import mlab
+from tests.cli.test_cli import mlab, script
+from tests.support import reply
 
 pytestmark = pytest.mark.slow
 
@@ -49,31 +51,23 @@ def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
     assert scores[8].value < scores[3].value / 5
 
 
-def test_the_baseline_improves_nothing(tmp_path: Path) -> None:
-    finished = mlab(
-        "run", "vectorization", "--variant", "mini", "--agent", "baseline", "--runs", "2", "--json", "--log-dir", tmp_path / "runs"
-    )
-    assert finished.returncode == 0, finished.stderr
-    told = [json.loads(line) for line in finished.stdout.splitlines()]
-    assert len(told) == 2
-    # As fast as itself, but for what a virtual machine with busy neighbours adds to the one or the other.
-    assert all(abs(run["improvement"]) < 0.25 for run in told), [run["improvement"] for run in told]
-    assert not any(run["success"] for run in told)
-    assert all(run["tokens"] == 0 and run["ended"] == "final_answer" for run in told)
-
-
-def test_inspect_runs_the_same_task_and_reads_the_same_log(tmp_path: Path) -> None:
-    command = [*commands.INSPECT, "eval", "mlagentbench/vectorization", "--model", "scripted/demo", "-T", "variant=mini"]
-    environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
+def test_inspect_runs_a_task_and_reads_its_log(tmp_path: Path) -> None:
+    files = ladder.solution().items()
+    replies = [reply("Write File", json.dumps({"file_name": name, "content": content})) for name, content in files]
+    replies += [reply("Execute Script", '{"script_name": "train.py"}'), reply("Final Answer", '{"final_answer": "Done."}')]
+    model = script(tmp_path / "replies.yaml", *replies)
+    command = [*commands.INSPECT, "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini"]
+    logs = tmp_path / "logs"
+    environment = {**os.environ, "INSPECT_LOG_DIR": str(logs), "INSPECT_DISPLAY": "none", "MLAB_CACHE": str(tmp_path / "cache")}
     finished = commands.run(command, capture_output=True, text=True, timeout=180, env=environment, cwd=tmp_path)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    (log,) = (tmp_path / "logs").glob("*.eval")
+    (log,) = logs.glob("*.eval")
     dumped = commands.run([*commands.INSPECT, "log", "dump", str(log)], capture_output=True, text=True, check=True)
     (sample,) = json.loads(dumped.stdout)["samples"]
     assert sample["scores"]["mlagentbench"]["value"]["success"] == 1.0
     tools = [event for event in sample["events"] if event["event"] == "tool"]
-    assert [event["function"] for event in tools][:3] == ["list_files", "inspect_script_lines", "execute_script"]
-    (run,) = find_runs(tmp_path / "logs")
+    assert [event["function"] for event in tools][:2] == ["write_file", "execute_script"]
+    (run,) = find_runs(logs)
     assert run.result is not None and run.result.success
 
 

@@ -127,7 +127,6 @@ def test_limits_hold_whatever_the_agent_catches(server: Provider, tmp_path: Path
     assert (ended.result.outcome.ended, len(ended.actions)) == ("limit_steps", 3)
     ended = carry_out(make_plan(tmp_path / "again", f"{agents}:swallows", steps=3))
     assert (ended.result.outcome.ended, len(ended.actions)) == ("limit_steps", 3)
-    assert ended.result.seconds < 60
 
 
 def test_one_that_only_talks_is_ended(server: Provider, tmp_path: Path, agents: str) -> None:

@@ -59,7 +59,7 @@ def test_another_program_is_waited_for_and_its_death_frees_the_lock(tmp_path: Pa
             return time.monotonic() - started
 
     try:
-        assert 0.3 <= asyncio.run(take()) < 5
+        assert asyncio.run(asyncio.wait_for(take(), 60)) >= 0.3
     finally:
         holder.kill()
         holder.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -78,13 +77,11 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
 
 
 def test_probing_takes_no_time_worth_naming() -> None:
-    times = []
+    before = os.times()
     for _ in range(5):
-        begin = time.monotonic()
         probe()
-        times.append(time.monotonic() - begin)
 
-    assert min(times) < 0.2
+    assert sum(os.times()[:4]) - sum(before[:4]) < 5 * 0.2, "seconds of processor time, with that of the programs it tries"
 
 
 def test_a_gpu_that_is_not_there_is_told_with_those_that_are() -> None:

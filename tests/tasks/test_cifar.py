@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import tarfile
 from pathlib import Path
 from types import ModuleType
@@ -142,9 +143,10 @@ def test_a_full_sized_table_of_a_hundred_classes_is_graded_at_once(tmp_path: Pat
     (tmp_path / "private").mkdir()
     pl.DataFrame({"id": np.arange(10_000), "label": labels}).write_csv(tmp_path / "private" / "answers.csv")
     data = Prepared(tmp_path / "public", tmp_path / "private")
+    before = os.times().children_user
     found = graded(tmp_path / "run", proof.table_text(proof.table(labels, 100)), data, task="cifar100")
     assert found.score is not None and found.score.value == 1.0
-    assert found.seconds < 5
+    assert os.times().children_user - before < 5
 
 
 def test_what_is_learnt_on_the_one_can_be_tried_on_the_other() -> None:
