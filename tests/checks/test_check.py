@@ -200,6 +200,19 @@ def test_a_preparation_that_fails_says_why(task: Task, plant: Plant) -> None:
 # ------------------------------------------------------------------------------------------------ the grader, the starter, and proofs
 
 
+BY_HAND = """
+def grade(context):
+    from mlagentbench.task.tables import align
+
+    submission = context.submission.read_bytes("submission.csv")
+    answers = TABLE.answers(context.private)
+    columns = {**TABLE.columns}
+    found = align(submission, "submission.csv", ids=answers["id"], id_column="id", columns=columns)
+    return error(answers, found)
+"""
+"""A grader that does what `TABLE.grade` does, for faults to be planted in."""
+
+
 class Fault(NamedTuple):
     """Changes of a task's files, and all that a check must then find wrong: words of the finding, by its name."""
 
@@ -212,8 +225,8 @@ LABELS = Fault(
     {"label column": "test.csv has the answers in its column 'strength' (100% of 200)", "proxy column": ""},
 )
 NO_IDS = Fault(
-    [("grade.py", 'found["strength"] - answers', 'pl.read_csv(submission)["strength"].to_numpy() - answers')],
-    {"row order": "does not go by the ids"},
+    [("grade.py", "    return error(", '    found["strength"] = pl.read_csv(submission)["strength"].to_numpy()\n    return error(')],
+    {"row order": "does not go by the ids", "oracle": "'rows reversed' by", "naive": ""},
 )
 SWAPPED = Fault(
     [
@@ -252,7 +265,10 @@ FAILING_STARTER = Fault(
 STARTER_LEAVES_NOTHING = Fault(
     [("starter/train.py", '"submission.csv"', '"output.csv"')], {"starter": "left no submission", "solution": "", "ineffective": ""}
 )
-NO_CONSTANT = Fault([("proof.py", '"constant": ', '"dull": ')], {"constant": "no naive submission 'constant'"})
+NO_CONSTANT = Fault(
+    [("proof.py", "TABLE.naive,", "lambda data: {'shuffled': TABLE.naive(data)['shuffled']},")],
+    {"constant": "no naive submission 'constant'"},
+)
 RUNNING_STUB = Fault(
     [("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')], {"starter": 'say state = "runs"', "ineffective": ""}
 )
@@ -270,6 +286,7 @@ RUNNING_STUB = Fault(
 )
 def test_each_fault_is_told_by_its_name_and_nothing_else_is(task: Task, plant: Plant, faults: Sequence[Fault]) -> None:
     """Faults that do not touch one another are planted together, since each check runs and grades everything."""
+    plant("grade.py", "grade = TABLE.grade\n", BY_HAND)
     for fault in faults:
         for change in fault.changes:
             plant(*change)
@@ -296,12 +313,8 @@ def test_a_grader_that_scores_all_alike_is_caught(task: Task, plant: Plant) -> N
 def test_a_stub_is_compared_with_its_predictor(task: Task, plant: Plant) -> None:
     plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
     plant("starter/train.py", "def main():\n", "STUB = True\n\n\ndef main():\n    if STUB:\n        raise NotImplementedError\n")
-    plant("proof.py", ".replace(LINEAR, BETTER)}", '.replace(LINEAR, BETTER).replace("STUB = True", "STUB = False")}')
-    plant(
-        "proof.py",
-        '.replace("RIDGE = 1e-3", "RIDGE = 1e-2")}',
-        '.replace("RIDGE = 1e-3", "RIDGE = 1e9").replace("STUB = True", "STUB = False")}',
-    )
+    plant("proof.py", "{LINEAR: BETTER}", '{LINEAR: BETTER, "STUB = True": "STUB = False"}')
+    plant("proof.py", '"RIDGE = 1e-2"}', '"RIDGE = 1e9", "STUB = True": "STUB = False"}')
     found = checked(task)
     assert failures(found) == {}
     assert found.numbers.baseline == found.numbers.constant
@@ -333,8 +346,7 @@ def test_parts_that_do_not_fit_together_are_told(
     found = unproven(task)
     assert found.keys() == {name} and expected in found[name]
 
-
-def test_proofs_that_lack_a_function_are_told(task: Task, plant: Plant) -> None:
+    plant("proof.py", "oracle, naive, invalid =", "golden, naive, invalid =")
     plant("proof.py", "def oracle(", "def golden(")
     assert "has no attribute 'oracle'" in failures(checked(task))["proof"]
 

@@ -152,3 +152,20 @@ def test_improvement_is_relative_and_in_the_metrics_direction(
 ) -> None:
     metric = Metric(name="m", direction=direction)  # type: ignore[arg-type]
     assert metric.improvement(value, baseline) == (None if improvement is None else pytest.approx(improvement))
+
+
+def test_a_folder_can_hold_several_tasks_that_differ_in_their_parameters(folder: Path) -> None:
+    instances = "".join(
+        f'\n[[instances]]\nid = "tiny-{size}"\ntitle = "Of size {size}"\nparameters = {{ size = {size} }}\n' for size in (2, 3)
+    )
+    (folder / "task.toml").write_text(SPEC.replace('id = "tiny"\ntitle = "A tiny task"\n', "") + instances)
+    (folder / "proof.py").write_text("def solution(*, size):\n    return {'n.txt': str(size)}\n\n\ndef oracle(data):\n    return data\n")
+    found = find_tasks([folder])
+    for size in (2, 3):
+        task = found[f"tiny-{size}"]
+        assert task.spec.title == f"Of size {size}" and task.folder == folder.resolve()
+        assert load_task(task.path) == task == find_task(f"tiny-{size}", [folder.parent])
+        proof = task.module("proof")
+        assert proof is not None and proof.solution() == {"n.txt": str(size)} and proof.oracle(1) == 1
+    with pytest.raises(TaskError, match="no instance 'tiny-4'"):
+        load_task(folder / "tiny-4")

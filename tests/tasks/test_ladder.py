@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from mlagentbench.grading.grade import Graded, grade
-from mlagentbench.task.catalogue import Task, find_task
+from mlagentbench.task.catalogue import Task, find_task, load_task
 from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.ladder import prepare
 from mlagentbench.tasks.ladder.prepare import FULL, MINI, write
@@ -121,7 +121,7 @@ def test_the_full_ladder_is_new_every_time_and_its_seed_is_kept_from_the_agent(t
     tables = []
     for name in ("first", "second"):
         public, private = folders(tmp_path / name)
-        prepare.write_full(2, public, private)
+        prepare.full(public, private, rungs=2)
         tables.append((public / "data" / "readings.csv").read_bytes())
         assert (private / "seed.json").exists()
         assert sorted(path.name for path in (public / "data").iterdir()) == [
@@ -142,11 +142,12 @@ def test_references_of_a_step_have_rows_of_their_own() -> None:
 
 def test_the_ladders_differ_in_their_steps_alone() -> None:
     tasks = [find_task(f"ladder-{rungs}") for rungs in RUNGS]
-    assert len({task.problem for task in tasks}) == 1
-    assert len({(task.starter / "train.py").read_text() for task in tasks}) == 1
+    assert len({task.folder for task in tasks}) == 1
     for rungs, task in zip(RUNGS, tasks, strict=True):
-        assert (task.starter / "steps.py").read_text().count("def step_") == rungs
+        proof = task.module("proof")
+        assert proof is not None and f"KINDS = {KINDS[rungs]}" in proof.solution()["steps.py"]
         assert task.spec.category == "ladder"
+        assert load_task(task.path) == task
 
 
 def folders(root: Path) -> tuple[Path, Path]:

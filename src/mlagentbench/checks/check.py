@@ -118,15 +118,17 @@ async def _evidence(
 ) -> Evidence:
     """Run the starters, and grade all submissions."""
     work.tell("runs and gradings")
-    submissions = [each.folder for each in (*proofs.oracle, *proofs.naive, *proofs.invalid)]
-    submissions += [each for each in (proofs.reordered, proofs.moved) if each is not None]
-    starters, solution, ineffective, graded = await asyncio.gather(
+    scored = [each.folder for each in (*proofs.oracle, *proofs.naive)]
+    scored += [each for each in (proofs.reordered, proofs.moved) if each is not None]
+    refused = [each.folder for each in proofs.invalid]
+    starters, solution, ineffective, *graded = await asyncio.gather(
         starting,
         _run_written(task, work, data, proofs.solution),
         _run_written(task, work, data, proofs.ineffective),
-        _grade(task, work, data, submissions),
+        _grade(task, work, data, scored),
+        _grade(task, work, data, refused, exclusive=False),
     )
-    by_folder = dict(zip(submissions, graded, strict=True))
+    by_folder = dict(zip((*scored, *refused), (*graded[0], *graded[1]), strict=True))
     return Evidence(
         starters=tuple(starters),
         solution=solution,
@@ -177,8 +179,8 @@ async def _prepare(task: Task, work: CheckSettings, folder: Path) -> tuple[Prepa
     try:
         # The second process prepares the other seed's data first, with another hash seed and time zone, none of which may matter.
         await asyncio.gather(
-            _worker(task, work, ["prepare", task.folder, seed, *places[0]], PYTHONHASHSEED="1"),
-            _worker(task, work, ["prepare", task.folder, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
+            _worker(task, work, ["prepare", task.path, seed, *places[0]], PYTHONHASHSEED="1"),
+            _worker(task, work, ["prepare", task.path, other_seed, *places[1], seed, *places[2]], PYTHONHASHSEED="2", TZ="Asia/Tokyo"),
         )
     except _WorkerError as error:
         return None, [failed("data", f"prepare.py failed: {error}")]
@@ -221,7 +223,7 @@ def _digests(data: Prepared) -> dict[str, str]:
 async def _proofs(task: Task, work: CheckSettings, data: Prepared, folder: Path) -> Proofs:
     out = folder / "proofs"
     out.mkdir()
-    await _worker(task, work, ["prove", task.folder, *data, out])
+    await _worker(task, work, ["prove", task.path, *data, out])
     return Proofs.model_validate_json((out / PROOFS).read_bytes())
 
 
@@ -250,10 +252,19 @@ async def _run_written(task: Task, work: CheckSettings, data: Prepared, folder: 
     return await _run_starter(task, work, data, files=files)
 
 
-async def _grade(task: Task, work: CheckSettings, data: Prepared, submissions: Sequence[Path]) -> list[Graded]:
+async def _grade(task: Task, work: CheckSettings, data: Prepared, submissions: Sequence[Path], *, exclusive: bool = True) -> list[Graded]:
+    """Grade submissions one after another; those that must be refused need not wait until nobody else times code."""
     async with (
-        _place(task, work),
-        Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, seed=0, forks=work.forks) as grader,
+        _place(task, work) if exclusive else work.slot,
+        Grader(
+            task,
+            variant=work.variant,
+            private=data.private,
+            sandbox=work.sandbox,
+            seed=0,
+            forks=work.forks,
+            exclusive=exclusive,
+        ) as grader,
     ):
         return await grade_all(grader, submissions)
 

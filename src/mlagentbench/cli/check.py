@@ -78,7 +78,7 @@ def check_tasks(
 
 
 async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: SandboxChoice, parallel: int) -> list[Check]:
-    """Check tasks concurrently; first those that take longest: timed tasks, which wait for each other, and tasks with heavy packages."""
+    """Check tasks concurrently; first those that take longest: tasks that time code, then those that run it, and those with packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
     work = partial(CheckSettings, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
@@ -92,7 +92,9 @@ async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Varian
 
         jobs = {}
         try:
-            for task in sorted(tasks, key=lambda task: (task.spec.submission.mode != "code", not task.spec.extras)):
+            for task in sorted(
+                tasks, key=lambda task: (("code", "checkpoint", "file").index(task.spec.submission.mode), not task.spec.extras)
+            ):
                 jobs[task.id] = asyncio.create_task(one(task))
             return [await jobs[task.id] for task in tasks]
         finally:

@@ -33,6 +33,8 @@ def key(task: Task, variant: Variant, seed: int | None) -> str:
     parts: list[object] = [FORMAT, variant, seed]
     if variant == "full" and task.spec.data is not None:
         parts.append(sorted(task.spec.data.checksums.items()))
+    if task.parameters:
+        parts.append(sorted(task.parameters.items()))
     for path in sources(task):
         inside = path.is_relative_to(task.folder)
         name = path.relative_to(task.folder if inside else BUILT_IN)

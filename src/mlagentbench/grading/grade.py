@@ -93,7 +93,11 @@ class Grader:
     Its process is started with the first submission and reused until a grading fails, so that many submissions from one source, such as a
     task's own proofs, cost little more than their grading. Use another `Grader` for another agent's submissions.
 
-    The arguments are those of `grade`.
+    The arguments are those of `grade`, and:
+
+    Args:
+        exclusive: whether a grading that times code waits until nobody else on this machine times any; False for a submission that is to
+            be refused, whose seconds are not asked for.
     """
 
     def __init__(
@@ -105,6 +109,7 @@ class Grader:
         sandbox: SandboxChoice = "auto",
         seed: int | None = None,
         forks: ForkServer | None = None,
+        exclusive: bool = True,
     ) -> None:
         self.task = task
         self._variant: Variant = variant
@@ -113,6 +118,7 @@ class Grader:
         self._limits = task.spec.limits
         self._seed = seed
         self._forks = forks
+        self._timed = exclusive and task.spec.submission.mode == "code"
         self._worker: _Worker | None = None
         self._stack = AsyncExitStack()
 
@@ -129,11 +135,10 @@ class Grader:
             GradingError: the grader failed, or hit a limit. The next submission gets a new process.
             SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
         """
-        timed = self.task.spec.submission.mode == "code"
-        async with temporary_folder("mlab-grading-") as folder, timing() if timed else nullcontext():
+        async with temporary_folder("mlab-grading-") as folder, timing() if self._timed else nullcontext():
             folder.chmod(0o755)  # a sandbox may run as another user
             request = Request(
-                task=self.task.folder,
+                task=self.task.path,
                 submission=submission.resolve(),
                 private=self._private or Prepared.empty(folder).private,
                 scratch=folder / "scratch",

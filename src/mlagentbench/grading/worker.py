@@ -31,7 +31,7 @@ class Request(Record):
     """What to grade."""
 
     task: Path
-    """The task's folder."""
+    """The task's path, as `load_task` takes it."""
     submission: Path
     private: Path
     scratch: Path

@@ -98,7 +98,7 @@ def make_spec(task: Task, fields: Mapping[str, Any] = {}, source: str = "the spe
     own = task.spec.limits
     limits = {"steps": own.steps, "time": own.time, **(fields.get("limits") or {})}
     scripts = {**asdict(script_limits(task.spec)), **(fields.get("script_limits") or {})}
-    found = {"task_folder": None if task.folder.parent == BUILT_IN else task.folder}
+    found = {"task_folder": None if task.folder.parent == BUILT_IN else task.path}
     return check_spec({**fields, **found, "task": task.id, "limits": limits, "script_limits": scripts}, source)
 
 

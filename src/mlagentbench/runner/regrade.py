@@ -83,7 +83,7 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     if info.imported and info.imported.not_graded:
         return before
     spec = info.spec
-    if spec.task_folder is not None and not spec.task_folder.is_dir():
+    if spec.task_folder is not None and not (spec.task_folder.is_dir() or (spec.task_folder.parent / "task.toml").is_file()):
         raise UsageError(f"its task {spec.task} is gone: there is no {spec.task_folder}; put its folder back there")
     task = task_of(spec)
     data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data)).data

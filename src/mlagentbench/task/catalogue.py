@@ -1,6 +1,7 @@
 """Find tasks: the built-in ones, those of other packages, and folders named on the command line.
 
-A task is a folder with a `task.toml`, or one of the original's layout (original.py). Built-in ones lie beside this file; a package adds its
+A task is a folder with a `task.toml`, or one of the original's layout (original.py). A folder may hold several tasks that differ in the
+parameters of their functions: the `instances` of its `task.toml`. Built-in ones lie beside this file; a package adds its
 own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds
 folders from anywhere. Nothing of a task is imported until it is prepared or graded.
 """
@@ -9,19 +10,18 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from mlagentbench.errors import TaskError
 from mlagentbench.task import original
-from mlagentbench.task.spec import TaskSpec, read_spec, read_toml
+from mlagentbench.task.spec import TaskSpec, instance_ids, read_instance, read_toml
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
 BUILT_IN = Path(__file__).parents[1] / "tasks"
@@ -34,6 +34,13 @@ class Task(NamedTuple):
 
     spec: TaskSpec
     folder: Path
+    parameters: Mapping[str, int] = MappingProxyType({})
+    """For one of several tasks of a folder, the arguments by name for those functions of its modules that take them."""
+
+    @property
+    def path(self) -> Path:
+        """The path by which `load_task` finds it: its folder, or for one of several tasks of a folder, its id in that folder."""
+        return self.folder / self.id if self.parameters else self.folder
 
     @property
     def id(self) -> str:
@@ -72,15 +79,15 @@ class Task(NamedTuple):
         if not path.is_file():
             return None
         if self.folder.parent == BUILT_IN:
-            return importlib.import_module(f"mlagentbench.tasks.{self.folder.name}.{name}")
-        # A folder named on the command line is no package: its modules get names that cannot be those of another task's.
-        qualified = f"mlagentbench_task_{self.id.replace('-', '_')}_{name}"
-        spec = importlib.util.spec_from_file_location(qualified, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[qualified] = module
-        spec.loader.exec_module(module)
-        return module
+            return _bound(importlib.import_module(f"mlagentbench.tasks.{self.folder.name}.{name}"), self.parameters)
+        # A folder named on the command line becomes a package whose name cannot be another task's, imported anew each time.
+        package = f"mlagentbench_task_{self.id.replace('-', '_')}"
+        for known in [each for each in sys.modules if each == package or each.startswith(f"{package}.")]:
+            del sys.modules[known]
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = [str(self.folder)]
+        importlib.invalidate_caches()
+        return _bound(importlib.import_module(f"{package}.{name}"), self.parameters)
 
 
 class OriginalTask(Task):
@@ -121,7 +128,7 @@ class OriginalTask(Task):
 
 
 def load_task(folder: Path) -> Task:
-    """Read one task's folder.
+    """Read one task's folder, or for one of several tasks of a folder, its id in that folder.
 
     Raises:
         TaskError: the folder lacks a part, or its `task.toml` breaks the rules.
@@ -129,7 +136,11 @@ def load_task(folder: Path) -> Task:
     folder = folder.resolve()
     if original.is_original(folder):
         return OriginalTask(original.read_original(folder), folder)
-    task = Task(read_spec(folder / "task.toml"), folder)
+    instance = None if folder.exists() else folder.name
+    if instance is not None:
+        folder = folder.parent
+    spec, parameters = read_instance(folder / "task.toml", instance)
+    task = Task(spec, folder, parameters)
     for part in ("problem.md", "starter", "grade.py"):
         if not (folder / part).exists():
             raise TaskError(f"{folder} is no complete task: it has no {part}")
@@ -180,27 +191,43 @@ def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list
     by_id: dict[str, Path] = {}
     for folder in map(Path.resolve, folders):
         try:
-            task_id = _id(folder)
+            paths = _paths(folder)
         except TaskError as error:
             problems.append(str(error))
             # This may be the task that is asked for: loading it then raises the problem.
             by_id.setdefault(folder.name.replace("_", "-"), folder)
             continue
-        if by_id.setdefault(task_id, folder) != folder:
-            raise TaskError(f"two tasks are called {task_id!r}: {by_id[task_id]} and {folder}; rename one")
+        for task_id, path in paths.items():
+            if by_id.setdefault(task_id, path) != path:
+                raise TaskError(f"two tasks are called {task_id!r}: {by_id[task_id]} and {path}; rename one")
     return by_id, problems
 
 
-def _id(folder: Path) -> str:
-    """Return a task's id as its file has it, right or wrong; where it has none, the folder's name.
+def _paths(folder: Path) -> Mapping[str, Path]:
+    """Return the paths of a folder's tasks, by id: as its file has it, right or wrong; where it has none, the folder's name.
 
     Raises:
         TaskError: the file cannot be read.
     """
     if original.is_original(folder):
-        return original.task_id(folder)
-    found = read_toml(folder / "task.toml").get("id")
-    return found if isinstance(found, str) else folder.name
+        return {original.task_id(folder): folder}
+    table = read_toml(folder / "task.toml")
+    if ids := instance_ids(table):
+        return {task_id: folder / task_id for task_id in ids}
+    found = table.get("id")
+    return {found if isinstance(found, str) else folder.name: folder}
+
+
+def _bound(module: ModuleType, parameters: Mapping[str, int]) -> ModuleType:
+    """Return a module whose functions have those of the parameters that they take."""
+    if not parameters:
+        return module
+    bound = ModuleType(module.__name__)
+    for name, value in vars(module).items():
+        takes = inspect.signature(value).parameters if inspect.isfunction(value) else ()
+        given = {key: argument for key, argument in parameters.items() if key in takes}
+        setattr(bound, name, functools.partial(value, **given) if given else value)
+    return bound
 
 
 def _task_folders(parent: Path) -> Iterable[Path]:

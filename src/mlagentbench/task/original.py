@@ -24,7 +24,7 @@ from typing import get_args
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction
-from mlagentbench.task.spec import UNGRADED, Metric, Starter, SubmissionSpec, TaskSpec, read_spec
+from mlagentbench.task.spec import UNGRADED, Metric, Starter, SubmissionSpec, TaskSpec, read_spec, read_toml
 
 BUILT_IN = Path(__file__).parents[1] / "tasks"
 NAMES: Mapping[str, str] = {
@@ -126,7 +126,7 @@ def _direction(folder: Path, known: TaskSpec | None) -> Direction:
 
 def _known(name: str) -> TaskSpec | None:
     path = BUILT_IN / name.replace("-", "_") / "task.toml"
-    return read_spec(path) if name and path.is_file() else None
+    return read_spec(path) if name and path.is_file() and "id" in read_toml(path) else None
 
 
 def notices(folder: Path) -> Sequence[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
@@ -41,46 +42,54 @@ def shuffled(frame: pl.DataFrame, id_column: str, seed: int = 0) -> pl.DataFrame
     return pl.concat((frame.select(id_column), values), how="horizontal").select(frame.columns)
 
 
-def invalid_tables(oracle: str, *, id_column: str | None, number_column: str, name: str = "submission.csv") -> dict[str, Invalid]:
+def edited_starter(proof: str, edits: Mapping[str, str], script: str = "train.py") -> Files:
+    """Return a script of the task's starter with some texts replaced.
+
+    Args:
+        proof: the path of a module in the task's folder, `__file__`.
+        edits: the new texts by the old, each of which must occur exactly once.
+        script: the script's name.
+    """
+    text = (Path(proof).parent / "starter" / script).read_text(encoding="utf-8")
+    for old, new in edits.items():
+        if text.count(old) != 1:
+            raise ValueError(f"starter/{script} has {old[:60]!r} {text.count(old)} times, not once")
+        text = text.replace(old, new)
+    return {script: text}
+
+
+def invalid_tables(oracle: str, *, id_column: str, value_column: str, name: str = "submission.csv") -> dict[str, Invalid]:
     """Make tables that every grader of tables must refuse, from one that it accepts.
 
     Args:
         oracle: a table with a header that the grader accepts.
-        id_column: the column of ids; None for a table known by its rows' order.
-        number_column: a column of numbers, or of given words.
+        id_column: the column of ids.
+        value_column: a column of numbers, or of given words.
         name: the file's name.
     """
     frame = pl.read_csv(io.StringIO(oracle), infer_schema=False)
 
     def changed(value: str) -> str:
         return table_text(
-            frame.with_columns(
-                pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value)).otherwise(pl.col(number_column)).alias(number_column)
-            )
+            frame.with_columns(pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value)).otherwise(pl.col(value_column)).alias(value_column))
         )
 
     cases: dict[str, tuple[str | bytes, str]] = {
         "empty": ("", "empty"),
         "header only": (table_text(frame.head(0)), "rows"),
         "one row missing": (table_text(frame.head(-1)), "rows"),
-        "column missing": (table_text(frame.drop(number_column)) if frame.width > 1 else "wrong\n" + "1\n" * len(frame), "column"),
+        "column missing": (table_text(frame.drop(value_column)), "column"),
         "index written": (table_text(frame.with_row_index("Unnamed: 0")), "Unnamed: 0"),
-        "NaN": (changed("NaN"), number_column),
-        "infinite": (changed("inf"), number_column),
-        "too large for a number": (changed("1e400"), number_column),
+        "NaN": (changed("NaN"), value_column),
+        "infinite": (changed("inf"), value_column),
+        "too large for a number": (changed("1e400"), value_column),
         "a word for a number": (changed("high"), "'high'"),
-        "blank": (changed(""), number_column),
+        "blank": (changed(""), value_column),
         "UTF-16": (oracle.encode("utf-16"), "UTF-8"),
         "bytes": (random.Random(0).randbytes(2000), name),
+        "no header": (frame.write_csv(include_header=False), "header"),
+        "an id twice": (table_text(pl.concat((frame, frame.head(1)))), "more than once"),
+        "an id too many": (table_text(pl.concat((frame, frame.head(1).with_columns(pl.lit("no-such-id").alias(id_column))))), "no-such-id"),
+        "other ids": (table_text(frame.with_columns((pl.lit("x") + pl.col(id_column)).alias(id_column))), "lacks"),
     }
-    if id_column is not None:
-        ids = frame[id_column]
-        cases["an id twice"] = (table_text(pl.concat((frame, frame.head(1)))), "more than once")
-        cases["an id too many"] = (
-            table_text(pl.concat((frame, frame.head(1).with_columns(pl.lit("no-such-id").alias(id_column))))),
-            "no-such-id",
-        )
-        cases["other ids"] = (table_text(frame.with_columns((pl.lit("x") + ids).alias(id_column))), "lacks")
-    else:
-        cases["one row too many"] = (table_text(pl.concat((frame, frame.head(1)))), "rows")
     return {case: Invalid({name: content}, reason) for case, (content, reason) in cases.items()}

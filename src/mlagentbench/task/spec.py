@@ -6,16 +6,19 @@ Unknown keys are errors that name the key and the file, so that a misspelt limit
 from __future__ import annotations
 
 import datetime
+import functools
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, StringConstraints, ValidationError
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction, Record
 
+PAPER = Path(__file__).with_name("paper.toml")
+RecordType = TypeVar("RecordType", bound=Record)
 UNGRADED = "not graded"
 """The metric's name of a task whose submissions are not graded, as in a session with a person."""
 Glob = Annotated[str, StringConstraints(min_length=1)]
@@ -130,6 +133,7 @@ class TaskSpec(Record):
     limits: Limits = Limits()
     data: DataSource | None = None
     paper: PaperFacts | None = None
+    """For a task of the paper, its numbers in `paper.toml`."""
     answers_public: bool = False
     """Whether the answers are publicly available, as for data that comes with a package."""
     hidden: tuple[LibraryGlob, ...] = ()
@@ -157,6 +161,42 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise TaskError(f"{path} is no TOML: {error}") from None
 
 
+@functools.cache
+def _paper() -> Mapping[str, Any]:
+    """Return the paper's numbers by task."""
+    return tomllib.loads(PAPER.read_text(encoding="utf-8"))
+
+
+class Instance(Record):
+    """One of several tasks of a folder."""
+
+    id: str
+    title: str
+    parameters: Mapping[str, int] = Field(min_length=1)
+
+
+def instance_ids(table: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the tasks of a folder with several, as its `task.toml` has them; empty for a folder with one."""
+    instances = table.get("instances", [])
+    return [str(each.get("id")) for each in instances if isinstance(each, dict)] if isinstance(instances, list) else []
+
+
+def read_instance(path: Path, instance: str | None) -> tuple[TaskSpec, Mapping[str, int]]:
+    """Read one of the tasks of a `task.toml`, and the arguments for its functions; for None the only one, which has no arguments.
+
+    Raises:
+        TaskError: as for `read_spec`, or there is no such instance.
+    """
+    if instance is None:
+        return read_spec(path), {}
+    table = read_toml(path)
+    for each in table.pop("instances", []):
+        if each.get("id") == instance:
+            found = _valid(path, Instance, each)
+            return _valid(path, TaskSpec, {**table, "id": found.id, "title": found.title}), found.parameters
+    raise TaskError(f"{path} has no instance {instance!r}")
+
+
 def read_spec(path: Path) -> TaskSpec:
     """Read a `task.toml`.
 
@@ -164,8 +204,12 @@ def read_spec(path: Path) -> TaskSpec:
         TaskError: it is missing, is no TOML, lacks a key, or has an unknown key or an invalid value.
     """
     table = read_toml(path)
+    return _valid(path, TaskSpec, {"paper": _paper().get(str(table.get("id"))), **table})
+
+
+def _valid(path: Path, kind: type[RecordType], table: Mapping[str, Any]) -> RecordType:
     try:
-        return TaskSpec.model_validate(table)
+        return kind.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

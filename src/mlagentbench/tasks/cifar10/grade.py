@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import Number, align
-
-TABLE = "submission.csv"
-CLASSES = 10
-PROBABILITY = Number(0, 1 + 1e-6)
-"""A little more than 1 is allowed, for the rounding of float32."""
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, Number
 
 
-def grade(context: GradingContext) -> Score:
-    """Return the share of the test pictures whose class is right.
-
-    Raises:
-        InvalidSubmission: the table lacks pictures or classes, or holds a value that is no probability.
-    """
-    return accuracy(context, CLASSES)
-
-
-def accuracy(context: GradingContext, classes: int) -> Score:
+def accuracy(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     """Return the share of rows whose largest probability, of equal ones the first, is that of the true class."""
-    answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"id": pl.String})
-    columns = {str(number): PROBABILITY for number in range(classes)}
-    found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns=columns)
     right = _largest(list(found.values())) == answers["label"].to_numpy()
     return Score(value=float(right.mean()), details={"images": len(right), "right": int(right.sum())})
 
@@ -43,3 +26,19 @@ def _largest(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
         place = np.where(column > best, number, place)
         best = np.maximum(best, column)
     return place
+
+
+def probabilities(classes: int) -> TableTask:
+    """Return the task of submitting a probability for each of some classes, from 0."""
+
+    def certain(answers: pl.DataFrame) -> pl.DataFrame:
+        ones = np.eye(classes)[answers["label"].to_numpy()]
+        return answers.select("id", *(pl.Series(str(number), ones[:, number]) for number in range(classes)))
+
+    # A little more than 1 is allowed, for the rounding of float32.
+    columns = {str(number): Number(0, 1 + 1e-6) for number in range(classes)}
+    return TableTask("id", columns, accuracy, submitted=certain)
+
+
+TABLE = probabilities(10)
+grade = TABLE.grade

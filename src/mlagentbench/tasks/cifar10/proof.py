@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
-from mlagentbench.tasks.cifar10.grade import CLASSES, TABLE
-from mlagentbench.tasks.cifar10.pictures import Array
-
-STARTER = Path(__file__).parent / "starter" / "train.py"
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.tasks.cifar10.grade import TABLE
 
 NETWORK = """\
 from pathlib import Path
@@ -67,60 +63,46 @@ np.savetxt("submission.csv", rows, fmt=["%d"] + ["%.6f"] * classes, delimiter=",
 """A deeper network with batch normalization, pictures mirrored and shifted, and one cycle of the learning rate, in 8 epochs."""
 
 
-def table(predicted: Array, classes: int) -> pl.DataFrame:
-    """Make a submission that gives one class of every picture a probability of 1."""
-    certain = np.eye(classes)[predicted]
-    return pl.DataFrame({"id": np.arange(len(predicted)), **{str(number): certain[:, number] for number in range(classes)}})
+def unsure(table: TableTask, data: Prepared) -> Mapping[str, Files]:
+    """Return submissions whose right class has the largest probability: 1, and 0.55."""
+    halves = {name: 0.05 + 0.5 * pl.col(name) for name in table.columns}
+    return {**table.oracle(data), "unsure": table.changed(data, **halves)}
 
 
-def truth(data: Prepared) -> Array:
-    """Return the classes of the test pictures."""
-    return pl.read_csv(data.private / "answers.csv")["label"].to_numpy()
-
-
-def naive_tables(labels: Array, classes: int) -> dict[str, Files]:
+def uninformed(table: TableTask, data: Prepared) -> Mapping[str, Files]:
     """Return submissions of one class for all, of the right classes under other ids, and of equal probabilities."""
-    right = table(labels, classes)
     return {
-        "constant": {TABLE: table_text(table(np.zeros_like(labels), classes))},
-        "shuffled": {TABLE: table_text(shuffled(right, "id"))},
-        "undecided": {TABLE: table_text(right.with_columns(pl.lit(1 / classes).alias(str(number)) for number in range(classes)))},
+        **table.naive(data),
+        "constant": table.changed(data, **{name: float(name == "0") for name in table.columns}),
+        "undecided": table.changed(data, **dict.fromkeys(table.columns, 1 / len(table.columns))),
     }
 
 
-def junk_tables(labels: Array, classes: int) -> dict[str, Invalid]:
+def refused(table: TableTask, data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
-    right = table(labels, classes)
-    worded = pl.DataFrame({"id": right["id"], "label": labels})
-    logits = right.with_columns(pl.col("3") * 20 - 5)
+    classes = table.answers(data.private).select("id", "label")
     return {
-        **invalid_tables(table_text(right), id_column="id", number_column="3"),
-        "classes for probabilities": Invalid({TABLE: table_text(worded)}, "has no column '0'"),
-        "logits": Invalid({TABLE: table_text(logits)}, "from 0 to 1"),
-        "percent": Invalid({TABLE: table_text(right.with_columns(pl.col("3") * 100))}, "from 0 to 1"),
-        "ids from 1": Invalid({TABLE: table_text(right.with_columns(pl.col("id") + 1))}, "there is no id '0'"),
+        **table.invalid(data),
+        "classes for probabilities": Invalid(table.files(classes), "has no column '0'"),
+        "logits": table.refused(data, "from 0 to 1", **{"3": pl.col("3") * 20 - 5}),
+        "percent": table.refused(data, "from 0 to 1", **{"3": pl.col("3") * 100}),
+        "ids from 1": table.refused(data, "there is no id '0'", id=pl.int_range(1, pl.len() + 1)),
     }
 
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the classes themselves; also in another order, and as smaller probabilities that are still the largest."""
-    right = table(truth(data), CLASSES)
-    unsure = right.with_columns((0.05 + 0.5 * pl.col(str(number))).alias(str(number)) for number in range(CLASSES))
-    return {
-        "certain": {TABLE: table_text(right)},
-        "other order": {TABLE: table_text(right.reverse())},
-        "unsure": {TABLE: table_text(unsure)},
-    }
+    """Return submissions that must score best."""
+    return unsure(TABLE, data)
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return submissions that must score worse."""
-    return naive_tables(truth(data), CLASSES)
+    return uninformed(TABLE, data)
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
-    return junk_tables(truth(data), CLASSES)
+    return refused(TABLE, data)
 
 
 def solution() -> Files:
@@ -130,5 +112,4 @@ def solution() -> Files:
 
 def ineffective() -> Files:
     """Return a script that must not win: only the batches of its prediction differ from the starter's."""
-    starter = STARTER.read_text(encoding="utf-8")
-    return {"train.py": starter.replace("images.split(1000)", "images.split(500)")}
+    return edited_starter(__file__, {"images.split(1000)": "images.split(500)"})

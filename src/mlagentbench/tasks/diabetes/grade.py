@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import Number, align
-
-PROGRESSION = Number(-1e12, 1e12)
-"""Bounds far beyond any progression, yet small enough that the squares of many can be summed."""
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, Number
 
 
-def grade(context: GradingContext) -> Score:
-    """Return the root mean squared error of the progression.
-
-    Raises:
-        InvalidSubmission: the submission is no table with one finite number for each patient of the test.
-    """
-    answers = pl.read_csv(context.private / "answers.csv")
-    submission = context.submission.read_bytes("submission.csv")
-    found = align(submission, "submission.csv", ids=answers["patient_id"], id_column="patient_id", columns={"progression": PROGRESSION})
+def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
+    """Return the root mean squared error of the progression."""
     errors = found["progression"] - answers["progression"].to_numpy()
     return Score(value=float(np.sqrt(np.mean(errors**2))), details={"bias": float(errors.mean()), "rows": len(errors)})
+
+
+# The bounds are far beyond any progression, yet small enough that the squares of many can be summed.
+TABLE = TableTask("patient_id", {"progression": Number(-1e12, 1e12)}, error)
+grade = TABLE.grade

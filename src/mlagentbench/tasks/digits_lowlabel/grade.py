@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import OneOf, align
-
-TABLE = "submission.csv"
-DIGITS = OneOf(tuple("0123456789"))
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, OneOf
 
 
-def grade(context: GradingContext) -> Score:
-    """Return the error rate.
-
-    Raises:
-        InvalidSubmission: the table lacks pictures, or holds a value that is no digit.
-    """
-    answers = pl.read_csv(context.private / "answers.csv", infer_schema=False)
-    found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns={"digit": DIGITS})
+def error_rate(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
+    """Return the share of pictures whose digit is wrong."""
     wrong = found["digit"] != answers["digit"].to_numpy()
     return Score(value=float(wrong.mean()), details={"images": len(wrong), "wrong": int(wrong.sum())})
+
+
+TABLE = TableTask("id", {"digit": OneOf(tuple("0123456789"))}, error_rate)
+grade = TABLE.grade

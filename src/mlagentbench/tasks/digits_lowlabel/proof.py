@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
 from mlagentbench.tasks.digits_lowlabel.grade import TABLE
-
-STARTER = Path(__file__).parent / "starter" / "train.py"
 
 SHIFTED = """\
 import numpy as np
@@ -28,35 +25,22 @@ pd.DataFrame({"digit": model.predict(test.to_numpy(float))}, index=test.index).t
 """
 """A support vector machine on the labelled pictures, each also shifted by a pixel in four directions."""
 
+DIGIT = pl.col("digit").cast(pl.Int64)
 
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
-
-
-def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the digits themselves, also in another order."""
-    right = _answers(data)
-    return {"digits": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
+oracle = TABLE.oracle
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one digit for all, the digits of other pictures, and digits that are all wrong."""
-    right = _answers(data)
-    return {
-        "constant": {TABLE: table_text(right.with_columns(pl.lit(3).alias("digit")))},
-        "shuffled": {TABLE: table_text(shuffled(right, "id"))},
-        "one too many": {TABLE: table_text(right.with_columns((pl.col("digit") + 1) % 10))},
-    }
+    return {**TABLE.naive(data), "constant": TABLE.changed(data, digit=3), "one too many": TABLE.changed(data, digit=(DIGIT + 1) % 10)}
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
-    right = _answers(data)
     return {
-        **invalid_tables(table_text(right), id_column="id", number_column="digit"),
-        "fractions": Invalid({TABLE: table_text(right.with_columns(pl.col("digit").cast(pl.Float64)))}, "digit is"),
-        "ten": Invalid({TABLE: table_text(right.with_columns(pl.col("digit") + 1))}, "'10'"),
-        "no header": Invalid({TABLE: right.write_csv(include_header=False)}, "has no column"),
+        **TABLE.invalid(data),
+        "fractions": TABLE.refused(data, "digit is", digit=DIGIT.cast(pl.Float64)),
+        "ten": TABLE.refused(data, "'10'", digit=DIGIT + 1),
     }
 
 
@@ -67,5 +51,4 @@ def solution() -> Files:
 
 def ineffective() -> Files:
     """Return a script that must not win: it changes next to nothing."""
-    starter = STARTER.read_text(encoding="utf-8")
-    return {"train.py": starter.replace("max_iter=5000", "max_iter=6000")}
+    return edited_starter(__file__, {"max_iter=5000": "max_iter=6000"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,13 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import Kind, Number, Text, align
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, Number, Text
 
 Array = NDArray[Any]
 
-TABLE = "submission.csv"
 CATEGORIES = 290
 CUTOFF = 20
 
@@ -31,18 +31,15 @@ class Lists(NamedTuple):
     """(count,), int64."""
 
 
-def grade(context: GradingContext) -> Score:
+def score(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     """Return the mean of the area under the ROC curve of `osd`, scaled to -1 to 1, and of the mean average precision of `categories`.
 
     Raises:
-        InvalidSubmission: the table lacks images, or holds a value that is no category or no number.
+        InvalidSubmission: a list holds a value that is no category.
     """
-    answers = pl.read_csv(context.private / "answers.csv", schema_overrides={"categories": pl.String})
-    columns: dict[str, Kind] = {"categories": Text(), "osd": Number()}
-    found = align(context.submission.read_bytes(TABLE), TABLE, ids=answers["id"], id_column="id", columns=columns)
     ids = answers["id"].to_list()
     truth = read_lists(answers["categories"].to_numpy(), ids, "answers.csv")
-    precision = mean_average_precision(truth, read_lists(found["categories"], ids, TABLE), len(ids))
+    precision = mean_average_precision(truth, read_lists(found["categories"], ids, TABLE.file), len(ids))
     auc = roc_auc(answers["osd"].to_numpy() == 1, found["osd"])
     scaled = 2 * auc - 1
     return Score(value=(scaled + precision) / 2, details={"auc": auc, "scaled_auc": scaled, "map_at_20": precision, "images": len(ids)})
@@ -99,3 +96,7 @@ def roc_auc(positive: Array, scores: Array) -> float:
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     positives, negatives = int(positive.sum()), int((~positive).sum())
     return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+TABLE = TableTask("id", {"categories": Text(), "osd": Number()}, score)
+grade = TABLE.grade

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid
 from mlagentbench.tasks.fathomnet.grade import CUTOFF, TABLE
 from mlagentbench.tasks.fathomnet.prepare import listed
 
@@ -107,57 +107,39 @@ with open("submission.csv", "w", newline="") as file:
 """No model: the commonest categories for every picture."""
 
 
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv", schema_overrides={"categories": pl.String})
-
-
-def _majority(data: Prepared) -> str:
-    """Return the categories of the labelled pictures, the commonest first."""
-    labels = pl.read_csv(data.public / "data" / "multilabel_classification" / "train.csv")["categories"]
-    counts = Counter(category for text in labels for category in listed(text))
-    return " ".join(str(category) for category, _ in counts.most_common(CUTOFF))
-
-
 def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the labels themselves; also in another order, and with more categories after them and `osd` on another scale."""
-    right = _answers(data)
-    wordy = right.with_columns(pl.col("categories") + pl.lit(" 290 289" + " 288" * 30), pl.col("osd") * 700 - 3)
-    return {
-        "labels": {TABLE: table_text(right)},
-        "other order": {TABLE: table_text(right.reverse())},
-        "more than needed": {TABLE: table_text(wordy)},
-    }
+    """Return the labels themselves, also with more categories after them and `osd` on another scale."""
+    wordy = TABLE.changed(data, categories=pl.col("categories") + pl.lit(" 290 289" + " 288" * 30), osd=pl.col("osd") * 700 - 3)
+    return {**TABLE.oracle(data), "more than needed": wordy}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return constant answers, the labels of other pictures, and reversed depths."""
-    right = _answers(data)
+    labels = pl.read_csv(data.public / "data" / "multilabel_classification" / "train.csv")["categories"]
+    commonest = Counter(category for text in labels for category in listed(text)).most_common(CUTOFF)
     return {
-        "majority": {TABLE: table_text(right.with_columns(pl.lit(_majority(data)).alias("categories"), pl.lit(0.5).alias("osd")))},
-        "constant": {TABLE: table_text(right.with_columns(pl.lit("1 2 3").alias("categories"), pl.lit(1).alias("osd")))},
-        "shuffled": {TABLE: table_text(shuffled(right, "id"))},
-        "the other way round": {TABLE: table_text(right.with_columns(pl.lit("5").alias("categories"), (1 - pl.col("osd")).alias("osd")))},
+        **TABLE.naive(data),
+        "majority": TABLE.changed(data, categories=" ".join(str(category) for category, _ in commonest), osd=0.5),
+        "constant": TABLE.changed(data, categories="1 2 3", osd=1),
+        "the other way round": TABLE.changed(data, categories="5", osd=1 - pl.col("osd")),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that must be refused."""
-    right = _answers(data)
-
-    def first(text: str) -> Files:
-        changed = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(text)).otherwise("categories")
-        return {TABLE: table_text(right.with_columns(changed.alias("categories")))}
-
+    lists = {
+        "no category": ("", "at least one category"),
+        "category 0": ("0 5", "from 1 to 290"),
+        "category 291": ("5 291", "from 1 to 290"),
+        "a list in brackets": ("[1.0, 9.0]", "separated by blanks"),
+        "commas": ("1,9", "separated by blanks"),
+        "names": ("Sebastes Actiniaria", "whole numbers"),
+        "far too large": (f"1 {2**70}", "whole numbers"),
+    }
     return {
-        **invalid_tables(table_text(right), id_column="id", number_column="osd"),
-        "no category": Invalid(first(""), "at least one category"),
-        "category 0": Invalid(first("0 5"), "from 1 to 290"),
-        "category 291": Invalid(first("5 291"), "from 1 to 290"),
-        "a list in brackets": Invalid(first("[1.0, 9.0]"), "separated by blanks"),
-        "commas": Invalid(first("1,9"), "separated by blanks"),
-        "names": Invalid(first("Sebastes Actiniaria"), "whole numbers"),
-        "far too large": Invalid(first(f"1 {2**70}"), "whole numbers"),
-        "file names for ids": Invalid({TABLE: table_text(right.with_columns(pl.col("id") + ".png"))}, "lacks"),
+        **TABLE.invalid(data),
+        **{case: Invalid(TABLE.first_row(data, "categories", text), reason) for case, (text, reason) in lists.items()},
+        "file names for ids": TABLE.refused(data, "lacks", id=pl.col("id") + ".png"),
     }
 
 

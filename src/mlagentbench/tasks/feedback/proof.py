@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
-from mlagentbench.tasks.feedback.essays import SCORES
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench.tasks.feedback.grade import SCORES, TABLE
 
-STARTER = Path(__file__).parent / "starter" / "train.py"
 FIT = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'
 PREDICT = '    raise NotImplementedError("the prediction is still missing")\n'
 IMPORT = "from sklearn.model_selection import train_test_split\n"
@@ -27,38 +25,26 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline, make_union
 """
 
-
-def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the scores themselves, also with the rows or the columns in another order."""
-    answers = _answers(data)
-    return {
-        "answers": _files(answers),
-        "reversed": _files(answers.reverse()),
-        "columns in another order": _files(answers.select(sorted(answers.columns))),
-    }
+oracle = TABLE.oracle
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one score for all, each column's mean, and the scores of other essays."""
-    answers = _answers(data)
     train = pl.read_csv(data.public / "train.csv", columns=list(SCORES))
     return {
-        "mean": _files(answers.with_columns(pl.lit(train[name].mean()).alias(name) for name in SCORES)),
-        "constant": _files(answers.with_columns(pl.lit(3.0).alias(name) for name in SCORES)),
-        "zero": _files(answers.with_columns(pl.lit(0).alias(name) for name in SCORES)),
-        "shuffled": _files(shuffled(answers, "text_id")),
-        "reversed under the same ids": _files(answers.with_columns(answers["text_id"].reverse())),
+        **TABLE.naive(data),
+        "mean": TABLE.changed(data, **{name: train[name].mean() for name in SCORES}),
+        "constant": TABLE.changed(data, **dict.fromkeys(SCORES, 3.0)),
+        "zero": TABLE.changed(data, **dict.fromkeys(SCORES, 0)),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that must be refused."""
-    answers = _answers(data)
     return {
-        **invalid_tables(table_text(answers), id_column="text_id", number_column="grammar"),
-        "positions for ids": Invalid(_files(answers.drop("text_id").with_row_index("text_id")), "lacks"),
-        "the texts, too": Invalid(_files(answers.with_columns(full_text=pl.lit("Dear reader,\n\nI"))), "'full_text'"),
-        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **TABLE.invalid(data),
+        "positions for ids": TABLE.refused(data, "lacks", text_id=pl.int_range(pl.len())),
+        "the texts, too": TABLE.refused(data, "'full_text'", full_text="Dear reader,\n\nI"),
     }
 
 
@@ -73,13 +59,4 @@ def ineffective() -> Files:
 
 
 def _filled(fit: str, imports: str) -> Files:
-    text = STARTER.read_text(encoding="utf-8")
-    return {"train.py": text.replace(IMPORT, imports).replace(FIT, fit).replace(PREDICT, "    return model.predict(texts)\n")}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv", schema_overrides={"text_id": pl.String})
-
-
-def _files(frame: pl.DataFrame) -> Files:
-    return {"submission.csv": table_text(frame)}
+    return edited_starter(__file__, {IMPORT: imports, FIT: fit, PREDICT: "    return model.predict(texts)\n"})

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import Number, align
-
-PRICE = Number(-1e12, 1e12)
-"""The prices accepted: far beyond any real one, yet small enough that their sum stays finite."""
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, Number
 
 
-def grade(context: GradingContext) -> Score:
-    """Score predicted prices by their mean absolute error, in dollars.
-
-    Raises:
-        InvalidSubmission: the file is not a table with one finite price for each house of the test.
-    """
-    answers = pl.read_csv(context.private / "answers.csv")
-    submission = context.submission.read_bytes("submission.csv")
-    found = align(submission, "submission.csv", ids=answers["Id"], id_column="Id", columns={"SalePrice": PRICE})
+def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
+    """Return the mean absolute error of the prices, in dollars."""
     errors = np.abs(found["SalePrice"] - answers["SalePrice"].to_numpy())
     return Score(value=float(errors.mean()), details={"median_absolute_error": float(np.median(errors)), "rows": len(errors)})
+
+
+# The bounds are far beyond any price, yet small enough that the sum of prices stays finite.
+TABLE = TableTask("Id", {"SalePrice": Number(-1e12, 1e12)}, error)
+grade = TABLE.grade

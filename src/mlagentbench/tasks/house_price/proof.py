@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench.tasks.house_price.grade import TABLE
 
-STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'
 BOOSTING = '''"""Predict house prices: gradient boosting on the logarithm of the price, with every column."""
 
@@ -38,37 +37,27 @@ pd.DataFrame({"SalePrice": predicted}, index=test.index).to_csv("submission.csv"
 
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the true prices: as they are, in reverse order as decimals, and with the columns swapped."""
-    answers = _answers(data)
-    return {
-        "answers": _files(answers),
-        "reversed, as decimals": _files(answers.reverse().with_columns(pl.col("SalePrice").cast(pl.Float64))),
-        "columns swapped": _files(answers.select("SalePrice", "Id")),
-    }
+    """Return the true prices, also as decimals."""
+    return {**TABLE.oracle(data), "as decimals": TABLE.changed(data, SalePrice=pl.col("SalePrice").cast(pl.Float64))}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one price for all houses, and the prices of other houses."""
-    answers, prices = _answers(data), _train_prices(data)
-    ids = answers["Id"].reverse()
+    prices = pl.read_csv(data.public / "train.csv", infer_schema=False)["SalePrice"].cast(pl.Float64)
     return {
-        "constant": _files(answers.with_columns(SalePrice=pl.lit(prices.mean()))),
-        "median": _files(answers.with_columns(SalePrice=pl.lit(prices.median()))),
-        "zero": _files(answers.with_columns(SalePrice=pl.lit(0))),
-        "shuffled": _files(shuffled(answers, "Id")),
-        "reversed under the same ids": _files(answers.with_columns(ids)),
+        **TABLE.naive(data),
+        "constant": TABLE.changed(data, SalePrice=prices.mean()),
+        "median": TABLE.changed(data, SalePrice=prices.median()),
+        "zero": TABLE.changed(data, SalePrice=0),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
-    answers = _answers(data)
-    thousands = answers.with_columns(SalePrice=pl.format("${}", "SalePrice"))
     return {
-        **invalid_tables(table_text(answers), id_column="Id", number_column="SalePrice"),
-        "dollar signs": Invalid(_files(thousands), "write a finite number"),
-        "beyond all numbers": Invalid(_files(answers.with_columns(SalePrice=pl.lit(1e300))), "SalePrice"),
-        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **TABLE.invalid(data),
+        "dollar signs": TABLE.refused(data, "write a finite number", SalePrice=pl.format("${}", "SalePrice")),
+        "beyond all numbers": TABLE.refused(data, "SalePrice", SalePrice=1e300),
     }
 
 
@@ -79,18 +68,6 @@ def solution() -> Files:
 
 def ineffective() -> Files:
     """Return the starter with a model that always predicts the median price."""
+    imports = "import pandas as pd\n"
     model = '    return DummyRegressor(strategy="median").fit(X, y)\n'
-    text = STARTER.read_text(encoding="utf-8").replace(STUB, model)
-    return {"train.py": text.replace("import pandas as pd\n", "import pandas as pd\nfrom sklearn.dummy import DummyRegressor\n")}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
-
-
-def _train_prices(data: Prepared) -> pl.Series:
-    return pl.read_csv(data.public / "train.csv", infer_schema=False)["SalePrice"].cast(pl.Float64)
-
-
-def _files(frame: pl.DataFrame) -> Files:
-    return {"submission.csv": table_text(frame)}
+    return edited_starter(__file__, {STUB: model, imports: imports + "from sklearn.dummy import DummyRegressor\n"})

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
 from mlagentbench.tasks.identify_contrails.grade import TABLE
 from mlagentbench.tasks.identify_contrails.runs import NOTHING
-
-STARTER = Path(__file__).parent / "starter" / "train.py"
 
 NETWORK = """\
 import csv
@@ -78,58 +74,38 @@ with torch.no_grad(), open("submission.csv", "w", newline="") as file:
 """
 """A convolutional network on several frames, with rotated and mirrored images, whose loss includes the Dice coefficient."""
 
-
-def _table(data: Prepared) -> pl.DataFrame:
-    answers = pl.read_csv(data.private / "answers.csv", schema_overrides={"record_id": pl.String})
-    return answers.select("record_id", "encoded_pixels")
-
-
-def _every_pixel(data: Prepared) -> str:
-    band = next((data.public / "data" / "test").glob("*/band_14.npy"))
-    height, width, _ = np.load(band, mmap_mode="r").shape
-    return f"1 {height * width}"
-
-
-def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the true masks, in two row orders."""
-    right = _table(data)
-    return {"labels": {TABLE: table_text(right)}, "other order": {TABLE: table_text(right.reverse())}}
+oracle = TABLE.oracle
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return empty masks, full masks, and the masks of other scenes."""
-    right = _table(data)
     return {
-        "constant": {TABLE: table_text(right.with_columns(pl.lit(_every_pixel(data)).alias("encoded_pixels")))},
-        "nothing": {TABLE: table_text(right.with_columns(pl.lit(NOTHING).alias("encoded_pixels")))},
-        "shuffled": {TABLE: table_text(shuffled(right, "record_id"))},
+        **TABLE.naive(data),
+        "constant": TABLE.changed(data, encoded_pixels=f"1 {_pixels(data)}"),
+        "nothing": TABLE.changed(data, encoded_pixels=NOTHING),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return submissions that the grader must refuse."""
-    right = _table(data)
-    pixels = _every_pixel(data).split()[1]
-
-    def first(text: str) -> Files:
-        changed = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(text)).otherwise("encoded_pixels")
-        return {TABLE: table_text(right.with_columns(changed.alias("encoded_pixels")))}
-
+    masks = {
+        "half a pair": ("1 3 9", "write pairs"),
+        "starts at 0": ("0 3", "counted from 1"),
+        "an empty run": ("4 0", "at least one pixel"),
+        "out of the image": (f"{_pixels(data)} 2", "leaves the image"),
+        "far out of the image": (f"{2**62} {2**62}", "leaves the image"),
+        "too large for an integer": (f"1 {2**70}", "whole numbers"),
+        "not sorted": ("20 3 1 3", "sort the runs"),
+        "overlapping": ("1 5 3 5", "overlap"),
+        "twice": ("7 2 7 2", "overlap"),
+        "fractions": ("1.0 3.0", "whole numbers"),
+        "in brackets": ("[1, 3]", "whole numbers"),
+        "nothing and something": ("- 1", "whole numbers"),
+        "a mask for runs": ("0 0 0 1 1 0", "counted from 1"),
+    }
     return {
-        **invalid_tables(table_text(right), id_column="record_id", number_column="encoded_pixels"),
-        "half a pair": Invalid(first("1 3 9"), "write pairs"),
-        "starts at 0": Invalid(first("0 3"), "counted from 1"),
-        "an empty run": Invalid(first("4 0"), "at least one pixel"),
-        "out of the image": Invalid(first(f"{pixels} 2"), "leaves the image"),
-        "far out of the image": Invalid(first(f"{2**62} {2**62}"), "leaves the image"),
-        "too large for an integer": Invalid(first(f"1 {2**70}"), "whole numbers"),
-        "not sorted": Invalid(first("20 3 1 3"), "sort the runs"),
-        "overlapping": Invalid(first("1 5 3 5"), "overlap"),
-        "twice": Invalid(first("7 2 7 2"), "overlap"),
-        "fractions": Invalid(first("1.0 3.0"), "whole numbers"),
-        "in brackets": Invalid(first("[1, 3]"), "whole numbers"),
-        "nothing and something": Invalid(first("- 1"), "whole numbers"),
-        "a mask for runs": Invalid(first("0 0 0 1 1 0"), "counted from 1"),
+        **TABLE.invalid(data),
+        **{case: Invalid(TABLE.first_row(data, "encoded_pixels", mask), reason) for case, (mask, reason) in masks.items()},
     }
 
 
@@ -140,5 +116,10 @@ def solution() -> Files:
 
 def ineffective() -> Files:
     """Return the starter with another progress message, and the same predictions."""
-    starter = STARTER.read_text(encoding="utf-8")
-    return {"train.py": starter.replace("validation Dice {dice(model, records[train_size:]):.4f}", "done")}
+    return edited_starter(__file__, {"validation Dice {dice(model, records[train_size:]):.4f}": "done"})
+
+
+def _pixels(data: Prepared) -> int:
+    """Return how many pixels an image has."""
+    height, width, _ = np.load(next((data.public / "data" / "test").glob("*/band_14.npy")), mmap_mode="r").shape
+    return int(height * width)

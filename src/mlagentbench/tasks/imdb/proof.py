@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
-
-NAME = "submission.csv"
-STARTER = Path(__file__).parent / "starter" / "train.py"
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench.tasks.imdb.grade import TABLE
 
 LOAD = """
 tokenizer = AutoTokenizer.from_pretrained(MODEL)
@@ -53,38 +50,29 @@ return np.concatenate(found)
 
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the true labels: with probabilities of 0 and 1, with 0.49 and 0.51, and in reverse order."""
-    labels = _answers(data)
-    return {
-        "sure": _files(labels["idx"], labels["label"].cast(pl.Float64)),
-        "barely": _files(labels["idx"], labels["label"] * 0.02 + 0.49),
-        "reversed": _files(labels["idx"].reverse(), labels["label"].reverse().cast(pl.Float64)),
-    }
+    """Return the true labels, also with probabilities of 0.49 and 0.51."""
+    barely = {name: pl.col(name) * 0.02 + 0.49 for name in TABLE.columns}
+    return {**TABLE.oracle(data), "barely": TABLE.changed(data, **barely)}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return predictions that ignore the reviews; the classes are equally frequent, so their accuracy is about 0.5."""
-    labels = _answers(data)
-    train = pl.read_csv(data.public / "data" / "train.csv")
-    more_frequent = 1.0 if (train["label"].mean() or 0) > 0.5 else 0.0  # type: ignore[operator]
+    more_frequent = float(pl.read_csv(data.public / "data" / "train.csv")["label"].mode().sort()[0])
     return {
-        "constant": _files(labels["idx"], pl.repeat(0.5, len(labels), eager=True)),
-        "majority": _files(labels["idx"], pl.repeat(more_frequent, len(labels), eager=True)),
-        "shuffled": {NAME: table_text(shuffled(_table(labels["idx"], labels["label"].cast(pl.Float64)), "idx"))},
+        **TABLE.naive(data),
+        "constant": TABLE.changed(data, negative=0.5, positive=0.5),
+        "majority": TABLE.changed(data, negative=1 - more_frequent, positive=more_frequent),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return files that are not tables of these reviews, or do not hold probabilities."""
-    labels = _answers(data)
-    table = _table(labels["idx"], labels["label"].cast(pl.Float64))
-    cases = invalid_tables(table_text(table), id_column="idx", number_column="positive")
-    logits = table.with_columns(positive=pl.col("positive") * 6 - 3)
-    twice = table.with_columns(negative=pl.lit(1.0), positive=pl.lit(1.0))
-    cases["logits"] = Invalid({NAME: table_text(logits)}, "from 0 to 1")
-    cases["both classes for sure"] = Invalid({NAME: table_text(twice)}, "1 together")
-    cases["labels"] = Invalid({NAME: table_text(labels)}, "negative")
-    return cases
+    return {
+        **TABLE.invalid(data),
+        "logits": TABLE.refused(data, "from 0 to 1", positive=pl.col("positive") * 6 - 3),
+        "both classes for sure": TABLE.refused(data, "1 together", negative=1.0, positive=1.0),
+        "labels": Invalid(TABLE.files(TABLE.answers(data.private).select("idx", "label")), "negative"),
+    }
 
 
 def solution() -> Files:
@@ -99,23 +87,8 @@ def ineffective() -> Files:
 
 def _filled(fine_tune: str) -> Files:
     """Return the starter with the bodies of its two functions filled in."""
-    text = STARTER.read_text(encoding="utf-8")
-    for stub, body in (
-        ('    raise NotImplementedError("load the tokenizer and the model from MODEL, and fine-tune")', fine_tune),
-        ('    raise NotImplementedError("put the reviews through the fine-tuned model")', PREDICT),
-    ):
-        assert text.count(stub) == 1
-        text = text.replace(stub, textwrap.indent(body.strip(), "    "))
-    return {"train.py": text}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
-
-
-def _table(idx: pl.Series, positive: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({"idx": idx, "negative": 1 - positive, "positive": positive})
-
-
-def _files(idx: pl.Series, positive: pl.Series) -> Files:
-    return {NAME: table_text(_table(idx, positive))}
+    stubs = {
+        '    raise NotImplementedError("load the tokenizer and the model from MODEL, and fine-tune")': fine_tune,
+        '    raise NotImplementedError("put the reviews through the fine-tuned model")': PREDICT,
+    }
+    return edited_starter(__file__, {stub: textwrap.indent(body.strip(), "    ") for stub, body in stubs.items()})

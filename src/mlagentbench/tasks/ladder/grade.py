@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 
 from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import Kind, Number, align
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, Number
 from mlagentbench.tasks.ladder.world import MODULUS
 
 ENOUGH = 0.95
 """Share of readings that must be right for a step to count as solved; one wrong number of a step makes about 5% of them wrong."""
 
 
-def grade(context: GradingContext) -> Score:
-    """Score the root mean squared error of the target; the details have the number of steps solved before the first unsolved one.
-
-    Raises:
-        InvalidSubmission: the file is not a table with one row for each row of the test, of a target and a reading after every step.
-    """
-    answers = pl.read_csv(context.private / "answers.csv")
-    steps = [column for column in answers.columns if column.startswith("step_")]
-    columns: dict[str, Kind] = {"target": Number(-1e6, 1e6), **{step: Number(-1e9, 1e9) for step in steps}}
-    found = align(context.submission.read_bytes("submission.csv"), "submission.csv", ids=answers["id"], id_column="id", columns=columns)
-    error = found["target"] - answers["target"].to_numpy()
+def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
+    """Return the root mean squared error of the target; the details have the number of steps solved before the first unsolved one."""
+    steps = [name for name in found if name != "target"]
+    difference = found["target"] - answers["target"].to_numpy()
     shares = [float((found[step] % MODULUS == answers[step].to_numpy()).mean()) for step in steps]
     holds = [share >= ENOUGH for share in shares]
     reached = holds.index(False) if False in holds else len(holds)
     return Score(
-        value=float(np.sqrt(np.mean(error**2))),
+        value=float(np.sqrt(np.mean(difference**2))),
         details={
             "rungs": len(steps),
             "rungs_reached": reached,
@@ -37,3 +34,18 @@ def grade(context: GradingContext) -> Score:
             "share_right_after_step": [round(share, 4) for share in shares],
         },
     )
+
+
+def table(private: Path) -> TableTask:
+    """Return the task of submitting a target and a reading after each step, of which there are as many as in the answers."""
+    steps = [name for name in pl.read_csv(private / "answers.csv", n_rows=0).columns if name.startswith("step_")]
+    return TableTask("id", {"target": Number(-1e6, 1e6), **dict.fromkeys(steps, Number(-1e9, 1e9))}, error)
+
+
+def grade(context: GradingContext) -> Score:
+    """Score a submission.
+
+    Raises:
+        InvalidSubmission: the file is not a table with one row for each row of the test, of a target and a reading after every step.
+    """
+    return table(context.private).grade(context)

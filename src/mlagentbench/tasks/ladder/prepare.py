@@ -26,12 +26,12 @@ NOTES: dict[Kind, str] = {
 }
 
 
-def write_full(rungs: int, public: Path, private: Path) -> None:
+def full(public: Path, private: Path, *, rungs: int) -> None:
     """Write a ladder from a new random seed, so that nobody has seen it before."""
     write(rungs, FULL, secrets.randbits(48), public, private)
 
 
-def write_mini(rungs: int, public: Path, private: Path, seed: int) -> None:
+def mini(public: Path, private: Path, seed: int, *, rungs: int) -> None:
     """Write a small ladder from a given seed."""
     write(rungs, MINI, seed, public, private)
 

@@ -1,7 +1,4 @@
-"""Submissions and scripts by which every ladder proves its grader.
-
-The number of steps is read from the data, or is an argument where a function is given no data.
-"""
+"""Submissions and scripts by which every ladder proves its grader."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench.tasks.ladder.grade import table
 from mlagentbench.tasks.ladder.world import KINDS
 
 SOLVER = '''"""The steps, each worked out from its references: every column, and for each of its values every number, until most are met."""
@@ -78,6 +76,16 @@ for undone in {undone}:
 '''
 
 
+def solution(*, rungs: int) -> Files:
+    """Return a script that solves every step."""
+    return steps(rungs)
+
+
+def ineffective(*, rungs: int) -> Files:
+    """Return a script that solves every step but the last."""
+    return steps(rungs, undone=(rungs,))
+
+
 def steps(rungs: int, undone: tuple[int, ...] = ()) -> Files:
     """Return a script that solves a ladder's steps except those in `undone`, numbered from 1."""
     return {"steps.py": SOLVER.format(kinds=KINDS[rungs], undone=undone)}
@@ -85,29 +93,21 @@ def steps(rungs: int, undone: tuple[int, ...] = ()) -> Files:
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the true answers."""
-    return {"answers": {"submission.csv": table_text(_answers(data))}}
+    return table(data.private).oracle(data)
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return the mean of the training targets with the raw readings, and the answers of other rows."""
-    answers = _answers(data)
+    ladder = table(data.private)
     train = pl.read_csv(data.public / "data" / "train.csv")
-    readings = pl.read_csv(data.public / "data" / "readings.csv")["reading"].to_numpy()[answers["id"].to_numpy()]
-    raw = [pl.Series(readings).alias(column) for column in answers.columns[2:]]
-    return {
-        "constant": {"submission.csv": table_text(answers.with_columns(pl.lit(train["target"].mean()).alias("target"), *raw))},
-        "shuffled": {"submission.csv": table_text(shuffled(answers, "id"))},
-    }
+    reading = pl.read_csv(data.public / "data" / "readings.csv")["reading"][ladder.best(data)["id"].cast(pl.Int64)]
+    constant = {name: train["target"].mean() if name == "target" else reading for name in ladder.columns}
+    return {**ladder.naive(data), "constant": ladder.changed(data, **constant)}
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
-    text = table_text(_answers(data))
-    last = _answers(data).columns[-1]
-    cases = invalid_tables(text, id_column="id", number_column="target")
-    without = Invalid({"submission.csv": table_text(_answers(data).drop(last))}, f"no column '{last}'")
-    return cases | {"a step's readings missing": without}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
+    ladder = table(data.private)
+    last = list(ladder.columns)[-1]
+    without = Invalid(ladder.files(ladder.best(data).drop(last)), f"no column '{last}'")
+    return {**ladder.invalid(data), "a step's readings missing": without}

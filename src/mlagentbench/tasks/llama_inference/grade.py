@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,29 +67,33 @@ def grade(context: GradingContext) -> Score:
     def serve(code: SubmissionFiles, *arguments: str) -> AbstractContextManager[SandboxProcess]:
         return context.sandbox(code, SERVE, (core, *arguments), packages=None, data=(model,), environment=ENVIRONMENT, limits=LIMITS)
 
-    with serve(context.starter, "reference") as starter_process, serve(context.submission) as submission_process:
-        starter, submission = Generator(starter_process, GradingError), Generator(submission_process, InvalidSubmission)
-        starter.open()
-        starter.load()
+    generated: list[tuple[Generator, Array, Array]] = []
+
+    def measure(generator: Generator, prompt: Array) -> float:
+        tokens, seconds = generator.generate(prompt, vocabulary, plan.seconds)
+        generated.append((generator, prompt, tokens))
+        return seconds
+
+    with ExitStack() as stack:
+        # Code that cannot be imported, or returns no tokens, is refused before the starter is loaded.
+        submission = Generator(stack.enter_context(serve(context.submission)), InvalidSubmission)
         lacking = submission.open()
         submission.load()
-
-        generated: list[tuple[Generator, Array, Array]] = []
-
-        def measure(generator: Generator, prompt: Array) -> float:
-            tokens, seconds = generator.generate(prompt, vocabulary, plan.seconds)
-            generated.append((generator, prompt, tokens))
-            return seconds
+        warm_up = joined(prompts, rng)
+        measure(submission, warm_up)
+        submission.rest()
+        submission.freeze()
+        starter = Generator(stack.enter_context(serve(context.starter, "reference")), GradingError)
+        starter.open()
+        starter.load()
+        measure(starter, warm_up)
 
         def check() -> None:
-            """Check the tokens so far, while both processes are awake and nothing is timed."""
+            """Check the tokens so far, while nothing is timed."""
             while generated:
                 generator, prompt, tokens = generated.pop()
                 generator.check(prompt, tokens, starter.judge)
 
-        warm_up = joined(prompts, rng)
-        for generator in (submission, starter):
-            measure(generator, warm_up)
         check()
         submission.rest()
         seconds = in_turns(submission, starter, lambda: joined(prompts, rng), measure, rounds=plan.rounds, budget=plan.budget)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid, edited_starter, shuffled, table_text
+from mlagentbench.tasks.ogbn_arxiv.grade import TABLE, UNNAMED
 
-NAME = "submission.csv"
-STARTER = Path(__file__).parent / "starter" / "train.py"
-
-GOOD = '''"""Train a perceptron on features that are averaged over the neighbours, and on the neighbours' known classes."""
+NETWORK = '''"""Train a perceptron on features that are averaged over the neighbours, and on the neighbours' known classes."""
 
 import csv
 
@@ -81,61 +78,48 @@ if __name__ == "__main__":
 
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the true labels: by node in two orders, and as one column under either name."""
-    answers = _answers(data)
+    """Return the true labels: by node, and as one column under either name."""
+    best = TABLE.best(data)
     return {
-        "by node": {NAME: table_text(answers)},
-        "reversed": {NAME: table_text(answers.reverse())},
-        "one column": {NAME: table_text(answers.select("pred"))},
-        "one column of pandas": {NAME: table_text(answers.select(pl.col("pred").alias("0")))},
+        **TABLE.oracle(data),
+        "one column": TABLE.files(best.select("pred")),
+        "one column of pandas": TABLE.files(best.select(pl.col("pred").alias(UNNAMED))),
     }
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one class for all nodes, and the labels of other nodes."""
-    answers = _answers(data)
     most_frequent = int(np.bincount(np.load(data.public / "graph" / "train_labels.npy")).argmax())
-    mixed = shuffled(answers, "node")
     return {
-        "constant": {NAME: table_text(answers.with_columns(pred=pl.lit(most_frequent)))},
-        "shuffled": {NAME: table_text(mixed)},
-        "shuffled column": {NAME: table_text(mixed.select("pred"))},
+        **TABLE.naive(data),
+        "constant": TABLE.changed(data, pred=most_frequent),
+        "shuffled column": TABLE.files(shuffled(TABLE.best(data), "node").select("pred")),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return files that are not tables of these nodes, or do not hold classes."""
-    answers = _answers(data)
-    first = pl.int_range(pl.len()) == 0
-
-    def changed(value: float) -> str:
-        return table_text(answers.with_columns(pred=pl.when(first).then(pl.lit(value)).otherwise(pl.col("pred").cast(pl.Float64))))
-
-    column = table_text(answers.select("pred"))
-    cases = invalid_tables(table_text(answers), id_column="node", number_column="pred")
-    more = {
-        "a class too many": (changed(40), "from 0 to 39"),
-        "a negative class": (changed(-1), "from 0 to 39"),
-        "between two classes": (changed(3.5), "a whole number"),
-        "column too short": (table_text(answers.select("pred").head(-1)), "rows"),
+    column = table_text(TABLE.best(data).select("pred"))
+    columns = {
+        "column too short": (column.rstrip("\n").rpartition("\n")[0] + "\n", "rows"),
         "column too long": (column + "0\n", "rows"),
         "column without header": ("7\n" + column.partition("\n")[2], "node"),
         "column of words": (column.replace("\n", "\ncs.LG\n", 1), "rows"),
     }
-    return cases | {case: Invalid({NAME: content}, reason) for case, (content, reason) in more.items()}
+    return {
+        **TABLE.invalid(data),
+        "a class too many": Invalid(TABLE.first_row(data, "pred", "40"), "from 0 to 39"),
+        "a negative class": Invalid(TABLE.first_row(data, "pred", "-1"), "from 0 to 39"),
+        "between two classes": Invalid(TABLE.first_row(data, "pred", "3.5"), "a whole number"),
+        **{case: Invalid({TABLE.file: content}, reason) for case, (content, reason) in columns.items()},
+    }
 
 
 def solution() -> Files:
     """Return a script whose network uses the nodes' neighbours."""
-    return {"train.py": GOOD}
+    return {"train.py": NETWORK}
 
 
 def ineffective() -> Files:
     """Return the starter with another progress message, and the same predictions."""
-    text = STARTER.read_text(encoding="utf-8")
-    assert text.count('print(f"epoch {epoch + 1}:') == 1
-    return {"train.py": text.replace('print(f"epoch {epoch + 1}:', 'print(f"improved model, epoch {epoch + 1}:')}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv").rename({"label": "pred"})
+    return edited_starter(__file__, {'print(f"epoch {epoch + 1}:': 'print(f"improved model, epoch {epoch + 1}:'})

@@ -6,29 +6,20 @@ little: the mean of 200 |prediction - truth| / (|prediction + 1| + |truth + 1|),
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import Number, align
-
-RATING = Number(-1e12, 1e12)
-"""The ratings accepted: far beyond any real one, yet small enough for the arithmetic."""
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, Number
 
 
-def grade(context: GradingContext) -> Score:
-    """Score SMAPE+1 over all ratings, in percent; the details have that of each part.
-
-    Raises:
-        InvalidSubmission: the file is not a table with one finite rating for each `prediction_id` of the sample.
-    """
-    answers = pl.read_csv(context.private / "answers.csv")
-    submission = context.submission.read_bytes("submission.csv")
-    found = align(submission, "submission.csv", ids=answers["prediction_id"], id_column="prediction_id", columns={"rating": RATING})
+def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
+    """Return SMAPE+1 over all ratings, in percent, with that of each part in the details."""
     errors = smape_terms(answers["rating"].to_numpy(), found["rating"])
     parts = answers["prediction_id"].str.extract(r"_(updrs_[1-4])_plus_").to_numpy()
     by_part = {str(part): float(errors[parts == part].mean()) for part in np.unique(parts)}
@@ -41,3 +32,8 @@ def smape_terms(truth: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
     terms: NDArray[Any] = np.zeros(len(size))
     np.divide(np.abs(prediction - truth), size, out=terms, where=size > 0)
     return 200 * terms
+
+
+# The bounds are far beyond any rating, yet small enough for the arithmetic.
+TABLE = TableTask("prediction_id", {"rating": Number(-1e12, 1e12)}, error)
+grade = TABLE.grade

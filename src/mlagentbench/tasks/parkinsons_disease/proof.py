@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench.tasks.parkinsons_disease.grade import TABLE
 
-STARTER = Path(__file__).parent / "starter" / "train.py"
 PROTEINS = '''"""Predict the ratings of Parkinson's disease over time: a ridge regression on the proteins of the visits so far."""
 
 import numpy as np
@@ -79,40 +78,29 @@ submission.to_csv("submission.csv", index=False)
 
 
 def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the true ratings, in two row orders and as integers."""
-    answers = _answers(data)
-    return {
-        "answers": _files(answers),
-        "reversed": _files(answers.reverse()),
-        "as integers": _files(answers.with_columns(pl.col("rating").cast(pl.Int64))),
-    }
+    """Return the true ratings, also as integers."""
+    return {**TABLE.oracle(data), "as integers": TABLE.changed(data, rating=pl.col("rating").cast(pl.Int64))}
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one rating for all, one for each part, the ratings of other visits, and negative ones."""
-    answers = _answers(data)
+    train = pl.read_csv(data.public / "train_clinical_data.csv").select("updrs_1", "updrs_2", "updrs_3", "updrs_4")
     part = pl.col("prediction_id").str.extract(r"_(updrs_[1-4])_plus_")
-    medians = _train_ratings(data).median().transpose(include_header=True, header_name="part", column_names=["median"])
-    by_part = answers.join(medians, left_on=part, right_on="part", how="left", maintain_order="left")
     return {
-        "constant": _files(answers.with_columns(rating=pl.lit(5.0))),
-        "zero": _files(answers.with_columns(rating=pl.lit(0))),
-        "median of each part": _files(by_part.select("prediction_id", pl.col("median").alias("rating"))),
-        "shuffled": _files(shuffled(answers, "prediction_id")),
-        "reversed under the same ids": _files(answers.with_columns(answers["prediction_id"].reverse())),
-        "negative": _files(answers.with_columns(rating=-pl.col("rating") - 2)),
+        **TABLE.naive(data),
+        "constant": TABLE.changed(data, rating=5.0),
+        "zero": TABLE.changed(data, rating=0),
+        "median of each part": TABLE.changed(data, rating=part.replace_strict(train.median().row(0, named=True))),
+        "negative": TABLE.changed(data, rating=-pl.col("rating") - 2),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
-    answers = _answers(data)
-    every_wait = pl.col("prediction_id").str.replace("plus_24", "plus_36")
     return {
-        **invalid_tables(table_text(answers), id_column="prediction_id", number_column="rating"),
-        "other waits": Invalid(_files(answers.with_columns(prediction_id=every_wait)), "lacks"),
-        "the challenge's key": Invalid(_files(answers.with_columns(group_key=pl.lit(0))), "'group_key'"),
-        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **TABLE.invalid(data),
+        "other waits": TABLE.refused(data, "lacks", prediction_id=pl.col("prediction_id").str.replace("plus_24", "plus_36")),
+        "the challenge's key": TABLE.refused(data, "'group_key'", group_key=0),
     }
 
 
@@ -123,16 +111,4 @@ def solution() -> Files:
 
 def ineffective() -> Files:
     """Return the starter with a larger random forest."""
-    return {"train.py": STARTER.read_text(encoding="utf-8").replace("n_estimators=50", "n_estimators=80")}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
-
-
-def _train_ratings(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.public / "train_clinical_data.csv").select("updrs_1", "updrs_2", "updrs_3", "updrs_4")
-
-
-def _files(frame: pl.DataFrame) -> Files:
-    return {"submission.csv": table_text(frame)}
+    return edited_starter(__file__, {"n_estimators=50": "n_estimators=80"})

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.records import Score
-from mlagentbench.task.tables import OneOf, align
+from mlagentbench.task.table_task import TableTask
+from mlagentbench.task.tables import Column, OneOf
 
 
-def grade(context: GradingContext) -> Score:
-    """Score the share of passengers for whom the prediction is right.
-
-    Raises:
-        InvalidSubmission: the file is not a table with True or False for each passenger of the test.
-    """
-    answers = pl.read_csv(context.private / "answers.csv", infer_schema=False)
-    submission = context.submission.read_bytes("submission.csv")
-    found = align(
-        submission,
-        "submission.csv",
-        ids=answers["PassengerId"],
-        id_column="PassengerId",
-        columns={"Transported": OneOf(("True", "False"))},
-    )
+def accuracy(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
+    """Return the share of passengers for whom the prediction is right."""
     right = found["Transported"] == answers["Transported"].to_numpy()
     said = found["Transported"] == "True"
     return Score(value=float(right.mean()), details={"said_true": float(said.mean()), "rows": len(right)})
+
+
+TABLE = TableTask("PassengerId", {"Transported": OneOf(("True", "False"))}, accuracy)
+grade = TABLE.grade

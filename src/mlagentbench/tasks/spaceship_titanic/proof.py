@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import polars as pl
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench.tasks.spaceship_titanic.grade import TABLE
 
-STARTER = Path(__file__).parent / "starter" / "train.py"
 STUB = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'
 BOOSTING = '''"""Predict who was transported: boosted trees on sleep, spending, age and the parts of the cabin."""
 
@@ -37,42 +36,28 @@ model.fit(features.loc[train.index], answers)
 pd.DataFrame({"Transported": model.predict(features.loc[test.index])}, index=test.index).to_csv("submission.csv")
 '''
 
+TRUE = pl.col("Transported") == "True"
 
-def oracle(data: Prepared) -> Mapping[str, Files]:
-    """Return the true answers, in two row orders and with the columns swapped."""
-    answers = _answers(data)
-    return {
-        "answers": _files(answers),
-        "reversed": _files(answers.reverse()),
-        "columns swapped": _files(answers.select("Transported", "PassengerId")),
-    }
+oracle = TABLE.oracle
 
 
 def naive(data: Prepared) -> Mapping[str, Files]:
     """Return one answer for all passengers, the answers of other passengers, and the opposite answers."""
-    answers = _answers(data)
-    train = pl.read_csv(data.public / "train.csv", infer_schema=False)["Transported"]
-    majority = "True" if (train == "True").mean() > 0.5 else "False"  # type: ignore[operator]
-    opposite = pl.when(pl.col("Transported") == "True").then(pl.lit("False")).otherwise(pl.lit("True"))
+    majority = pl.read_csv(data.public / "train.csv", infer_schema=False)["Transported"].mode().sort()[0]
     return {
-        "majority": _files(answers.with_columns(Transported=pl.lit(majority))),
-        "constant": _files(answers.with_columns(Transported=pl.lit("True"))),
-        "shuffled": _files(shuffled(answers, "PassengerId")),
-        "reversed under the same ids": _files(answers.with_columns(answers["PassengerId"].reverse())),
-        "opposite": _files(answers.with_columns(Transported=opposite)),
+        **TABLE.naive(data),
+        "majority": TABLE.changed(data, Transported=majority),
+        "constant": TABLE.changed(data, Transported="True"),
+        "opposite": TABLE.changed(data, Transported=pl.when(TRUE).then(pl.lit("False")).otherwise(pl.lit("True"))),
     }
 
 
 def invalid(data: Prepared) -> Mapping[str, Invalid]:
     """Return tables that the grader must refuse."""
-    answers = _answers(data)
-    probabilities = answers.with_columns(Transported=pl.when(pl.col("Transported") == "True").then(0.9).otherwise(0.1))
-    numbers = answers.with_columns(PassengerId=pl.col("PassengerId").str.replace("_", ""))
     return {
-        **invalid_tables(table_text(answers), id_column="PassengerId", number_column="Transported"),
-        "probabilities": Invalid(_files(probabilities), "write True or False"),
-        "ids as numbers": Invalid(_files(numbers), "lacks"),
-        "no header": Invalid({"submission.csv": answers.write_csv(include_header=False)}, "header"),
+        **TABLE.invalid(data),
+        "probabilities": TABLE.refused(data, "write True or False", Transported=pl.when(TRUE).then(0.9).otherwise(0.1)),
+        "ids as numbers": TABLE.refused(data, "lacks", PassengerId=pl.col("PassengerId").str.replace("_", "")),
     }
 
 
@@ -83,14 +68,6 @@ def solution() -> Files:
 
 def ineffective() -> Files:
     """Return the starter with a model that always predicts the majority."""
+    imports = "import pandas as pd\n"
     model = '    return DummyClassifier(strategy="most_frequent").fit(X, y)\n'
-    text = STARTER.read_text(encoding="utf-8").replace(STUB, model)
-    return {"train.py": text.replace("import pandas as pd\n", "import pandas as pd\nfrom sklearn.dummy import DummyClassifier\n")}
-
-
-def _answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv", infer_schema=False)
-
-
-def _files(frame: pl.DataFrame) -> Files:
-    return {"submission.csv": table_text(frame)}
+    return edited_starter(__file__, {STUB: model, imports: imports + "from sklearn.dummy import DummyClassifier\n"})

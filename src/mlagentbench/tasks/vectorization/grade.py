@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,16 +72,18 @@ def grade(context: GradingContext) -> Score:
     def serve(code: SubmissionFiles) -> AbstractContextManager[SandboxProcess]:
         return context.sandbox(code, SERVE, (str(core),), packages=("numpy",), environment=ONE_THREAD, limits=LIMITS)
 
-    with serve(context.starter) as starter_process, serve(context.submission) as submission_process:
-        starter, submission = Layer(starter_process, GradingError), Layer(submission_process, InvalidSubmission)
-        starter.open()
-        starter.freeze()
+    with ExitStack() as stack:
+        # A layer that cannot be imported, or computes wrong numbers, is refused before the starter is loaded.
+        submission = Layer(stack.enter_context(serve(context.submission)), InvalidSubmission)
         lacking = submission.open()
         for case in odd_cases(_fresh(root)):
             inputs = draw(case, _fresh(root))
             submission.forward(case, inputs, SMALL_SECONDS)
             submission.untouched(inputs)
         submission.rest()
+        submission.freeze()
+        starter = Layer(stack.enter_context(serve(context.starter)), GradingError)
+        starter.open()
         seconds = in_turns(
             submission,
             starter,

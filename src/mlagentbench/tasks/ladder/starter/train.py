@@ -38,11 +38,16 @@ def fit(x, y):
     return np.linalg.solve(x.T @ x + 1e-3 * np.eye(x.shape[1]), x.T @ y)
 
 
+def unchanged(reading, table, earlier):
+    return reading
+
+
 def main():
     table, train, test, references = (read(name) for name in ("readings", "train", "test", "references"))
 
     readings = [table["reading"]]
-    for number, step in enumerate(STEPS, start=1):
+    missing = references["step"].max() - len(STEPS)
+    for number, step in enumerate([*STEPS, *[unchanged] * missing], start=1):
         readings.append(step(readings[-1], table, readings[:-1]) % MODULUS)
         share = met(readings[-1], references, number)
         print(f"step {number}: {share:.1%} of its references are met ({'right' if share >= ENOUGH else f'needs {ENOUGH:.0%}'})")
