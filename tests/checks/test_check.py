@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from mlagentbench.checks import check as check_module
-from mlagentbench.checks import worker
+from mlagentbench.checks import task_code
 from mlagentbench.checks.check import SEEDS, CheckSettings, check
 from mlagentbench.checks.findings import Check, Name
 from mlagentbench.data.prepare import prepared
@@ -55,10 +55,10 @@ def leaks(task: Task) -> dict[Name, str]:
     """What the worker of a check finds in a task's data, in this process: nothing is run and nothing graded."""
     with tempfile.TemporaryDirectory() as folder:
         public, private, out = (os.path.join(folder, name) for name in ("public", "private", "proofs"))
-        worker.main(["prepare", str(task.folder), str(SEEDS[0]), public, private])
+        task_code.main(["prepare", str(task.folder), str(SEEDS[0]), public, private])
         os.mkdir(out)
-        worker.main(["prove", str(task.folder), public, private, out])
-        found = worker.Proofs.model_validate_json(Path(out, worker.PROOFS).read_bytes()).leaks
+        task_code.main(["prove", str(task.folder), public, private, out])
+        found = task_code.Proofs.model_validate_json(Path(out, task_code.PROOFS).read_bytes()).leaks
     return {finding.name: finding.detail for finding in found if finding.status == "failed"}
 
 
@@ -346,8 +346,9 @@ def test_parts_that_do_not_fit_together_are_told(
     found = unproven(task)
     assert found.keys() == {name} and expected in found[name]
 
+
+def test_proofs_that_lack_a_function_are_told(task: Task, plant: Plant) -> None:
     plant("proof.py", "oracle, naive, invalid =", "golden, naive, invalid =")
-    plant("proof.py", "def oracle(", "def golden(")
     assert "has no attribute 'oracle'" in failures(checked(task))["proof"]
 
 

@@ -15,7 +15,7 @@ from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.babylm import prepare, proof
 from mlagentbench.tasks.babylm.grade import MODEL_TYPES, _checked
@@ -23,11 +23,6 @@ from mlagentbench.tasks.babylm.windows import Window, batches, padded, windows
 from tests.mirror import Mirror
 
 TEXTS = ["The dog saw a cat .\nIt ran away .\n", "Naïve café: “déjà vu” 🐕\tand more\n\n", "x" * 150]
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "babylm")
 
 
 @pytest.fixture

@@ -12,20 +12,10 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.bibtex_generation.bibliography import read_bibliography
 from mlagentbench.tasks.literature_review_tool.papers import FAMILY, KINDS
-from tests.tasks.by_hand import mini, score
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "bibtex_generation")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("bibtex-generation"))
+from tests.tasks.by_hand import score
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.feedback import prepare
 from mlagentbench.tasks.feedback.essays import SCORES, essays
-from tests.tasks.by_hand import folders, mini, score
+from tests.tasks.by_hand import folders, score
 
 KAGGLE_COLUMNS = ["text_id", "full_text", "cohesion", "syntax", "vocabulary", "phraseology", "grammar", "conventions"]
 KAGGLE_TEXTS = (
@@ -22,16 +22,6 @@ KAGGLE_TEXTS = (
     "Dear Generic_Name,\n\n\nSome people say it's better to work alone… naïve as it is",
     "\tno commas no quotes ",
 )
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "feedback")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("feedback"))
 
 
 @pytest.fixture
@@ -50,17 +40,6 @@ def test_the_score_is_the_mean_of_the_columns_root_mean_squared_errors(
     metrics = pytest.importorskip("sklearn.metrics")
     columns = list(SCORES)
     assert found.value == pytest.approx(metrics.root_mean_squared_error(answers[columns].to_numpy(), guesses[columns].to_numpy()))
-
-
-def test_rows_are_found_by_their_ids_whatever_their_order(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
-    assert score(task, data, answers.sample(fraction=1, shuffle=True, seed=1), tmp_path / "a").value == 0
-    assert score(task, data, answers.with_columns(answers["text_id"].reverse()), tmp_path / "b").value > 0.8
-
-
-def test_columns_are_found_by_their_names(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
-    swapped = answers.rename({"syntax": "grammar", "grammar": "syntax"})
-    found = score(task, data, swapped, tmp_path)
-    assert found.details["cohesion"] == 0 and found.details["syntax"] == found.details["grammar"] != 0
 
 
 def kaggle(folder: Path, count: int) -> list[list[str]]:

@@ -12,31 +12,16 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.imdb import prepare
 from mlagentbench.tasks.imdb.reviews import BLAME, PRAISE
 from tests.mirror import Mirror
-from tests.tasks.by_hand import folders, mini, score
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "imdb")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("imdb"))
+from tests.tasks.by_hand import folders, score
 
 
 @pytest.fixture(scope="module")
 def public(data: Prepared) -> Path:
     return data.public
-
-
-@pytest.fixture(scope="module")
-def answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
 
 
 def table(answers: pl.DataFrame, positive: Sequence[float], negative: Sequence[float] | None = None) -> pl.DataFrame:

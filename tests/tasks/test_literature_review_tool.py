@@ -13,21 +13,11 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.task.seeds import SEED
 from mlagentbench.tasks.literature_review_tool.papers import KINDS
 from mlagentbench.tasks.literature_review_tool.reading import match
-from tests.tasks.by_hand import folders, mini, score
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "literature_review_tool")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("literature-review-tool"))
+from tests.tasks.by_hand import folders, score
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.task.proofs import Files
 from mlagentbench.tasks.llama_inference import prepare, proof
 from mlagentbench.tasks.llama_inference.generator import NEW_TOKENS, TOLERANCE, Generator
@@ -28,11 +28,6 @@ from tests.tasks.by_hand import folders, mini
 
 ANOTHER: SandboxChoice = [*[found.name for found in probe() if found.available and found.name != "docker"][1:], "none"][0]
 """Where else code may run than in the strongest sandbox, in which the task's own proofs do."""
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "llama-inference".replace("-", "_"))
 
 
 @pytest.fixture(scope="module")

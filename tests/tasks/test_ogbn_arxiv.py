@@ -12,10 +12,10 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.ogbn_arxiv import prepare
 from tests.mirror import Mirror
-from tests.tasks.by_hand import folders, mini, score
+from tests.tasks.by_hand import folders, score
 
 ARRAYS = {
     "features": np.float32,
@@ -27,21 +27,6 @@ ARRAYS = {
     "train_labels": np.int64,
     "valid_labels": np.int64,
 }
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "ogbn_arxiv")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("ogbn-arxiv"))
-
-
-@pytest.fixture(scope="module")
-def answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
 
 
 def arrays(data: Prepared) -> dict[str, np.ndarray]:

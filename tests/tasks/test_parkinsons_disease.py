@@ -11,28 +11,13 @@ import polars as pl
 import pytest
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.parkinsons_disease import prepare
 from mlagentbench.tasks.parkinsons_disease.grade import smape_terms
 from mlagentbench.tasks.parkinsons_disease.visits import PATIENTS, tables
-from tests.tasks.by_hand import folders, mini, score
+from tests.tasks.by_hand import folders, score
 
 CLINICAL_HEADER = "visit_id,patient_id,visit_month,updrs_1,updrs_2,updrs_3,updrs_4,upd23b_clinical_state_on_medication"
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "parkinsons_disease")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("parkinsons-disease"))
-
-
-@pytest.fixture
-def answers(data: Prepared) -> pl.DataFrame:
-    return pl.read_csv(data.private / "answers.csv")
 
 
 def smape(truth: float, prediction: float) -> float:
@@ -61,11 +46,6 @@ def test_the_metrics_corners(truth: float, prediction: float, term: float) -> No
 
 def test_nobody_gains_by_negative_ratings(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
     assert score(task, data, answers.with_columns(rating=pl.lit(-2.0)), tmp_path).value == 200
-
-
-def test_rows_are_found_by_their_ids_whatever_their_order(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
-    assert score(task, data, answers.sample(fraction=1, shuffle=True, seed=1), tmp_path / "a").value == 0
-    assert score(task, data, answers.with_columns(answers["prediction_id"].reverse()), tmp_path / "b").value > 60
 
 
 def test_every_rating_that_was_made_is_asked_for_and_no_other() -> None:

@@ -17,12 +17,12 @@ from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import grade
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.pydoc_lm import prepare
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, SYMBOLS, streams, symbols
 from mlagentbench.tasks.pydoc_lm.docstrings import write_docstrings
 from mlagentbench.tasks.pydoc_lm.grade import STREAMS
-from tests.tasks.by_hand import folders, mini, score
+from tests.tasks.by_hand import folders, score
 
 LEARNS = """
 import numpy as np
@@ -39,16 +39,6 @@ class Model:
         return self.counts / self.counts.sum(axis=1, keepdims=True)
 """
 """It knows nothing, and counts the symbols of each stream as they come."""
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "pydoc_lm")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("pydoc-lm"))
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.catalogue import BUILT_IN, Task, load_task
+from mlagentbench.task.catalogue import Task
 from mlagentbench.tasks.spaceship_titanic import prepare
 from mlagentbench.tasks.spaceship_titanic.passengers import passengers
-from tests.tasks.by_hand import folders, mini, score
+from tests.tasks.by_hand import folders, score
 
 KAGGLE_HEADER = "PassengerId,HomePlanet,CryoSleep,Cabin,Destination,Age,VIP,RoomService,FoodCourt,ShoppingMall,Spa,VRDeck,Name,Transported"
 KAGGLE_ROWS = (
@@ -19,16 +19,6 @@ KAGGLE_ROWS = (
     "{id},Earth,True,,55 Cancri e,,False,,0.0,0.0,0.0,0.0,,True",
     "{id},,,T/3/S,,16.0,,303.0,70.0,151.0,565.0,2.0,Holley Faomson,True",
 )
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load_task(BUILT_IN / "spaceship_titanic")
-
-
-@pytest.fixture(scope="module")
-def data(task: Task, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    return mini(task, tmp_path_factory.mktemp("spaceship-titanic"))
 
 
 @pytest.fixture
@@ -43,11 +33,6 @@ def test_the_score_is_the_share_of_right_answers(task: Task, data: Prepared, ans
     assert found.value == pytest.approx(sum(right) / len(right))
     metrics = pytest.importorskip("sklearn.metrics")
     assert found.value == pytest.approx(metrics.accuracy_score(answers["Transported"], guesses))
-
-
-def test_rows_are_found_by_their_ids_whatever_their_order(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
-    assert score(task, data, answers.sample(fraction=1, shuffle=True, seed=1), tmp_path / "a").value == 1
-    assert score(task, data, answers.with_columns(answers["PassengerId"].reverse()), tmp_path / "b").value < 0.7
 
 
 def test_what_pandas_writes_of_booleans_is_taken(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:

@@ -14,18 +14,13 @@ from mlagentbench.errors import GradingError
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
-from mlagentbench.task.catalogue import Task, find_task, load_task
+from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.success import is_success
 from mlagentbench.tasks.vectorization import proof
 from mlagentbench.tasks.vectorization.grade import odd_cases
 from mlagentbench.tasks.vectorization.layer import Case, draw, reference
 
 SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) else "none"
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return find_task("vectorization")
 
 
 def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: SandboxChoice = SANDBOX) -> Graded:

@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mlagentbench.checks.findings import Check, Finding, Numbers, failed, ok, skipped
-from mlagentbench.checks.rules import Evidence, judge
-from mlagentbench.checks.worker import PROOFS, Proofs
+from mlagentbench.checks.score_findings import Evidence, judge
+from mlagentbench.checks.task_code import PROOFS, Proofs
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
@@ -274,12 +274,12 @@ class _WorkerError(Exception):
 
 
 async def _worker(task: Task, work: CheckSettings, arguments: Sequence[object], **environment: str) -> None:
-    """Run a command of `worker.py`, and kill it at the time limit or when we are cancelled.
+    """Run a command of `task_code.py`, and kill it at the time limit or when we are cancelled.
 
     Raises:
         _WorkerError: the task's own code failed, or took too long.
     """
-    command = (sys.executable, "-P", "-m", "mlagentbench.checks.worker", *map(str, arguments))
+    command = (sys.executable, "-P", "-m", "mlagentbench.checks.task_code", *map(str, arguments))
     async with work.slot:
         process = await asyncio.create_subprocess_exec(
             *command,

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from mlagentbench.records import Record, Variant
 
 Status = Literal["ok", "failed", "skipped"]
 
-Name = Literal[
-    "spec",
-    "problem",
-    "extras",
-    "data",
-    "deterministic",
-    "seeded",
+ScoreFinding = Literal[
     "starter",
     "spread",
-    "proof",
-    "grader",
     "oracle",
     "direction",
     "naive",
@@ -29,16 +21,16 @@ Name = Literal[
     "invalid",
     "solution",
     "ineffective",
-    "label column",
-    "proxy column",
-    "order",
-    "metadata",
-    "copies",
 ]
-"""The names of all findings, in the order in which they are shown."""
+"""The names of the findings that depend on scores."""
 
-LEAKS: tuple[Name, ...] = ("label column", "proxy column", "order", "metadata", "copies")
-"""The findings of the leak lint."""
+LeakFinding = Literal["label column", "proxy column", "order", "metadata", "copies"]
+"""The names of the findings on leaks."""
+
+Name = Literal["spec", "problem", "extras", "data", "deterministic", "seeded", "proof", "grader", ScoreFinding, LeakFinding]
+
+SCORES: tuple[ScoreFinding, ...] = get_args(ScoreFinding)
+LEAKS: tuple[LeakFinding, ...] = get_args(LeakFinding)
 
 
 class Finding(Record):

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.checks.copies import find_copies
+from mlagentbench.checks.dependence import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
 from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped, some
-from mlagentbench.checks.leak_measures import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
-from mlagentbench.checks.tables import Answers, Array, Clue, PublicArray, PublicTable, columns_of, features, place_of
+from mlagentbench.checks.private_copies import find_copies
+from mlagentbench.checks.public_tables import Answers, Array, Clue, PublicArray, PublicTable, columns_of, features, place_of
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task
 

@@ -77,7 +77,15 @@ class Control:
         if not (self._task.folder / "proof.py").is_file():
             return False
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "mlagentbench.checks.worker", "oracle", str(self._task.path), *map(str, (*self._data, folder))),
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "mlagentbench.checks.task_code",
+                "oracle",
+                str(self._task.path),
+                *map(str, (*self._data, folder)),
+            ),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

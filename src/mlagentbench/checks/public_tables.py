@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.checks.leak_measures import FEW_ROWS, Target, as_target, codes
+from mlagentbench.checks.dependence import FEW_ROWS, Target, as_target, codes
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from mlagentbench.checks.findings import Name, Numbers
-from mlagentbench.checks.rules import Evidence, Ran, judge
+from mlagentbench.checks.score_findings import Evidence, Ran, judge
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.baseline import StarterRun
 from mlagentbench.grading.grade import Graded

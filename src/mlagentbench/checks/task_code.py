@@ -1,4 +1,4 @@
-"""Run a task's own code for a check, in a process of its own: `python -m mlagentbench.checks.worker`.
+"""Run a task's own code for a check, in a process of its own: `python -m mlagentbench.checks.task_code`.
 
 - `prepare FOLDER [SEED PUBLIC PRIVATE]...` prepares the mini variant once for each seed.
 - `prove FOLDER PUBLIC PRIVATE OUT` writes every submission of `proof.py` to a folder below OUT, runs the leak lint, and writes a list of
@@ -18,7 +18,7 @@ import polars as pl
 
 from mlagentbench.checks.findings import Finding
 from mlagentbench.checks.leaks import lint
-from mlagentbench.checks.tables import SEPARATORS, Answers, read_answers, read_tables
+from mlagentbench.checks.public_tables import SEPARATORS, Answers, read_answers, read_tables
 from mlagentbench.data.metadata import level
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.grading.baseline import write_files

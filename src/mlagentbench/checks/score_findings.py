@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from mlagentbench.checks.findings import Finding, Name, Numbers, failed, ok, skipped, some
+from mlagentbench.checks.findings import SCORES, Finding, Numbers, ScoreFinding, failed, ok, skipped, some
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.baseline import StarterRun
 from mlagentbench.grading.grade import Graded
@@ -20,22 +20,6 @@ LEAST_INVALID = 6
 """The least number of invalid submissions: an agent can go wrong in at least as many ways."""
 EXACT = 1e-9
 """How far two scores may differ and still be equal: relative, and absolute near 0."""
-
-BY_SCORES: tuple[Name, ...] = (
-    "starter",
-    "spread",
-    "oracle",
-    "direction",
-    "naive",
-    "constant",
-    "shuffled",
-    "row order",
-    "ids",
-    "invalid",
-    "solution",
-    "ineffective",
-)
-"""The findings that depend on scores."""
 
 Ran = StarterRun | GradingError
 
@@ -64,7 +48,7 @@ def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
     if mistakes:
         # All other findings depend on the grader's scores, so its failure is reported once instead of with each of them.
         found = [f"{mistake} (it came with {some(submissions)})" for mistake, submissions in mistakes.items()]
-        return [failed("grader", "; ".join(found)), *(skipped(name, "the grader fails") for name in BY_SCORES)], numbers
+        return [failed("grader", "; ".join(found)), *(skipped(name, "the grader fails") for name in SCORES)], numbers
     findings = [
         ok("grader"),
         *_starter(task, evidence, numbers),
@@ -72,8 +56,8 @@ def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
         *_naive(task, evidence, numbers),
         *_ids(task.spec.metric, evidence, numbers),
         _invalid(evidence),
-        _solution(evidence, numbers),
-        _ineffective(evidence, numbers),
+        _script("solution", evidence.solution, numbers.solution_success, numbers.solution_improvement, wins=True),
+        _script("ineffective", evidence.ineffective, numbers.ineffective_success, numbers.ineffective_improvement, wins=False),
     ]
     return findings, numbers
 
@@ -107,13 +91,13 @@ def _numbers(task: Task, evidence: Evidence) -> Numbers:
         baseline = _value(evidence.naive.get(spec.starter.predictor or ""))
     elif scores and not beside:
         baseline = statistics.fmean(score.value for score in scores)
-    oracle = [graded.score.value for graded in evidence.oracle.values() if graded.score]
+    oracle = _values(evidence.oracle)
     solution, ineffective = _score(evidence.solution), _score(evidence.ineffective)
     return Numbers(
         starter=tuple(score.value for score in scores),
         starter_seconds=tuple(run.execution.seconds for run in ran),
         baseline=baseline,
-        oracle=_best(spec.metric, oracle) if oracle else None,
+        oracle=_best(spec.metric, oracle.values()) if oracle else None,
         constant=_value(evidence.naive.get("constant")),
         shuffled=_value(evidence.naive.get("shuffled")),
         solution=solution.value if solution else None,
@@ -156,29 +140,27 @@ def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Findi
 
 def _oracle(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
     metric = task.spec.metric
-    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.oracle.items() if graded.score is None]
+    refused = _refused(evidence.oracle)
     if refused or numbers.oracle is None:
         yield failed(
             "oracle", f"not graded: {some(refused)}; the right answers must be taken" if refused else "proof.py has no oracle submission"
         )
         yield skipped("direction", "the oracle has no score")
         return
-    rivals = {f"naive {name!r}": graded.score.value for name, graded in evidence.naive.items() if graded.score}
+    values, naive = _values(evidence.oracle), _values(evidence.naive)
+    if naive and all(_beats(metric, value, numbers.oracle) for value in naive.values()):
+        yield failed("oracle", "it scores worst of all")
+        yield failed("direction", f"every naive submission beats the oracle; is metric.direction reversed? it is {metric.direction}")
+        return
+    rivals = {f"naive {name!r}": value for name, value in naive.items()}
     rivals |= {f"the starter ({seed})": value for seed, value in enumerate(numbers.starter)}
     rivals |= {"ineffective()": numbers.ineffective} if numbers.ineffective is not None else {}
     if task.spec.submission.mode == "file" and numbers.solution is not None:
         rivals["solution()"] = numbers.solution
-    values = {name: graded.score.value for name, graded in evidence.oracle.items() if graded.score}
-    better = [rival for rival, value in rivals.items() if _beats(metric, value, numbers.oracle)]
-    naive = [graded.score.value for graded in evidence.naive.values() if graded.score]
-    if naive and all(_beats(metric, value, numbers.oracle) for value in naive):
-        yield failed("oracle", "it scores worst of all")
-        yield failed("direction", f"every naive submission beats the oracle; is metric.direction reversed? it is {metric.direction}")
-        return
     beaten = [f"{name!r} by {rival}" for name, one in values.items() for rival, value in rivals.items() if _beats(metric, value, one)]
-    if task.spec.submission.mode == "file" and (better or beaten):
+    if task.spec.submission.mode == "file" and beaten:
         yield failed("oracle", f"beaten: {some(beaten)}; no submission may score better than the right answers")
-    elif better:
+    elif better := [rival for rival, value in rivals.items() if _beats(metric, value, numbers.oracle)]:
         yield failed("oracle", f"beaten by {some(better)}; the oracle must hold the best that is known")
     elif lost := [name for name, graded in evidence.oracle.items() if _success(metric, graded.score, numbers.baseline) is False]:
         yield failed("oracle", f"no success over the baseline: {some([repr(name) for name in lost])}; so nobody can have one")
@@ -189,13 +171,9 @@ def _oracle(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Findin
 
 def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
     metric = task.spec.metric
-    refused = [f"{name!r} ({graded.reason})" for name, graded in evidence.naive.items() if graded.score is None]
+    refused, values = _refused(evidence.naive), _values(evidence.naive)
     predictor = task.spec.starter.predictor
-    as_good = [
-        repr(name)
-        for name, graded in evidence.naive.items()
-        if graded.score and numbers.oracle is not None and not _beats(metric, numbers.oracle, graded.score.value)
-    ]
+    as_good = [] if numbers.oracle is None else [repr(name) for name, value in values.items() if not _beats(metric, numbers.oracle, value)]
     # If the starter is measured beside a naive submission, the latter must not be a success, unless the gain is within the noise.
     won = [
         repr(name)
@@ -213,11 +191,9 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
         yield failed("naive", f"as good as the oracle: {some(as_good)}; the grader does not tell them apart")
     else:
         yield ok("naive")
-    by_name: tuple[tuple[Literal["constant", "shuffled"], float | None], ...] = (
-        ("constant", numbers.constant),
-        ("shuffled", numbers.shuffled),
-    )
-    for name, value in by_name:
+    constants: tuple[Literal["constant", "shuffled"], ...] = ("constant", "shuffled")
+    for name in constants:
+        value = values.get(name)
         if name not in evidence.naive:
             wanted = task.spec.submission.mode == "file"
             why = f"proof.py has no naive submission {name!r}"
@@ -236,7 +212,7 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
 
 def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
     """Check that a grader of tables finds rows by their ids."""
-    oracle = next((graded.score for graded in evidence.oracle.values() if graded.score), None)
+    oracle = next(iter(_values(evidence.oracle).values()), None)
     if evidence.reordered is None or evidence.moved is None or oracle is None:
         why = "the rows have no ids, or the submission is no table"
         yield skipped("row order", why)
@@ -245,15 +221,15 @@ def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Findi
     reordered, moved = _value(evidence.reordered), _value(evidence.moved)
     if reordered is None:
         yield failed("row order", f"the oracle with its rows reversed is refused: {evidence.reordered.reason}; find rows by their ids")
-    elif not math.isclose(reordered, oracle.value, rel_tol=EXACT, abs_tol=EXACT):
+    elif not math.isclose(reordered, oracle, rel_tol=EXACT, abs_tol=EXACT):
         yield failed(
             "row order",
-            f"the oracle with its rows reversed scores {reordered:.4g} instead of {oracle.value:.4g}: "
+            f"the oracle with its rows reversed scores {reordered:.4g} instead of {oracle:.4g}: "
             "the grader does not go by the ids; use align",
         )
     else:
         yield ok("row order")
-    if moved is not None and not _beats(metric, oracle.value, moved):
+    if moved is not None and not _beats(metric, oracle, moved):
         yield failed("ids", f"the oracle with each answer under another's id scores as well ({moved:.4g}): the grader ignores the ids")
     else:
         yield ok("ids")
@@ -286,30 +262,19 @@ def _refusal(graded: Graded, words: str) -> str | None:
     return None
 
 
-def _solution(evidence: Evidence, numbers: Numbers) -> Finding:
-    if evidence.solution is None:
-        return skipped("solution", "proof.py has no solution()")
-    why = _why_not(evidence.solution)
+def _script(name: ScoreFinding, run: Ran | None, success: bool | None, improvement: float | None, *, wins: bool) -> Finding:
+    """Check the run with `solution()`, which must win, or with `ineffective()`, which must not."""
+    if run is None:
+        return skipped(name, f"proof.py has no {name}()")
+    why = _why_not(run)
     if why is not None:
-        return failed("solution", f"with solution() {why}")
-    if numbers.solution_success is None:
-        return skipped("solution", "there is no baseline to compare with")
-    if not numbers.solution_success:
-        return failed("solution", f"solution() is {_gain(numbers.solution_improvement)}, no success; so no agent can win")
-    return ok("solution")
-
-
-def _ineffective(evidence: Evidence, numbers: Numbers) -> Finding:
-    if evidence.ineffective is None:
-        return skipped("ineffective", "proof.py has no ineffective()")
-    why = _why_not(evidence.ineffective)
-    if why is not None:
-        return failed("ineffective", f"with ineffective() {why}")
-    if numbers.ineffective_success is None:
-        return skipped("ineffective", "there is no baseline to compare with")
-    if numbers.ineffective_success:
-        return failed("ineffective", f"ineffective() is {_gain(numbers.ineffective_improvement)}, a success for next to nothing")
-    return ok("ineffective")
+        return failed(name, f"with {name}() {why}")
+    if success is None:
+        return skipped(name, "there is no baseline to compare with")
+    if success is not wins:
+        consequence = "no success; so no agent can win" if wins else "a success for next to nothing"
+        return failed(name, f"{name}() is {_gain(improvement)}, {consequence}")
+    return ok(name)
 
 
 def _gain(improvement: float | None) -> str:
@@ -349,6 +314,15 @@ def _score(run: Ran | None) -> Score | None:
     return run.score if isinstance(run, StarterRun) else None
 
 
+def _values(gradings: Mapping[str, Graded]) -> dict[str, float]:
+    """Return the scores of those submissions that have one."""
+    return {name: graded.score.value for name, graded in gradings.items() if graded.score}
+
+
+def _refused(gradings: Mapping[str, Graded]) -> list[str]:
+    return [f"{name!r} ({graded.reason})" for name, graded in gradings.items() if graded.score is None]
+
+
 def _value(graded: Graded | None) -> float | None:
     return graded.score.value if graded and graded.score else None
 
@@ -360,5 +334,5 @@ def _beats(metric: Metric, one: float, other: float) -> bool:
     return one > other if metric.direction == "maximize" else one < other
 
 
-def _best(metric: Metric, values: tuple[float, ...] | list[float]) -> float:
+def _best(metric: Metric, values: Iterable[float]) -> float:
     return max(values) if metric.direction == "maximize" else min(values)
