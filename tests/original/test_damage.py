@@ -13,7 +13,6 @@ from inspect_ai.log import read_eval_log
 from mlagentbench.engine.export import log_path
 from mlagentbench.original.write import import_logs
 from mlagentbench.report.run_view import run_view
-from mlagentbench.report.terminal import BRIEF
 from mlagentbench.results.frames import runs_frame, steps_frame
 from mlagentbench.results.load import Run
 from mlagentbench.run_spec import RunLimits
@@ -35,7 +34,7 @@ def imported(folder: Path) -> Run:
 
 def steps_and_runs_are_undated(run: Run) -> bool:
     """Whether no frame, page or viewer shows a date for a run."""
-    assert run_view(run, "", BRIEF).started == ""
+    assert run_view(run, 100).started == ""
     assert runs_frame([run])["started"].to_list() == [None]
     assert steps_frame([run])["started"].null_count() == len(run.steps)
     return read_eval_log(str(log_path(run)), header_only=True).stats.started_at == ""
