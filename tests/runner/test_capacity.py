@@ -7,17 +7,17 @@ from typing import Any
 
 from mlagentbench import Prepared
 from mlagentbench.runner.capacity import runs_at_once
-from mlagentbench.runner.preflight import CheckedRun, make_spec
+from mlagentbench.runner.preflight import ReadyRun, make_spec
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.spec import Limits
 from mlagentbench.util.machine import cores, free_memory_mb
 
 
-def run(script_mb: int, grading_mb: int, **fields: Any) -> CheckedRun:
+def run(script_mb: int, grading_mb: int, **fields: Any) -> ReadyRun:
     task = find_task("vectorization")
     task = task._replace(spec=task.spec.model_copy(update={"limits": Limits(memory_mb=script_mb, grading_memory_mb=grading_mb)}))
-    return CheckedRun(make_spec(task, fields), Path("runs"), task, PlainSandbox(), Prepared(Path("public"), Path("private")), None)
+    return ReadyRun(make_spec(task, fields), Path("runs"), task, PlainSandbox(), Prepared(Path("public"), Path("private")), None)
 
 
 def test_no_more_runs_than_cores() -> None:

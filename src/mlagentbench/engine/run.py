@@ -19,7 +19,7 @@ from mlagentbench.records import Result
 from mlagentbench.results.logs import Logs, load
 from mlagentbench.run_spec import RunSpec
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
-from mlagentbench.runner.preflight import CheckedRun, ReadyRun, make_spec, measures_first, preflight, with_baseline
+from mlagentbench.runner.preflight import ReadyRun, make_spec, measures_first, preflight, with_baseline
 from mlagentbench.runner.run_once import RunHooks
 from mlagentbench.task.catalogue import find_task, load_task
 from mlagentbench.util import interrupts
@@ -149,7 +149,7 @@ def _named(model: object, log_directory: Path) -> object:
     return f"scripted/{path}"
 
 
-def _announce(checked: Sequence[CheckedRun], notify: Notify) -> None:
+def _announce(checked: Sequence[ReadyRun], notify: Notify) -> None:
     if any(run.sandbox.isolation == "none" for run in checked):
         notify(UNSANDBOXED)
     for run in checked:
@@ -159,7 +159,7 @@ def _announce(checked: Sequence[CheckedRun], notify: Notify) -> None:
             notify(f"{run.task.id}: measuring its starter first (--baseline none leaves that out)")
 
 
-async def _with_baselines(checked: Sequence[CheckedRun]) -> list[ReadyRun]:
+async def _with_baselines(checked: Sequence[ReadyRun]) -> list[ReadyRun]:
     # Measured before the runs and not beside them: nothing disturbs it, an interrupt ends it, and a failure shows at once.
     return [await with_baseline(run) for run in checked]
 

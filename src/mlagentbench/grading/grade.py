@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -87,6 +88,7 @@ async def grade(
         return await grader.grade(submission)
 
 
+@dataclass
 class Grader:
     """Grades submissions of one task one after another. Use it as a context manager.
 
@@ -100,27 +102,15 @@ class Grader:
             be refused, whose seconds are not asked for.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        *,
-        variant: Variant = "full",
-        private: Path | None = None,
-        sandbox: SandboxChoice = "auto",
-        seed: int | None = None,
-        forks: ForkServer | None = None,
-        exclusive: bool = True,
-    ) -> None:
-        self.task = task
-        self._variant: Variant = variant
-        self._private = private.resolve() if private else None
-        self._sandbox: SandboxChoice = sandbox
-        self._limits = task.spec.limits
-        self._seed = seed
-        self._forks = forks
-        self._timed = exclusive and task.spec.submission.mode == "code"
-        self._worker: _Worker | None = None
-        self._stack = AsyncExitStack()
+    task: Task
+    variant: Variant = "full"
+    private: Path | None = None
+    sandbox: SandboxChoice = "auto"
+    seed: int | None = None
+    forks: ForkServer | None = None
+    exclusive: bool = True
+    _worker: _Worker | None = field(default=None, init=False)
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -135,17 +125,18 @@ class Grader:
             GradingError: the grader failed, or hit a limit. The next submission gets a new process.
             SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
         """
-        async with temporary_folder("mlab-grading-") as folder, timing() if self._timed else nullcontext():
+        timed = self.exclusive and self.task.spec.submission.mode == "code"
+        async with temporary_folder("mlab-grading-") as folder, timing() if timed else nullcontext():
             folder.chmod(0o755)  # a sandbox may run as another user
             request = Request(
                 task=self.task.path,
                 submission=submission.resolve(),
-                private=self._private or Prepared.empty(folder).private,
+                private=self.private.resolve() if self.private else Prepared.empty(folder).private,
                 scratch=folder / "scratch",
-                variant=self._variant,
-                seed=self._seed,
-                sandbox=self._sandbox,
-                memory_mb=self._limits.grading_memory_mb,
+                variant=self.variant,
+                seed=self.seed,
+                sandbox=self.sandbox,
+                memory_mb=self.task.spec.limits.grading_memory_mb,
             )
             request.scratch.mkdir()
             started = time.monotonic()
@@ -160,9 +151,9 @@ class Grader:
     async def _ask(self, request: Request) -> GradingOutcome:
         worker, self._worker = self._worker, None
         if worker is None:
-            worker = await self._stack.enter_async_context(_worker(self.task, self._forks))
+            worker = await self._stack.enter_async_context(_worker(self.task, self.forks))
         try:
-            answer = await worker.ask(request, self._limits.grading_time)
+            answer = await worker.ask(request, self.task.spec.limits.grading_time)
         except BaseException:
             await self._stack.aclose()
             raise

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlagentbench.runner.preflight import CheckedRun
+from mlagentbench.runner.preflight import ReadyRun
 from mlagentbench.util.machine import cores, free_memory_mb
 
 HARNESS_MB = 1024
 """Memory left to this process and the system, in megabytes (2^20 bytes)."""
 
 
-def runs_at_once(runs: Sequence[CheckedRun]) -> int:
+def runs_at_once(runs: Sequence[ReadyRun]) -> int:
     """Return how many of these runs may go on at once, whichever they are; at least 1."""
     most = max(max(run.spec.script_limits.memory_mb, run.task.spec.limits.grading_memory_mb) for run in runs)
     return max(1, min(cores(), (free_memory_mb() - HARNESS_MB) // most))

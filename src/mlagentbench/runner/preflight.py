@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ CheckModels = Callable[[RunSpec], None]
 
 
 @dataclass(frozen=True)
-class CheckedRun:
+class ReadyRun:
     """A spec whose parts have been found and checked."""
 
     spec: RunSpec
@@ -51,6 +51,8 @@ class CheckedRun:
     """How many runs share the disk."""
     sample: str | None = None
     """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
+    baseline: Baseline | None = None
+    """What the score is compared with; None before `with_baseline`, and for a grader that measures the starter beside the submission."""
 
     def make_agent(self) -> Agent:
         """Return a new agent; each run needs its own."""
@@ -60,14 +62,6 @@ class CheckedRun:
     def settings(self) -> ScriptSettings:
         """Where and how scripts run."""
         return script_settings(self.spec)
-
-
-@dataclass(frozen=True)
-class ReadyRun(CheckedRun):
-    """A run that can begin."""
-
-    baseline: Baseline | None = None
-    """What the score is compared with; None for nothing, and if the grader measures the starter beside the submission."""
 
 
 def script_settings(spec: RunSpec) -> ScriptSettings:
@@ -109,7 +103,7 @@ def preflight(
     continues: RunDirectory | None = None,
     check_models: CheckModels | None = None,
     console: Console | None = None,
-) -> list[CheckedRun]:
+) -> list[ReadyRun]:
     """Check everything that some runs need, the quick checks of all runs first, then the data, which may have to be downloaded.
 
     Args:
@@ -146,7 +140,7 @@ def preflight(
     checked = []
     for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
         data, _, record, _ = prepare(task, spec.variant, key=continues.info.data if continues else None, console=console)
-        checked.append(CheckedRun(spec, log_directory, task, sandbox, data, record.key if record else None, continues))
+        checked.append(ReadyRun(spec, log_directory, task, sandbox, data, record.key if record else None, continues))
     return checked
 
 
@@ -162,14 +156,13 @@ async def ready_run(
     return await with_baseline(checked)
 
 
-async def with_baseline(checked: CheckedRun) -> ReadyRun:
-    """Find or measure the baseline of a checked run.
+async def with_baseline(run: ReadyRun) -> ReadyRun:
+    """Return a checked run with its baseline, which is found or measured.
 
     Raises:
         TaskError: the starter left no score.
     """
-    baseline = await find_baseline(checked.spec, checked.task)
-    return ReadyRun(**{field.name: getattr(checked, field.name) for field in fields(CheckedRun)}, baseline=baseline)
+    return replace(run, baseline=await find_baseline(run.spec, run.task))
 
 
 async def find_baseline(spec: RunSpec, task: Task) -> Baseline | None:
@@ -190,12 +183,9 @@ async def find_baseline(spec: RunSpec, task: Task) -> Baseline | None:
     return found.baseline if found else paper_baseline(task.spec)
 
 
-def measures_first(checked: CheckedRun) -> bool:
+def measures_first(run: ReadyRun) -> bool:
     """Return whether `with_baseline` will run the starter, which may take long, because no score of it is cached."""
-    return (
-        _is_measured(checked.spec, checked.task)
-        and read_baseline(checked.task, checked.spec.variant, _starter_settings(checked.spec)) is None
-    )
+    return _is_measured(run.spec, run.task) and read_baseline(run.task, run.spec.variant, _starter_settings(run.spec)) is None
 
 
 def _is_measured(spec: RunSpec, task: Task) -> bool:

@@ -24,7 +24,7 @@ from mlagentbench.records import Result, Role
 from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo
 from mlagentbench.rundir.directory import RunDirectory, new_name
 from mlagentbench.runner.experience import EXPERIENCE, check_experience, copy_experience, describe
-from mlagentbench.runner.preflight import CheckedRun, ReadyRun
+from mlagentbench.runner.preflight import ReadyRun
 from mlagentbench.runner.slots import Slots
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount
 from mlagentbench.util.machine import free_disk_mb, hardware, versions
@@ -225,7 +225,7 @@ def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Pa
     return Workspace(directory.workspace, public, links=links)
 
 
-def run_info(checked: CheckedRun, models: Mapping[Role, str]) -> RunInfo:
+def run_info(checked: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
     """Return what is known of a run before its first step.
 
     Args:
