@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is depre
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
-QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.5, spoiled=3)
+QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.5, useless=3)
 SOON = QUICK._replace(request=1)
 """For a provider that does not answer."""
 SMALL = GenerateOptions(max_tokens=500)

@@ -31,7 +31,7 @@ from tests.support import finish, reply
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
 OPENAI, ANTHROPIC = "openai/gpt-4o", "anthropic/claude-opus-4-5"
-QUICK = RetryPolicy(seconds=3.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
+QUICK = RetryPolicy(seconds=3.0, request=10, pause=0.05, longest_pause=0.1, useless=3)
 SPEC = """
 id = "guess"
 title = "Guess a number"
@@ -114,7 +114,7 @@ def mlab(plan: Plan, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_run_survives_all_that_passes(server: Provider, plan: Plan, model: str) -> None:
     faults = [bad.too_many("1"), bad.too_many(), bad.BROKEN, bad.MALFORMED, bad.EMPTY_BODY, bad.RESETS, bad.EMPTY_TEXT]
     server.behave(SUBMIT, END, faults=faults)
-    result, _ = carry_out(plan, model, QUICK._replace(seconds=60, spoiled=5))
+    result, _ = carry_out(plan, model, QUICK._replace(seconds=60, useless=5))
     assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
     assert result.waited_seconds > 1.0
     # The empty reply was counted by the provider as any other.
@@ -160,7 +160,7 @@ def test_a_prompt_of_the_agent_that_is_not_read_ends_the_run_as_a_limit(server: 
 def test_an_actions_prompt_that_is_not_read_is_an_observation(
     server: Provider, plan: Plan, model: str, how: str, action: str, words: str
 ) -> None:
-    requests = 1 if how == "too long" else QUICK.spoiled
+    requests = 1 if how == "too long" else QUICK.useless
     server.behave(END, faults=[Fault(text=action), *[unread(model, how)] * requests])
     result, directory = carry_out(plan, model)
     assert result.outcome.ended == "final_answer"

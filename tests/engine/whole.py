@@ -21,7 +21,7 @@ from tests.plans import Plan, resumed
 from tests.runner.lives import make_task
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
-QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.1, spoiled=3)
+QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.1, useless=3)
 
 
 class Ended(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from inspect_ai import Task as InspectTask
 from inspect_ai import task as inspect_registered
@@ -46,7 +46,11 @@ def inspect_task(ready: ReadyRun, hooks: RunHooks, *, runs: int = 1) -> InspectT
     """
     continues = str(ready.continues.path) if ready.continues else None
     made = run_task(ready.spec.model_dump(mode="json"), str(ready.log_directory), continues)
-    return task_with(made, solver=_run_solver(_Ready(ready), hooks), epochs=runs)
+
+    async def source() -> ReadyRun:
+        return ready
+
+    return task_with(made, solver=_run_solver(source, hooks), epochs=runs)
 
 
 @inspect_registered(name="run")
@@ -59,10 +63,12 @@ def run_task(spec: dict[str, Any], log_directory: str, continues: str | None = N
         continues: the directory of a run to resume.
     """
     read = check_spec(spec, "the log's spec")
-    return _task(read, task_of(read).problem, _Unchecked(read, Path(log_directory), RunDirectory(Path(continues)) if continues else None))
+    return _task(
+        read, task_of(read).problem, _checked_once(read, Path(log_directory), RunDirectory(Path(continues)) if continues else None)
+    )
 
 
-def _task(spec: RunSpec, problem: str, source: _Source) -> InspectTask:
+def _task(spec: RunSpec, problem: str, source: Source) -> InspectTask:
     note_samples()
     sample = Sample(id=spec.task, input=problem, metadata={"variant": spec.variant})
     return InspectTask(
@@ -74,47 +80,29 @@ def _task(spec: RunSpec, problem: str, source: _Source) -> InspectTask:
     )
 
 
-class _Source(Protocol):
-    """Provides the checked run of a solver's samples."""
-
-    async def get(self) -> ReadyRun:
-        """Return the checked run."""
-        ...
+Source = Callable[[], Awaitable[ReadyRun]]
+"""Returns the checked run of a solver's samples."""
 
 
-class _Ready(NamedTuple):
-    """A run that was checked before the evaluation."""
+def _checked_once(spec: RunSpec, log_directory: Path, continues: RunDirectory | None = None) -> Source:
+    """Return a source that checks a spec, of an evaluation that Inspect started, when the first sample begins."""
+    lock, ready = asyncio.Lock(), list[ReadyRun]()
 
-    ready: ReadyRun
+    async def source() -> ReadyRun:
+        async with lock:
+            if not ready:
+                ready.append(await ready_run(spec, log_directory, continues=continues))
+            return ready[0]
 
-    async def get(self) -> ReadyRun:
-        """Return the checked run."""
-        return self.ready
-
-
-class _Unchecked:
-    """A spec of an evaluation that Inspect started. It is checked once, when the first sample begins."""
-
-    def __init__(self, spec: RunSpec, log_directory: Path, continues: RunDirectory | None = None) -> None:
-        self._begun = (spec, log_directory, continues)
-        self._lock = asyncio.Lock()
-        self._ready: ReadyRun | None = None
-
-    async def get(self) -> ReadyRun:
-        """Return the run, after checking it the first time."""
-        spec, log_directory, continues = self._begun
-        async with self._lock:
-            if self._ready is None:
-                self._ready = await ready_run(spec, log_directory, continues=continues)
-            return self._ready
+    return source
 
 
 @solver(name="mlagentbench")
-def _run_solver(source: _Source, hooks: RunHooks) -> Solver:
+def _run_solver(source: Source, hooks: RunHooks) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         number = state.epoch
         try:
-            checked = await source.get()
+            checked = await source()
         except Exception as error:
             # Inspect records any exception as the sample's error, but does not report it to our caller.
             hooks.failed(error)
@@ -202,7 +190,7 @@ def _registered(task: Task) -> Callable[..., InspectTask]:
             "limits": limits,
         }
         spec = make_spec(task, given, "the task's parameters")
-        return _task(spec, task.problem, _Unchecked(spec, logs))
+        return _task(spec, task.problem, _checked_once(spec, logs))
 
     make.__name__ = task.spec.id.replace("-", "_")
     make.__doc__ = task.spec.title

@@ -114,6 +114,24 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.name = path.name
+        """The run's name."""
+        self.workspace = path / "workspace"
+        """The folder that the agent works in."""
+        self.experience = path / "experience"
+        """The folder of the earlier work that the run was given; absent if it was given none."""
+        self.steps_folder = path / "steps"
+        """The folder of the steps."""
+        self.snapshots_folder = path / "snapshots"
+        """The folder of the snapshots' manifests."""
+        self.objects = path.parent / OBJECTS
+        """The folder of the snapshots' contents, shared with the other runs of the log directory."""
+        self.gradings = path.parent / "gradings"
+        """The folder of cached gradings, shared with the other runs of the log directory."""
+        self.patch = path / "changes.patch"
+        """The changes that an interactive session made to a person's files, as a patch for `git apply`."""
+        self._info = path / "run.json"
+        self._result = path / "result.json"
         self._held = False
 
     @classmethod
@@ -155,7 +173,7 @@ class RunDirectory:
                     flush(copy)
                 if self.experience.exists():
                     shutil.copytree(self.experience, new.experience)
-                for folder in (new.steps_folder, new.path / "snapshots"):
+                for folder in (new.steps_folder, new.snapshots_folder):
                     flush(folder)
                 new._appear(info)
             except OSError:
@@ -165,57 +183,22 @@ class RunDirectory:
 
     def _make_folders(self) -> None:
         self.path.mkdir()
-        for folder in (self.workspace, self.steps_folder, self.path / "snapshots"):
+        for folder in (self.workspace, self.steps_folder, self.snapshots_folder):
             folder.mkdir()
 
     def _appear(self, info: RunInfo) -> None:
         """Publish `run.json`, which makes the directory a run that others find."""
-        publish(self.path / "run.json", text_of(info))
+        publish(self._info, text_of(info))
         flush(self.path.parent)
-
-    @property
-    def name(self) -> str:
-        """The run's name."""
-        return self.path.name
-
-    @property
-    def workspace(self) -> Path:
-        """The folder that the agent works in."""
-        return self.path / "workspace"
-
-    @property
-    def experience(self) -> Path:
-        """The folder of the earlier work that the run was given; absent if it was given none."""
-        return self.path / "experience"
-
-    @property
-    def patch(self) -> Path:
-        """The changes that an interactive session made to a person's files, as a patch for `git apply`."""
-        return self.path / "changes.patch"
-
-    @property
-    def objects(self) -> Path:
-        """The folder of the snapshots' contents, shared with the other runs of the log directory."""
-        return self.path.parent / OBJECTS
-
-    @property
-    def gradings(self) -> Path:
-        """The folder of cached gradings, shared with the other runs of the log directory."""
-        return self.path.parent / "gradings"
-
-    @property
-    def steps_folder(self) -> Path:
-        """The folder of the steps."""
-        return self.path / "steps"
 
     def manifest(self, step: int) -> Path:
         """Return the path of the snapshot's manifest after a step; 0 is the start."""
-        return self.path / "snapshots" / f"{step:04d}"
+        return self.snapshots_folder / f"{step:04d}"
 
     @property
     def info(self) -> RunInfo:
         """The spec, and what is known before the first step."""
-        return read(self.path / "run.json", RunInfo)
+        return read(self._info, RunInfo)
 
     def write_info(self, info: RunInfo) -> None:
         """Replace `run.json`, for a run that is resumed.
@@ -224,19 +207,18 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path):
-            replace(self.path / "run.json", text_of(info))
+            replace(self._info, text_of(info))
 
     @property
     def result(self) -> Result | None:
         """The result; None until there is one."""
-        path = self.path / "result.json"
         remedy = f"remove it, and have the run graded again: mlab resume {self.path}"
-        return read(path, Result, remedy=remedy) if os.path.lexists(path) else None
+        return read(self._result, Result, remedy=remedy) if self.has_result else None
 
     @property
     def has_result(self) -> bool:
         """Whether there is a result, even a damaged one."""
-        return os.path.lexists(self.path / "result.json")
+        return os.path.lexists(self._result)
 
     def write_result(self, result: Result) -> None:
         """Write the result, replacing an earlier one atomically.
@@ -245,12 +227,12 @@ class RunDirectory:
             StorageFailed: the disk is full or read-only.
         """
         with storage(self.path):
-            replace(self.path / "result.json", text_of(result))
+            replace(self._result, text_of(result))
 
     def discard_result(self, ended: Termination) -> None:
         """Remove the result if the run ended in the given way, so that the run can be continued."""
         if self.result is not None and self.result.outcome.ended == ended:
-            (self.path / "result.json").unlink()
+            self._result.unlink()
 
     def steps(self) -> list[Step]:
         """Return the published steps, in order.
@@ -276,7 +258,7 @@ class RunDirectory:
         Raises:
             RunNotFound: it is damaged.
         """
-        path = self.steps_folder / f"{number:04d}.json"
+        path = self._file(number, "json")
         if not os.path.lexists(path):
             return None
         step = read(path, Step)
@@ -293,8 +275,8 @@ class RunDirectory:
         with storage(self.path):
             for path in self._beside(step.number):
                 flush(path)
-            (self.path / "result.json").unlink(missing_ok=True)
-            publish(self.steps_folder / f"{step.number:04d}.json", text_of(step))
+            self._result.unlink(missing_ok=True)
+            publish(self._file(step.number, "json"), text_of(step))
 
     def reopen(self) -> None:
         """Clean up after a killed process, before the run is continued. Call it while the lock is held.
@@ -305,7 +287,7 @@ class RunDirectory:
         """
         last = len(self.steps())
         with storage(self.path):
-            for folder in (self.path, self.steps_folder, self.path / "snapshots"):
+            for folder in (self.path, self.steps_folder, self.snapshots_folder):
                 sweep(folder)
             self.manifest(last + 1).unlink(missing_ok=True)
             # While a step is being published, the model is already asked for the next one.
@@ -316,8 +298,10 @@ class RunDirectory:
 
     def _beside(self, step: int) -> list[Path]:
         """Return the files that exist of those that grow while a step is in flight: its calls and its output."""
-        paths = (self.steps_folder / f"{step:04d}.{what}" for what in (CALLS, OUTPUT))
-        return [path for path in paths if path.exists()]
+        return [path for what in (CALLS, OUTPUT) if (path := self._file(step, what)).exists()]
+
+    def _file(self, step: int, what: str) -> Path:
+        return self.steps_folder / f"{step:04d}.{what}"
 
     def append_call(self, step: int, call: ModelCall) -> None:
         """Append a model call to the file of the step that it was made for.
@@ -325,8 +309,7 @@ class RunDirectory:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        with storage(self.path), (self.steps_folder / f"{step:04d}.{CALLS}").open("a", encoding="utf-8") as file:
-            file.write(text_of(call, indent=None))
+        self._append(step, CALLS, text_of(call, indent=None))
 
     def append_output(self, step: int, text: str) -> None:
         """Append a piece of a script's output to the step's file.
@@ -334,13 +317,16 @@ class RunDirectory:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
-        with storage(self.path), (self.steps_folder / f"{step:04d}.{OUTPUT}").open("a", encoding="utf-8") as file:
+        self._append(step, OUTPUT, text)
+
+    def _append(self, step: int, what: str, text: str) -> None:
+        with storage(self.path), self._file(step, what).open("a", encoding="utf-8") as file:
             file.write(text)
 
     def output_end(self, step: int, size: int = 1000) -> str:
         """Return the last `size` bytes of what a step's scripts have printed so far."""
         with suppress(OSError):
-            return bytes_of(self.steps_folder / f"{step:04d}.{OUTPUT}")[-size:].decode(errors="replace")
+            return bytes_of(self._file(step, OUTPUT))[-size:].decode(errors="replace")
         return ""
 
     def calls(self, step: int) -> list[ModelCall]:
@@ -349,13 +335,14 @@ class RunDirectory:
         Raises:
             RunNotFound: the file of calls is damaged.
         """
-        path = self.steps_folder / f"{step:04d}.{CALLS}"
+        path = self._file(step, CALLS)
         return read_calls(path) if os.path.lexists(path) else []
 
     def records_bytes(self) -> int:
         """Return the bytes of the steps and the snapshots' manifests, without the contents of snapshots."""
-        folders = (self.steps_folder, self.path / "snapshots")
-        return sum(entry.stat().st_size for folder in folders for entry in os.scandir(folder) if entry.is_file())
+        return sum(
+            entry.stat().st_size for folder in (self.steps_folder, self.snapshots_folder) for entry in os.scandir(folder) if entry.is_file()
+        )
 
     def usage(self) -> dict[Role, Usage]:
         """Return the usage so far by role, including that of steps that were never published.

@@ -18,7 +18,7 @@ from inspect_ai.util import LimitExceededError, suspend_working_limit
 
 from mlagentbench.engine.models.prices import tell_prices
 from mlagentbench.engine.models.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
-from mlagentbench.engine.models.retries import ProviderTrouble, ProviderWaits, RetryPolicy, check_reply, current_retry_policy, trouble_with
+from mlagentbench.engine.models.retries import ProviderError, ProviderWaits, RetryPolicy, check_reply, current_retry_policy, provider_error
 from mlagentbench.engine.models.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import GenerateOptions, Models, Reply
@@ -119,28 +119,28 @@ class RoleModel:
         position, self._position = self._position, self._position + 1
         started = time.monotonic()
         usages: list[Usage] = []
-        requests = spoiled = 0
-        trouble: ProviderTrouble | None = None
+        requests = useless = 0
+        error: ProviderError | None = None
         try:
             while True:
                 requests += 1
                 try:
                     output = await self._request(question, position, usages)
                     break
-                except ProviderTrouble as new:
-                    trouble = new
-                spoiled += trouble.spoiled
-                pause = max(self._retry_policy.before(requests + 1), trouble.retry_after or 0.0)
+                except ProviderError as new:
+                    error = new
+                useless += error.useless
+                pause = max(self._retry_policy.before(requests + 1), error.retry_after or 0.0)
                 seconds = time.monotonic() - started
-                if trouble.lasting or spoiled >= self._retry_policy.spoiled or seconds + pause > self._retry_policy.seconds:
-                    raise self._given_up(trouble, requests, seconds)
+                if error.permanent or useless >= self._retry_policy.useless or seconds + pause > self._retry_policy.seconds:
+                    raise self._given_up(error, requests, seconds)
                 with suspend_working_limit():
                     await asyncio.sleep(pause)
         except asyncio.CancelledError:
             # If a run's time is up while its provider is failing, the provider has ended the run.
-            if trouble is None:
+            if error is None:
                 raise
-            raise self._given_up(trouble, requests, time.monotonic() - started) from None
+            raise self._given_up(error, requests, time.monotonic() - started) from None
         ended = time.monotonic()
         waited = self._waits.add(started, ended - (output.time or 0.0))
         return InspectReply(output, Usage.total(usages), waited)
@@ -149,7 +149,7 @@ class RoleModel:
         """Ask once, and record the usage, whether or not the reply is of use.
 
         Raises:
-            Trouble: there was no reply, or none of use.
+            ProviderError: there was no reply, or none of use.
             LimitReached: the prompt is too long, or a limit set through Inspect was reached.
         """
         here = provider_of(self.name) in IN_PROCESS
@@ -164,7 +164,7 @@ class RoleModel:
             raise LimitReached(LIMITS.get(limit.type, "limit_steps"), str(limit)) from None
         except Exception as error:
             # A provider may raise any exception of its client library.
-            raise trouble_with(error, self._model.api, here=here) from error
+            raise provider_error(error, self._model.api, here=here) from error
         usages.append(_usage(output))
         _make_whole(output)
         self._note_cut(output, config)
@@ -203,16 +203,16 @@ class RoleModel:
         if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason in ("stop", "unknown"):
             output.choices[0].stop_reason = "max_tokens"
 
-    def _given_up(self, trouble: ProviderTrouble, requests: int, seconds: float) -> MLAgentBenchError:
-        if trouble.too_long:
-            return LimitReached("limit_context", f"the prompt is longer than {self.name} can read: {trouble}")
-        if trouble.withheld:
-            return LimitReached("limit_context", f"{self.name} refused the prompt: {trouble}")
-        if trouble.lasting:
-            return ModelFailed(f"{self.name} refused the request: {trouble}")
+    def _given_up(self, error: ProviderError, requests: int, seconds: float) -> MLAgentBenchError:
+        if error.too_long:
+            return LimitReached("limit_context", f"the prompt is longer than {self.name} can read: {error}")
+        if error.withheld:
+            return LimitReached("limit_context", f"{self.name} refused the prompt: {error}")
+        if error.permanent:
+            return ModelFailed(f"{self.name} refused the request: {error}")
         asked = f"asked {requests} times in {seconds:.0f} s" if requests > 1 else "asked once"
-        wait = f", to be asked again in {trouble.retry_after:.0f} s" if trouble.retry_after else ""
-        return ModelFailed(f"{self.name} gave no reply ({asked}); the last: {trouble}{wait}")
+        wait = f", to be asked again in {error.retry_after:.0f} s" if error.retry_after else ""
+        return ModelFailed(f"{self.name} gave no reply ({asked}); the last: {error}{wait}")
 
 
 def _make_whole(output: ModelOutput) -> None:

@@ -4,6 +4,7 @@ All retries are made by one loop, `RoleModel.answer` in `engine/models/model.py`
 for ever, waits up to half an hour between two requests, ignores Retry-After, and gives up at once on a malformed reply. Inspect only
 decides which failures are temporary: 408, 429 and all of 5xx, lost connections, and timeouts. Below it, the clients of OpenAI and Anthropic
 each retry up to twice, after half a second to eight; here that is part of one request.
+tenacity would replace the loop alone, and the loop must also end a question that is cancelled with the provider's last error.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from inspect_ai.model import ModelAPI, ModelOutput
@@ -58,7 +60,7 @@ class RetryPolicy(NamedTuple):
     check: float = 60.0
     """Seconds for a short test question when a run's time is up and its last question has no reply. If that is not answered either, the
     provider has ended the run."""
-    spoiled: int = 4
+    useless: int = 4
     """How many useless replies end a question, since each costs tokens: empty, malformed, far too long, or withheld."""
 
     def before(self, request: int) -> float:
@@ -86,34 +88,25 @@ def use_retry_policy(retry_policy: RetryPolicy) -> Iterator[None]:
         _in_use.reset(token)
 
 
-class ProviderTrouble(Exception):
-    """A request returned no reply, or none of use.
+@dataclass(eq=False)
+class ProviderError(Exception):
+    """A request returned no reply, or none of use."""
 
-    Args:
-        reason: what happened instead.
-        lasting: whether the failure is permanent, so that retrying is useless.
-        spoiled: whether the provider did reply, but with something useless.
-        withheld: whether its content filter withheld the reply or rejected the prompt.
-        too_long: whether the prompt is longer than the context window.
-        retry_after: the seconds that the provider asks to wait.
-    """
+    reason: str
+    """What happened instead."""
+    permanent: bool = False
+    """Whether retrying is useless."""
+    useless: bool = False
+    """Whether the provider did reply, but with something useless."""
+    withheld: bool = False
+    """Whether its content filter withheld the reply or rejected the prompt."""
+    too_long: bool = False
+    """Whether the prompt is longer than the context window."""
+    retry_after: float | None = None
+    """The seconds that the provider asks to wait."""
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        lasting: bool = False,
-        spoiled: bool = False,
-        withheld: bool = False,
-        too_long: bool = False,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(reason)
-        self.lasting = lasting
-        self.spoiled = spoiled
-        self.withheld = withheld
-        self.too_long = too_long
-        self.retry_after = retry_after
+    def __str__(self) -> str:
+        return self.reason
 
 
 class ProviderWaits:
@@ -128,8 +121,8 @@ class ProviderWaits:
         return end - start if end - start >= LEAST_WAIT else 0.0
 
 
-def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> ProviderTrouble:
-    """Return the `ProviderTrouble` that an error of Inspect or of a provider's client means.
+def provider_error(error: Exception, api: ModelAPI, *, here: bool = False) -> ProviderError:
+    """Return the `ProviderError` that an error of Inspect or of a provider's client means.
 
     Args:
         error: the error.
@@ -143,20 +136,20 @@ def trouble_with(error: Exception, api: ModelAPI, *, here: bool = False) -> Prov
     words = _words(cause)
     if attempt is not None:
         decision = api.should_retry(cause)
-        return ProviderTrouble(words, retry_after=getattr(decision, "retry_after", None))
+        return ProviderError(words, retry_after=getattr(decision, "retry_after", None))
     if status is None and here:
-        return ProviderTrouble(words, spoiled=True)
+        return ProviderError(words, useless=True)
     if status is None:
         # Without a status it is no refusal: the client could not read what the provider sent.
-        return ProviderTrouble(f"a malformed reply ({words})", spoiled=True)
+        return ProviderError(f"a malformed reply ({words})", useless=True)
     if status == 413 or (status in (400, 422) and TOO_LONG.search(str(cause))):
-        return ProviderTrouble(words, lasting=True, too_long=True)
+        return ProviderError(words, permanent=True, too_long=True)
     remedy = REMEDIES.get(status)
-    return ProviderTrouble(words + (f" ({remedy})" if remedy else ""), lasting=True)
+    return ProviderError(words + (f" ({remedy})" if remedy else ""), permanent=True)
 
 
 def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> None:
-    """Raise Trouble if a reply is of no use.
+    """Raise ProviderError if a reply is of no use.
 
     Args:
         output: the reply.
@@ -164,19 +157,19 @@ def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> No
         here: whether the model runs in this process; its empty replies are accepted.
 
     Raises:
-        Trouble: the reply has no choices, is withheld, far too long, or empty.
+        ProviderError: the reply has no choices, is withheld, far too long, or empty.
     """
     if not output.choices:
-        raise ProviderTrouble("a reply without choices", spoiled=True)
+        raise ProviderError("a reply without choices", useless=True)
     if output.stop_reason == "content_filter":
         reason = " ".join((output.error or output.completion)[:EXCERPT].split())
-        raise ProviderTrouble(f"the content was withheld ({reason})", spoiled=True, withheld=True)
+        raise ProviderError(f"the content was withheld ({reason})", useless=True, withheld=True)
     if len(output.completion) > LONGEST_REPLY:
-        raise ProviderTrouble(f"a reply of {len(output.completion):,} characters", spoiled=True)
+        raise ProviderError(f"a reply of {len(output.completion):,} characters", useless=True)
     # An empty reply is accepted if reasoning took all the tokens, which is the model's own doing, and from a script, whose author meant it.
     nothing = not output.completion.strip() and not output.message.tool_calls
     if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
-        raise ProviderTrouble("an empty reply", spoiled=True)
+        raise ProviderError("an empty reply", useless=True)
 
 
 def _status(error: BaseException) -> int | None:
