@@ -91,7 +91,7 @@ def test_texts_have_room_and_tables_without_ids_the_same_bounds() -> None:
     long = "7 " * 2**20
     found = align(f"id,v,w\n1,{long},x\n".encode(), "s.csv", ids=[1], id_column="id", columns={"v": Text(), "w": OneOf(("x",))})
     assert found["v"].tolist() == [long] and found["w"].tolist() == ["x"]
-    assert align_rows(b"1\n2\n", "s.csv", count=2, columns={"v": Number()}, header=False)["v"].tolist() == [1.0, 2.0]
+    assert align_rows(b"v\n1\n2\n", "s.csv", count=2, columns={"v": Number()})["v"].tolist() == [1.0, 2.0]
     with pytest.raises(InvalidSubmission, match="3 rows; write exactly 2"):
         align_rows(b"v\n1\n2\n3\n", "s.csv", count=2, columns={"v": Number()})
     with pytest.raises(InvalidSubmission, match=r"64\.0 MB"):

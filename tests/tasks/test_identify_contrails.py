@@ -17,7 +17,7 @@ from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.task.catalogue import find_task
 from mlagentbench.tasks.identify_contrails import prepare
-from mlagentbench.tasks.identify_contrails.runs import Array, Runs, decode, encode
+from mlagentbench.tasks.identify_contrails.runs import Array, RunLengths, decode, encode
 from mlagentbench.tasks.identify_contrails.scenes import draw
 from tests.mirror import Mirror
 
@@ -41,7 +41,7 @@ def drawn(text: str) -> Array:
     return mask
 
 
-def read(texts: list[str]) -> Runs:
+def read(texts: list[str]) -> RunLengths:
     return decode(np.array(texts, dtype=object), [f"record {n}" for n in range(len(texts))], np.full(len(texts), 35), TABLE)
 
 

@@ -56,7 +56,7 @@ def error_on_test(starter: ModuleType, world: World, reading: Ints) -> float:
 
 @pytest.mark.parametrize("rungs", RUNGS)
 @pytest.mark.parametrize("size", [MINI, FULL], ids=["mini", "full"])
-def test_only_all_changes_together_make_the_score_better(starter: ModuleType, rungs: int, size: prepare.Size) -> None:
+def test_only_all_changes_together_make_the_score_better(starter: ModuleType, rungs: int, size: prepare.LadderSize) -> None:
     world = make(rungs, size, seed=0)
     every = range(1, rungs + 1)
     baseline = error_on_test(starter, world, climbed(world, frozenset())[-1])

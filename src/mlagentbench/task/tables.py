@@ -68,9 +68,7 @@ _MAX = sys.float_info.max
 Column = NDArray[Any]
 
 
-def align(
-    data: bytes, name: str, *, ids: Iterable[object], id_column: str, columns: Mapping[str, Kind], separator: str = ","
-) -> dict[str, Column]:
+def align(data: bytes, name: str, *, ids: Iterable[object], id_column: str, columns: Mapping[str, Kind]) -> dict[str, Column]:
     """Read a table with ids, and put its rows in the order of the answers.
 
     Args:
@@ -79,7 +77,6 @@ def align(
         ids: the answers' ids, each once; compared as text.
         id_column: the column that holds them.
         columns: the other columns, by name. The table must have these and no others, in any order.
-        separator: the character between two fields.
 
     Returns:
         An array for each column, as long as `ids`.
@@ -88,7 +85,7 @@ def align(
         InvalidSubmission: it is no such table.
     """
     expected = _texts(ids)
-    frame = _read(data, name, {id_column: _IDS, **columns}, separator, len(expected))
+    frame = _read(data, name, {id_column: _IDS, **columns}, len(expected))
     found = frame[id_column]
     if not found.equals(expected):
         found = found.str.strip_chars()
@@ -99,18 +96,14 @@ def align(
     return {column: _convert(frame, column, kind, name, frame[id_column]) for column, kind in columns.items()}
 
 
-def align_rows(
-    data: bytes, name: str, *, count: int, columns: Mapping[str, Kind], header: bool = True, separator: str = ","
-) -> dict[str, Column]:
+def align_rows(data: bytes, name: str, *, count: int, columns: Mapping[str, Kind]) -> dict[str, Column]:
     """Read a table whose rows are known by their position: exactly `count`, in the order that the task gives.
 
     Args:
         data: the file's bytes, UTF-8 with or without a byte order mark.
         name: the file's name, for reasons.
         count: how many rows there must be.
-        columns: the columns, by name; with no header, in their order.
-        header: whether the first line names the columns.
-        separator: the character between two fields.
+        columns: the columns, by name.
 
     Returns:
         An array for each column, of length `count`.
@@ -118,7 +111,7 @@ def align_rows(
     Raises:
         InvalidSubmission: it is no such table.
     """
-    frame = _read(data, name, columns, separator, count, header=header)
+    frame = _read(data, name, columns, count)
     if len(frame) != count:
         raise InvalidSubmission(f"{name} has {len(frame):,} rows; write exactly {count:,}, one for each in the given order")
     return {column: _convert(frame, column, kind, name, None) for column, kind in columns.items()}
@@ -130,20 +123,16 @@ def _texts(ids: Iterable[object]) -> pl.Series:
     return pl.Series([str(each) for each in ids], dtype=pl.String)
 
 
-def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int, *, header: bool = True) -> pl.DataFrame:
+def _read(data: bytes, name: str, columns: Mapping[str, Kind], rows: int) -> pl.DataFrame:
     """Read a table: with numbers as such where all of them are valid, otherwise everything as text, which reasons can quote."""
-    _check_size(data, name, columns, separator, rows)
-    frame = _sound(data, columns, separator) if header else None
+    _check_size(data, name, columns, rows)
+    frame = _sound(data, columns)
     if frame is not None:
         return frame
     try:
-        frame = _parsed(data, separator, (), header=header)
+        frame = _parsed(data, ())
     except _UNREADABLE as error:
-        raise InvalidSubmission(f"{name} is no table of values: {_explained(data, separator, error)}") from None
-    if not header:
-        if frame.width != len(columns):
-            raise InvalidSubmission(f"{name} has {frame.width} columns; write {len(columns)}: {', '.join(columns)}, and no header")
-        return frame.rename(dict(zip(frame.columns, columns, strict=True)))
+        raise InvalidSubmission(f"{name} is no table of values: {_explained(data, error)}") from None
     names = [column.strip() for column in frame.columns]
     if twice := [column for column, count in Counter(names).items() if count > 1]:
         raise InvalidSubmission(f"{name} has the column {_some(twice)} more than once; its header must be: {','.join(columns)}")
@@ -159,7 +148,7 @@ def _read(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, r
     return frame
 
 
-def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: str, rows: int) -> None:
+def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], rows: int) -> None:
     """Refuse data that is no text, or that could take far more memory than the expected table.
 
     Raises:
@@ -179,17 +168,17 @@ def _check_size(data: bytes, name: str, columns: Mapping[str, Kind], separator: 
         raise InvalidSubmission(f"{name} is compressed; write it as plain text in UTF-8")
     first = io.BytesIO(data).readline()
     lines = np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n"))  # five times as fast as `bytes.count`
-    if len(first) > MAX_LINE or first.count(separator.encode()) > len(columns) + SPARE_COLUMNS:
+    if len(first) > MAX_LINE or first.count(b",") > len(columns) + SPARE_COLUMNS:
         raise InvalidSubmission(f"{name} has a first line of {len(first):,} bytes; {wanted}")
     if lines > MANY * rows + 1000:
         raise InvalidSubmission(f"{name} has {lines:,} lines; {wanted}")
 
 
-def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataFrame | None:
+def _sound(data: bytes, columns: Mapping[str, Kind]) -> pl.DataFrame | None:
     """Read a table with its numbers parsed on the way, which takes half the time; return None where anything in it is invalid."""
     numbers = {column: kind for column, kind in columns.items() if isinstance(kind, Number)}
     try:
-        frame = _parsed(data, separator, tuple(numbers))
+        frame = _parsed(data, tuple(numbers))
     except _UNREADABLE:
         return None
     if set(frame.columns) != set(columns):
@@ -204,17 +193,17 @@ def _sound(data: bytes, columns: Mapping[str, Kind], separator: str) -> pl.DataF
     return frame
 
 
-def _explained(data: bytes, separator: str, error: BaseException) -> str:
+def _explained(data: bytes, error: BaseException) -> str:
     """Explain a parser's error, and say what to do about it."""
     if len(data) > _EXPLAINED:
         return " ".join(str(error).split("\n")[0].split())[:200]
     try:
-        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
+        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         width = len(next(lines, ()))
         for row in lines:
             if len(row) > width:
                 many = f"line {lines.line_num:,} has {len(row):,} fields, more than the {width:,} of the first"
-                return f"{many}; put quotes around a text that holds {separator!r}"
+                return f"{many}; put quotes around a text that holds ','"
     except UnicodeDecodeError as wrong:
         return f"byte {wrong.start:,} is no UTF-8; write it as UTF-8"
     except csv.Error:
@@ -224,12 +213,10 @@ def _explained(data: bytes, separator: str, error: BaseException) -> str:
     return " ".join(str(error).split("\n")[0].split())[:200]
 
 
-def _parsed(data: bytes, separator: str, numbers: Sequence[str], *, header: bool = True) -> pl.DataFrame:
+def _parsed(data: bytes, numbers: Sequence[str]) -> pl.DataFrame:
     """Parse a table, the columns `numbers` as float64 and all others as text, in which blanks are empty."""
     return pl.read_csv(
         io.BytesIO(data),
-        separator=separator,
-        has_header=header,
         infer_schema=False,
         schema_overrides=dict.fromkeys(numbers, pl.Float64),
         empty_string_is_null=False,

@@ -23,10 +23,10 @@ THREADS = 16
 def main() -> None:
     """Answer questions until the pipe closes."""
     questions, answers = private_pipes()
-    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=os.path.abspath("code"))
+    serve(questions, answers, _LanguageModelServer().answer, max_values=MAX_VALUES, code=os.path.abspath("code"))
 
 
-class _Server:
+class _LanguageModelServer:
     def __init__(self) -> None:
         self._tokenizer: Any = None
         self._model: Any = None

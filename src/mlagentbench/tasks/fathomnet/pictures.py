@@ -31,7 +31,7 @@ class Animal(NamedTuple):
     """Left, top, width, height, in pixels."""
 
 
-class Picture(NamedTuple):
+class SeaPicture(NamedTuple):
     """A picture, and the animals in it."""
 
     pixels: Array
@@ -45,7 +45,7 @@ def colours(rng: np.random.Generator) -> dict[int, Array]:
     return {category: rng.integers(60, 256, 3) for category in (*SHALLOW, *DEEP)}
 
 
-def draw(deep: bool, palette: dict[int, Array], rng: np.random.Generator) -> Picture:
+def draw(deep: bool, palette: dict[int, Array], rng: np.random.Generator) -> SeaPicture:
     """Draw a picture of one to three animals; those earlier in `SHALLOW` are commoner, and in deep water also those of `DEEP`."""
     pool = (*SHALLOW, *DEEP) if deep else SHALLOW
     weights = np.array([DEEP_WEIGHT if category in DEEP else 1.0 for category in pool]) / np.arange(3, len(pool) + 3)
@@ -60,7 +60,7 @@ def draw(deep: bool, palette: dict[int, Array], rng: np.random.Generator) -> Pic
         part[_shape(palette_place(category) % SHAPES, width)] = colour
         animals.append(Animal(category, (left, top, width, width)))
     pixels += rng.normal(0, NOISE, pixels.shape)
-    return Picture(pixels.clip(0, 255).astype(np.uint8), tuple(animals), deep)
+    return SeaPicture(pixels.clip(0, 255).astype(np.uint8), tuple(animals), deep)
 
 
 def palette_place(category: int) -> int:

@@ -23,7 +23,7 @@ import polars as pl
 
 from mlagentbench.data import fetch
 from mlagentbench.errors import TaskError
-from mlagentbench.tasks.fathomnet.pictures import SIZE, Picture, colours, draw
+from mlagentbench.tasks.fathomnet.pictures import SIZE, SeaPicture, colours, draw
 
 COMPETITION = "fathomnet-out-of-sample-detection"
 DATABASE = "https://database.fathomnet.org/api/images/query/concept"
@@ -41,7 +41,7 @@ SUPERCATEGORIES = (
 )
 
 
-class Answer(NamedTuple):
+class PictureLabels(NamedTuple):
     """The categories in a test picture, and whether it is out of sample."""
 
     id: str
@@ -88,7 +88,8 @@ def mini(public: Path, private: Path, seed: int) -> None:
     ]
     train = {**_coco(names[:MINI_TRAIN], pictures), "categories": categories}
     answers = [
-        Answer(name, sorted(animal.category for animal in pictures[name].animals), int(pictures[name].deep)) for name in names[MINI_TRAIN:]
+        PictureLabels(name, sorted(animal.category for animal in pictures[name].animals), int(pictures[name].deep))
+        for name in names[MINI_TRAIN:]
     ]
     labels = pl.DataFrame(
         {
@@ -100,7 +101,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
     _write(train, _coco(names[MINI_TRAIN:], pictures)["images"], labels, key, answers, public / "data", private)
 
 
-def _look_up(images: Iterable[Mapping[str, Any]], numbers: Mapping[str, int]) -> list[Answer]:
+def _look_up(images: Iterable[Mapping[str, Any]], numbers: Mapping[str, int]) -> list[PictureLabels]:
     """Look up the answers of pictures in the database, leaving out those that it does not know.
 
     Raises:
@@ -117,7 +118,7 @@ def _look_up(images: Iterable[Mapping[str, Any]], numbers: Mapping[str, int]) ->
             boxes = [box for box in image.get("boundingBoxes") or () if not box.get("rejected")]
             found[image["uuid"]].update(numbers[box["concept"]] for box in boxes if box.get("concept") in numbers)
             depths[image["uuid"]] = image["depthMeters"]
-    answers = [Answer(name, sorted(found[name]), int(depths[name] > DEPTH)) for name in sorted(wanted) if found[name]]
+    answers = [PictureLabels(name, sorted(found[name]), int(depths[name] > DEPTH)) for name in sorted(wanted) if found[name]]
     if len(answers) < FOUND_SHARE * len(wanted):
         raise TaskError(
             f"FathomNet's database knows {len(answers):,} of the competition's {len(wanted):,} test pictures, too few for its answers"
@@ -129,7 +130,7 @@ def _id(image: Mapping[str, Any]) -> str:
     return Path(image["file_name"]).stem
 
 
-def _coco(names: Sequence[str], pictures: Mapping[str, Picture]) -> dict[str, Any]:
+def _coco(names: Sequence[str], pictures: Mapping[str, SeaPicture]) -> dict[str, Any]:
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
     for number, name in enumerate(names, start=1):
@@ -155,7 +156,7 @@ def _write(
     test: Sequence[Mapping[str, Any]],
     labels: pl.DataFrame,
     key: pl.DataFrame,
-    answers: Sequence[Answer],
+    answers: Sequence[PictureLabels],
     data: Path,
     private: Path,
 ) -> None:

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 NOTHING = "-"
 
 
-class Runs(NamedTuple):
+class RunLengths(NamedTuple):
     """Pixels of many masks, numbered through all masks, as sorted runs that do not overlap."""
 
     starts: Array
@@ -31,7 +31,7 @@ class Runs(NamedTuple):
         """The number of pixels."""
         return int((self.ends - self.starts).sum())
 
-    def shared(self, other: Runs) -> int:
+    def shared(self, other: RunLengths) -> int:
         """Return the number of pixels that are in both."""
         return int((other._before(self.ends) - other._before(self.starts)).sum())
 
@@ -53,7 +53,7 @@ def encode(mask: Array) -> str:
     return " ".join(map(str, pairs.ravel())) or NOTHING
 
 
-def decode(masks: Array, ids: list[str], sizes: Array, name: str) -> Runs:
+def decode(masks: Array, ids: list[str], sizes: Array, name: str) -> RunLengths:
     """Read the run lengths of many masks.
 
     Args:
@@ -92,4 +92,4 @@ def decode(masks: Array, ids: list[str], sizes: Array, name: str) -> Runs:
     refuse(same & (starts[1:] < starts[:-1]), mask[1:], "sort the runs by where they start")
     refuse(same & (starts[1:] < starts[:-1] + lengths[:-1]), mask[1:], "runs overlap; name every pixel once")
     starts = starts - 1 + (np.cumsum(sizes) - sizes)[mask]
-    return Runs(starts, starts + lengths)
+    return RunLengths(starts, starts + lengths)

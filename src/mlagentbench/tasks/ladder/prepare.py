@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.tasks.ladder.world import ECHO, KINDS, LINKS, MODULUS, Kind, Size, World, make, noisy
+from mlagentbench.tasks.ladder.world import ECHO, KINDS, LINKS, MODULUS, Kind, LadderSize, World, make, noisy
 
-MINI = Size(train=1500, test=600, references=300, columns=6, levels=16)
-FULL = Size(train=6000, test=2500, references=500, columns=8, levels=24)
+MINI = LadderSize(train=1500, test=600, references=300, columns=6, levels=16)
+FULL = LadderSize(train=6000, test=2500, references=500, columns=8, levels=24)
 
 BY_COLUMN = "depends on one of the columns with few values; which column, and the number for each of its values, is not recorded."
 NOTES: dict[Kind, str] = {
@@ -36,7 +36,7 @@ def mini(public: Path, private: Path, seed: int, *, rungs: int) -> None:
     write(rungs, MINI, seed, public, private)
 
 
-def write(rungs: int, size: Size, seed: int, public: Path, private: Path) -> None:
+def write(rungs: int, size: LadderSize, seed: int, public: Path, private: Path) -> None:
     """Write the agent's data to `public`, and the test's targets and readings after every step to `private`."""
     world = make(rungs, size, seed)
     data = public / "data"

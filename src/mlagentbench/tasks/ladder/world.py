@@ -39,7 +39,7 @@ KINDS: Mapping[int, tuple[Kind, ...]] = {
 """The kinds of a ladder's steps in their order, by the number of steps."""
 
 
-class Size(NamedTuple):
+class LadderSize(NamedTuple):
     """Sizes of a ladder's table."""
 
     train: int
@@ -51,7 +51,7 @@ class Size(NamedTuple):
     """Distinct values of each column."""
 
 
-class Step(NamedTuple):
+class Change(NamedTuple):
     """A change of every row's reading."""
 
     kind: Kind
@@ -66,7 +66,7 @@ class World(NamedTuple):
 
     table: Mapping[str, NDArray[np.generic]]
     """Columns by name, of shape (n,)."""
-    steps: tuple[Step, ...]
+    steps: tuple[Change, ...]
     readings: tuple[Ints, ...]
     """The readings before the first step and after each: k + 1 of them."""
     target: Floats
@@ -76,7 +76,7 @@ class World(NamedTuple):
     """Rows with references, for each step."""
 
 
-def make(rungs: int, size: Size, seed: int) -> World:
+def make(rungs: int, size: LadderSize, seed: int) -> World:
     """Generate a table with this many steps."""
     rng = np.random.default_rng([seed, rungs])
     n = size.train + size.test + rungs * size.references
@@ -104,7 +104,7 @@ def make(rungs: int, size: Size, seed: int) -> World:
     )
 
 
-def take(step: Step, readings: list[Ints], table: Mapping[str, NDArray[np.generic]]) -> Ints:
+def take(step: Change, readings: list[Ints], table: Mapping[str, NDArray[np.generic]]) -> Ints:
     """Apply a step to every row's reading.
 
     Args:
@@ -132,13 +132,13 @@ def noisy(reading: Ints, rng: np.random.Generator) -> Ints:
     return np.where(rng.random(len(reading)) < WRONG, rng.integers(MODULUS, size=len(reading)), reading)
 
 
-def _step(kind: Kind, free: list[str], levels: int, rng: np.random.Generator) -> Step:
+def _step(kind: Kind, free: list[str], levels: int, rng: np.random.Generator) -> Change:
     if kind == "partner":
-        return Step(kind, str(rng.choice(LINKS)), rng.integers(2, MODULUS - 1, size=1))
+        return Change(kind, str(rng.choice(LINKS)), rng.integers(2, MODULUS - 1, size=1))
     if kind == "echo":
-        return Step(kind, "", _spread(-(-MODULUS // ECHO), rng))
+        return Change(kind, "", _spread(-(-MODULUS // ECHO), rng))
     numbers = rng.permutation(np.arange(2, MODULUS - 1))[:levels] if kind == "gain" else _spread(levels, rng)
-    return Step(kind, str(free.pop()), numbers)
+    return Change(kind, str(free.pop()), numbers)
 
 
 def _spread(count: int, rng: np.random.Generator) -> Ints:

@@ -32,7 +32,7 @@ LIMITS = ScriptLimits(seconds=1200, memory_mb=4096, processes=256, file_mb=16, w
 ENVIRONMENT = {**ONE_THREAD, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-class Plan(NamedTuple):
+class GenerationTiming(NamedTuple):
     """The timing of a variant."""
 
     rounds: int
@@ -43,9 +43,9 @@ class Plan(NamedTuple):
     """Sum of all seconds per token measured, of both, after which no further round begins."""
 
 
-PLANS: dict[Variant, Plan] = {
-    "mini": Plan(rounds=5, seconds=60.0, budget=20.0 / NEW_TOKENS),
-    "full": Plan(rounds=5, seconds=240.0, budget=400.0 / NEW_TOKENS),
+PLANS: dict[Variant, GenerationTiming] = {
+    "mini": GenerationTiming(rounds=5, seconds=60.0, budget=20.0 / NEW_TOKENS),
+    "full": GenerationTiming(rounds=5, seconds=240.0, budget=400.0 / NEW_TOKENS),
 }
 
 

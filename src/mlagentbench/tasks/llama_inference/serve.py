@@ -40,10 +40,10 @@ def main() -> None:
     code = os.getcwd()
     unconfined = confine(int(sys.argv[1]) if int(sys.argv[1]) >= 0 else None)
     sys.path.insert(0, code)
-    serve(questions, answers, _Server(unconfined, reference).answer, max_values=MAX_VALUES, code=code)
+    serve(questions, answers, _GeneratorServer(unconfined, reference).answer, max_values=MAX_VALUES, code=code)
 
 
-class _Server:
+class _GeneratorServer:
     def __init__(self, unconfined: str, reference: Any) -> None:
         self._unconfined = unconfined
         self._reference = reference

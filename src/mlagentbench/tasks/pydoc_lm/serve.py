@@ -26,10 +26,10 @@ def main() -> None:
     code = os.path.abspath("code")
     os.chdir(code)
     sys.path.insert(0, code)
-    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=code)
+    serve(questions, answers, _CharacterModelServer().answer, max_values=MAX_VALUES, code=code)
 
 
-class _Server:
+class _CharacterModelServer:
     def __init__(self) -> None:
         self._model: Any = None
 

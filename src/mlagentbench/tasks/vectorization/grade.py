@@ -38,7 +38,7 @@ SMALL_SECONDS = 20.0
 """Time limit of a forward pass on one of the small cases."""
 
 
-class Plan(NamedTuple):
+class LayerTiming(NamedTuple):
     """The timing of a variant."""
 
     case: Case
@@ -50,9 +50,9 @@ class Plan(NamedTuple):
     """Seconds of forward passes, of both layers, after which no further round begins."""
 
 
-PLANS: dict[Variant, Plan] = {
-    "mini": Plan(Case(2, 3, 28, 28, 16, 3, 1, 1), rounds=5, seconds=30.0, budget=10.0),
-    "full": Plan(Case(10, 3, 32, 32, 16, 3, 1, 1), rounds=7, seconds=60.0, budget=60.0),
+PLANS: dict[Variant, LayerTiming] = {
+    "mini": LayerTiming(Case(2, 3, 28, 28, 16, 3, 1, 1), rounds=5, seconds=30.0, budget=10.0),
+    "full": LayerTiming(Case(10, 3, 32, 32, 16, 3, 1, 1), rounds=7, seconds=60.0, budget=60.0),
 }
 
 

@@ -31,10 +31,10 @@ def main() -> None:
     unconfined = confine(int(sys.argv[1]) if int(sys.argv[1]) >= 0 else None)
     # The path has only the standard library besides the code, so other packages cannot be imported even where no sandbox hides them.
     sys.path[:] = [code, *library]
-    serve(questions, answers, _Server(unconfined).answer, max_values=MAX_VALUES, code=code)
+    serve(questions, answers, _LayerServer(unconfined).answer, max_values=MAX_VALUES, code=code)
 
 
-class _Server:
+class _LayerServer:
     def __init__(self, unconfined: str) -> None:
         self._unconfined = unconfined
         self._train: Any = None
