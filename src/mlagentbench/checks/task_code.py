@@ -11,20 +11,18 @@ Errors of the task's code are not caught: their traceback goes to standard error
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-import polars as pl
 
 from mlagentbench.checks.findings import Finding
 from mlagentbench.checks.leaks import lint
-from mlagentbench.checks.public_tables import SEPARATORS, Answers, read_answers, read_tables
+from mlagentbench.checks.public_tables import SEPARATORS, read_answers, read_tables
 from mlagentbench.data.metadata import level
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.grading.baseline import write_files
 from mlagentbench.records import Record
 from mlagentbench.task.catalogue import Task, load_task
-from mlagentbench.task.proofs import Files
+from mlagentbench.task.proofs import Files, Invalid, shuffled
 
 PROOFS = "proofs.json"
 
@@ -47,9 +45,9 @@ class Proofs(Record):
     solution: Path | None
     """A folder with the files that a good agent writes over the starter; None if `proof.py` has no `solution()`."""
     ineffective: Path | None
-    reordered: Path | None
+    reordered: Path | None = None
     """A folder with the first oracle table, its rows reversed; None if rows have no ids."""
-    moved: Path | None
+    moved: Path | None = None
     """A folder with the first oracle table, each answer under another's id; None if rows have no ids."""
     leaks: tuple[Finding, ...]
 
@@ -88,52 +86,34 @@ def _prove(task: Task, data: Prepared, out: Path) -> None:
     proof = task.module("proof")
     assert proof is not None
     oracle: Mapping[str, Files] = proof.oracle(data)
-    naive: Mapping[str, Files] = proof.naive(data)
-    invalid = proof.invalid(data)
     tables, grids = read_tables(data.public)
     names = [path.relative_to(data.public).as_posix() for path in data.public.rglob("*")]
     name, first = task.spec.submission.required[0], next(iter(oracle.values()))
     answers = None
     if task.spec.submission.mode == "file" and name in first:
         answers = read_answers(name, _bytes(first[name]), tables, names)
-    derived = _derived(name, answers)
     proofs = Proofs(
         oracle=tuple(_lay(out / "oracle", oracle)),
-        naive=tuple(_lay(out / "naive", naive)),
-        invalid=tuple(
-            each.model_copy(update={"reason": case.reason})
-            for each, case in zip(
-                _lay(out / "invalid", {case: found.files for case, found in invalid.items()}), invalid.values(), strict=True
-            )
-        ),
+        naive=tuple(_lay(out / "naive", proof.naive(data))),
+        invalid=tuple(_lay(out / "invalid", proof.invalid(data))),
         solution=_write(out / "solution", proof.solution()) if hasattr(proof, "solution") else None,
         ineffective=_write(out / "ineffective", proof.ineffective()) if hasattr(proof, "ineffective") else None,
-        reordered=_write(out / "reordered", {**first, **derived["reordered"]}) if derived else None,
-        moved=_write(out / "moved", {**first, **derived["moved"]}) if derived else None,
         leaks=tuple(lint(task, data, answers, tables, grids)),
     )
+    if answers is not None and answers.id_column is not None:
+        separator = SEPARATORS[Path(name).suffix]
+        reordered = answers.frame.reverse().write_csv(separator=separator)
+        moved = shuffled(answers.frame, answers.id_column, seed=1).write_csv(separator=separator)
+        laid = {each: _write(out / each, {**first, name: text}) for each, text in (("reordered", reordered), ("moved", moved))}
+        proofs = proofs.model_copy(update=laid)
     (out / PROOFS).write_text(proofs.model_dump_json(), encoding="utf-8")
 
 
-def _derived(name: str, answers: Answers | None) -> dict[str, Files]:
-    """Return two variants of the oracle table, which show whether the grader goes by the ids."""
-    if answers is None or answers.id_column is None:
-        return {}
-    separator = SEPARATORS[Path(name).suffix]
-    frame = answers.frame
-    values = answers.values.sample(fraction=1, shuffle=True, seed=1)
-    moved = pl.concat((frame.select(answers.id_column), values), how="horizontal").select(frame.columns)
-    return {
-        "reordered": {name: frame.reverse().write_csv(separator=separator)},
-        "moved": {name: moved.write_csv(separator=separator)},
-    }
-
-
-def _lay(folder: Path, submissions: Mapping[str, Files]) -> list[WrittenSubmission]:
-    return [
-        WrittenSubmission(name=name, folder=_write(folder / f"{number:03}", files))
-        for number, (name, files) in enumerate(submissions.items())
-    ]
+def _lay(folder: Path, submissions: Mapping[str, Files | Invalid]) -> Iterator[WrittenSubmission]:
+    """Write submissions to a folder each."""
+    for number, (name, submission) in enumerate(submissions.items()):
+        files, reason = submission if isinstance(submission, Invalid) else (submission, "")
+        yield WrittenSubmission(name=name, folder=_write(folder / f"{number:03}", files), reason=reason)
 
 
 def _write(folder: Path, files: Files) -> Path:
