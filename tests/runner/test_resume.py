@@ -287,7 +287,7 @@ def test_a_disk_that_is_full_loses_no_step_and_no_fork(plan: Plan, monkeypatch: 
             pass
     assert {path.name for path in plan.log_directory.iterdir()} == {"objects", run.name}
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "fdatasync", full)
         with pytest.raises(StorageFailed):
             go_on(run)
     assert len(run.steps()) == 4

@@ -60,7 +60,7 @@ def flush(path: Path) -> None:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        (os.fsync if path.is_dir() else os.fdatasync)(descriptor)
     finally:
         os.close(descriptor)
 
