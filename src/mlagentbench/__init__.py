@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from mlagentbench.errors import StorageFailed as StorageFailed
     from mlagentbench.errors import TaskError as TaskError
     from mlagentbench.errors import UsageError as UsageError
+    from mlagentbench.grading.code.client import CodeClient as CodeClient
     from mlagentbench.grading.context import GradingContext as GradingContext
+    from mlagentbench.grading.reader import SubmissionFiles as SubmissionFiles
     from mlagentbench.limits import ScriptLimits as ScriptLimits
     from mlagentbench.model import GenerateOptions as GenerateOptions
     from mlagentbench.model import Reply as Reply
@@ -66,13 +68,18 @@ if TYPE_CHECKING:
     from mlagentbench.task.catalogue import Task as Task
     from mlagentbench.task.proofs import Files as Files
     from mlagentbench.task.proofs import Invalid as Invalid
+    from mlagentbench.task.proofs import edited_starter as edited_starter
     from mlagentbench.task.proofs import invalid_tables as invalid_tables
     from mlagentbench.task.proofs import shuffled as shuffled
     from mlagentbench.task.proofs import table_text as table_text
     from mlagentbench.task.seeds import SEED as SEED
+    from mlagentbench.task.table_task import TableTask as TableTask
+    from mlagentbench.task.tables import Column as Column
     from mlagentbench.task.tables import Number as Number
     from mlagentbench.task.tables import OneOf as OneOf
+    from mlagentbench.task.tables import Text as Text
     from mlagentbench.task.tables import align as align
+    from mlagentbench.task.tables import align_rows as align_rows
 
 _MODULES = {
     "actions.base": ("ActionContext", "Observation", "action"),
@@ -87,7 +94,9 @@ _MODULES = {
         *("MLAgentBenchError", "ModelFailed", "ModelUnavailable", "ReportFailed", "ResponseFormatError", "RunNotFound"),
         *("RunStopped", "SandboxUnavailable", "ScriptFailed", "StorageFailed", "TaskError", "UsageError"),
     ),
+    "grading.code.client": ("CodeClient",),
     "grading.context": ("GradingContext",),
+    "grading.reader": ("SubmissionFiles",),
     "limits": ("ScriptLimits",),
     "model": ("GenerateOptions", "Reply", "ScriptedModel", "ScriptedReply"),
     "records": ("Action", "Outcome", "Result", "Score", "Step", "Usage"),
@@ -97,9 +106,10 @@ _MODULES = {
     "results.logs": ("Logs", "load"),
     "run_spec": ("RunLimits", "RunSpec"),
     "task.catalogue": ("Task",),
-    "task.proofs": ("Files", "Invalid", "invalid_tables", "shuffled", "table_text"),
+    "task.proofs": ("Files", "Invalid", "edited_starter", "invalid_tables", "shuffled", "table_text"),
     "task.seeds": ("SEED",),
-    "task.tables": ("Number", "OneOf", "align"),
+    "task.table_task": ("TableTask",),
+    "task.tables": ("Column", "Number", "OneOf", "Text", "align", "align_rows"),
 }
 """The public names, by the module that defines them."""
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -13,9 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
+from mlagentbench import GradingContext, InvalidSubmission, Score
 
 LARGEST = 1 << 37
 """The most bytes of a submission, which is the whole workspace, checkpoints included."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.task.seeds import SEED
+from mlagentbench import SEED
 
 TARGET = "strength"
 TEST_SHARE = 1 / 3
@@ -21,7 +21,7 @@ def mini(public: Path, private: Path, seed: int) -> None:
 
 
 def full(public: Path, private: Path) -> None:
-    """Make many batches. Real data would be fetched here: see mlagentbench.data.fetch."""
+    """Make many batches. Real data would be fetched here: see mlagentbench.fetch."""
     write(batches(6000, np.random.default_rng(SEED)), public, private)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlagentbench.task.proofs import Files, edited_starter
+from mlagentbench import Files, edited_starter
 
 from .grade import TABLE
 

@@ -19,13 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.errors import GradingError, InvalidSubmission
-from mlagentbench.grading.code.client import CodeClient
+from mlagentbench import CodeClient, GradingContext, GradingError, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
 from mlagentbench.grading.code.protocol import Array
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.records import Score
 from mlagentbench.tasks.babylm.serve import ENCODE, LOAD, LOGITS, SCORE
 from mlagentbench.tasks.babylm.windows import Tokens, Window, batches, padded, windows
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.babylm.prepare import GPT2
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")

@@ -8,9 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
+from mlagentbench import GradingContext, InvalidSubmission, Score
 from mlagentbench.tasks.bibtex_generation.bibliography import Entry, read_bibliography
 from mlagentbench.tasks.literature_review_tool.reading import MAX_BYTES, match, read_texts
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 
 TEXTS, REFERENCES = "cited.json", "references.bib"
 STARTER = Path(__file__).parent / "starter" / "train.py"

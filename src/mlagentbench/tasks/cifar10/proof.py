@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, edited_starter
-from mlagentbench.task.table_task import TableTask
+from mlagentbench import Files, Invalid, Prepared, TableTask, edited_starter
 from mlagentbench.tasks.cifar10.grade import TABLE
 
 NETWORK = """\

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.cifar10.proof import NETWORK, refused, uninformed
 from mlagentbench.tasks.cifar100.grade import TABLE
 

@@ -22,15 +22,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.code.client import CodeClient
+from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.grading.code.timing import ONE_THREAD
-from mlagentbench.grading.context import GradingContext
 from mlagentbench.grading.packages import importable
-from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.records import Score
 from mlagentbench.tasks.clrs import serve_model, serve_processor
 
 CHECKPOINT, MODEL = "checkpoint.npz", "model.py"

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 
 STARTER = Path(__file__).parent / "starter"
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, OneOf
+from mlagentbench import Column, OneOf, Score, TableTask
 
 
 def error_rate(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:

@@ -9,10 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, Number, Text
+from mlagentbench import Column, InvalidSubmission, Number, Score, TableTask, Text
 
 Array = NDArray[Any]
 

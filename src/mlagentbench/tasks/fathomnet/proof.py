@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.fathomnet.grade import CUTOFF, TABLE
 from mlagentbench.tasks.fathomnet.prepare import listed
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, Number
+from mlagentbench import Column, Number, Score, TableTask
 
 SCORES = ("cohesion", "syntax", "vocabulary", "phraseology", "grammar", "conventions")
 

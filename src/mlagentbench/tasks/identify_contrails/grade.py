@@ -10,9 +10,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, Text
+from mlagentbench import Column, Score, TableTask, Text
 from mlagentbench.tasks.identify_contrails.runs import decode
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.identify_contrails.grade import TABLE
 from mlagentbench.tasks.identify_contrails.runs import NOTHING
 

@@ -7,10 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, Number
+from mlagentbench import Column, InvalidSubmission, Number, Score, TableTask
 
 ROUNDING = 0.01
 """How far a row's two probabilities may be from 1 together, as half precision or two decimals may put them."""

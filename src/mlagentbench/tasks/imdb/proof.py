@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.imdb.grade import TABLE
 
 LOAD = """

@@ -8,10 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, Number
+from mlagentbench import Column, GradingContext, Number, Score, TableTask
 from mlagentbench.tasks.ladder.world import MODULUS
 
 ENOUGH = 0.95

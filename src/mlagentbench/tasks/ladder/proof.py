@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.ladder.grade import table
 from mlagentbench.tasks.ladder.world import KINDS
 

@@ -6,9 +6,7 @@ import json
 import re
 import statistics
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
+from mlagentbench import GradingContext, InvalidSubmission, Score
 from mlagentbench.tasks.literature_review_tool.reading import MAX_BYTES, match, read_texts
 
 NAME = "reviews.json"

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.bibtex_generation.proof import INDEX
 
 NAME = "reviews.json"

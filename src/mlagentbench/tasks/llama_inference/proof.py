@@ -9,8 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 
 STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")
 LOOP = STARTER[STARTER.index("    for _ in range(new_tokens):") : STARTER.index("    return tokens[0")]

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
-from mlagentbench.task.table_task import TableTask
-from mlagentbench.task.tables import Column, Number, align_rows
+from mlagentbench import Column, GradingContext, InvalidSubmission, Number, Score, TableTask, align_rows
 
 CLASSES = 40
 UNNAMED = "0"

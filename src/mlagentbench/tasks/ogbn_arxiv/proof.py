@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, edited_starter, shuffled, table_text
+from mlagentbench import Files, Invalid, Prepared, edited_starter, shuffled, table_text
 from mlagentbench.tasks.ogbn_arxiv.grade import TABLE, UNNAMED
 
 NETWORK = '''"""Train a perceptron on features that are averaged over the neighbours, and on the neighbours' known classes."""

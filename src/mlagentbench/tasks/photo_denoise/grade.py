@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.records import Score
+from mlagentbench import GradingContext, InvalidSubmission, Score
 
 ARRAY = "denoised.npy"
 LARGEST = 32 * 2**20

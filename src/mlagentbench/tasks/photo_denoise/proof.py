@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.photo_denoise.grade import ARRAY, LARGEST
 
 STARTER = Path(__file__).parent / "starter" / "train.py"

@@ -12,12 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench.errors import InvalidSubmission
-from mlagentbench.grading.code.client import CodeClient
+from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits
 from mlagentbench.grading.code.protocol import Array
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.records import Score
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, END, SYMBOLS, streams
 from mlagentbench.tasks.pydoc_lm.serve import LOAD, START, STEP
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.pydoc_lm.alphabet import symbols
 
 STARTER = Path(__file__).parent / "starter"

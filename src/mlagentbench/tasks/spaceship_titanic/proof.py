@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid, edited_starter
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.spaceship_titanic.grade import TABLE
 
 STUB = '    raise NotImplementedError("the model is still missing: define it in fit, train it, and return it")\n'

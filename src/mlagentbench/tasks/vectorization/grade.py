@@ -22,12 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlagentbench.errors import GradingError, InvalidSubmission
+from mlagentbench import GradingContext, GradingError, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
 from mlagentbench.grading.code.timing import ONE_THREAD, compare, in_turns, timing_core
-from mlagentbench.grading.context import GradingContext
-from mlagentbench.grading.reader import SubmissionFiles
-from mlagentbench.limits import ScriptLimits
-from mlagentbench.records import Score, Variant
+from mlagentbench.records import Variant
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
 

@@ -9,8 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlagentbench.data.prepare import Prepared
-from mlagentbench.task.proofs import Files, Invalid
+from mlagentbench import Files, Invalid, Prepared
 
 WINDOWS = """
 edge = (self.padding, self.padding)
