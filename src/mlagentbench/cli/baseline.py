@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from mlagentbench.cli.options import Indices, task_path_option
+from mlagentbench.cli.options import Indices, python_option, sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.baseline import RUNS, MeasuredBaseline, ScriptSettings, StarterRun, measure, read_baseline
 from mlagentbench.limits import SandboxChoice
@@ -20,7 +20,6 @@ from mlagentbench.records import Variant
 from mlagentbench.report.layout import Item, Listing, command_console
 from mlagentbench.report.text import duration, plural, quantity, visible
 from mlagentbench.report.words import SOURCES
-from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import Task, find_task
 from mlagentbench.util import interrupts
 
@@ -28,10 +27,10 @@ from mlagentbench.util import interrupts
 @click.command()
 @click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
 @click.option("--runs", default=RUNS, show_default=True, type=click.IntRange(1), help="How often each starter is run, with other seeds.")
-@click.option("--variant", type=click.Choice(["mini", "full"]), default="full", show_default=True, help="The data.")
+@variant_option("full")
 @click.option("--again", is_flag=True, help="Measure anew what was measured before.")
-@click.option("--sandbox", type=click.Choice(isolation.CHOICES), default="auto", show_default=True, help="What isolates the scripts.")
-@click.option("--python", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Their interpreter.")
+@sandbox_option
+@python_option
 @click.option("--gpu", "gpus", type=Indices(), default=(), help="The GPU of tasks that want one, by its index.")
 @task_path_option
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a task, and nothing else, on standard output.")

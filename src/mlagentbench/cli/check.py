@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mlagentbench.checks.check import CheckSettings, check
 from mlagentbench.checks.findings import LEAKS, Check
-from mlagentbench.cli.options import task_path_option
+from mlagentbench.cli.options import sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
@@ -35,11 +35,9 @@ STYLES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
 @click.command("check")
 @click.argument("task_ids", metavar="[TASK]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Check all tasks.")
-@click.option(
-    "--variant", type=click.Choice(["mini", "full"]), default="mini", show_default=True, help="The data: small and generated, or real."
-)
+@variant_option("mini")
 @click.option("--parallel", type=click.IntRange(1), help="How many scripts and gradings go on at once; by default one a core.")
-@click.option("--sandbox", type=click.Choice(isolation.CHOICES), default="auto", show_default=True, help="What isolates the scripts.")
+@sandbox_option
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write the page of the catalogue to this file.")
 @task_path_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array of all findings.")

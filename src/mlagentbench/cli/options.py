@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from pydantic import JsonValue
 
-from mlagentbench.errors import UsageError
+from mlagentbench.limits import SandboxChoice
+from mlagentbench.records import Variant
 from mlagentbench.rundir.locate import locate
 
 DEFAULT_LOGS = Path("runs")
@@ -41,6 +41,22 @@ cache_option = click.option(
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
     help="Where data is kept; by default $MLAB_CACHE, or the platform's place for caches.",
 )
+sandbox_option = click.option(
+    "--sandbox",
+    type=click.Choice(get_args(SandboxChoice)),
+    default="auto",
+    show_default=True,
+    help="What isolates the scripts; auto takes the strongest there is.",
+)
+python_option = click.option(
+    "--python", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The interpreter of the scripts."
+)
+
+
+def variant_option(default: Variant) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option `--variant`."""
+    choices = click.Choice(get_args(Variant))
+    return click.option("--variant", type=choices, default=default, show_default=True, help="The data: real, or small and generated.")
 
 
 def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,51 +83,6 @@ def logs_argument(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(logs=locate(logs, DEFAULT_LOGS), **options)
 
     return click.argument("logs", default=str(DEFAULT_LOGS))(located)
-
-
-AGENT_SHORTCUTS = (
-    click.option("--research-log/--no-research-log", default=None, help="Keep a research log, and ask it before a step."),
-    click.option("--context-steps", metavar="K|all", help="How many of the last steps stand in the prompt."),
-    click.option("--entries", metavar="A,B", help="What each reply begins with, such as thought,fact-check; or none."),
-    click.option("--actions-add", metavar="A,B", help="Hidden actions that the prompt offers, such as read-file."),
-    click.option("--actions-remove", metavar="A,B", help="Actions that the prompt does not offer."),
-)
-"""Shortcuts for options of the research agent: `--context-steps 5` is `-A context_steps=5`."""
-
-
-AGENT_SHORTCUT_NAMES = ("research_log", "context_steps", "entries", "actions_add", "actions_remove")
-
-
-def agent_shortcuts(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the `AGENT_SHORTCUTS` to a command."""
-    for option in reversed(AGENT_SHORTCUTS):
-        command = option(command)
-    return command
-
-
-def agent_options(pairs: Sequence[tuple[str, JsonValue]], shortcuts: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return an agent's options from `-A` and from shortcuts; a shortcut that is None was not given.
-
-    Raises:
-        UsageError: an option is given twice.
-    """
-    return given_once("agent", [*pairs, *((name, value) for name, value in shortcuts.items() if value is not None)])
-
-
-def given_once(whose: str, pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Return options as a dictionary.
-
-    Args:
-        whose: `agent` or `model`, for the message.
-        pairs: the options and their values.
-
-    Raises:
-        UsageError: an option is given twice.
-    """
-    for name, count in Counter(name for name, _ in pairs).items():
-        if count > 1:
-            raise UsageError(f"the {whose}'s option {name} is given twice; give it once")
-    return dict(pairs)
 
 
 class GroupedCommand(click.Command):

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from mlagentbench.cli.table import MARKS, RunTable
+from mlagentbench.cli.table import MARKS, RunStatus, RunTable, last_line
 from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
 from mlagentbench.report.text import duration, tokens, visible
@@ -88,31 +88,19 @@ class Progress:
         return self._table or (one.now() if one else Text())
 
 
-class RunProgress:
-    """The listener of one run."""
+class RunProgress(RunStatus):
+    """Prints the steps of one run."""
 
     def __init__(self, console: Console, name: str, steps: int) -> None:
+        super().__init__()
         self._console = console
         self._name = name
         self._steps = steps
-        self._count = 0
-        self._activity = "starting"
-        self._since = time.monotonic()
-        self._output = ""
         self._spinner = Spinner("dots", style="cyan")
-
-    def on_status(self, text: str) -> None:
-        """Show what is being done now."""
-        self._activity, self._since, self._output = visible(text), time.monotonic(), ""
-
-    def on_output(self, text: str) -> None:
-        """Show the last line of a script's output."""
-        lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
-        self._output = visible(lines[-1])[-LAST_OUTPUT:]
 
     def on_step(self, step: Step) -> None:
         """Print the line of a step that is done."""
-        self._count = step.number
+        super().on_step(step)
         style = STATUS_STYLES.get(step.status, "yellow")
         subject = next((str(value) for value in step.action.arguments.values()), "") if step.action.name != "Final Answer" else ""
         name = (f"{self._name}  " if self._name else "", "bold")
@@ -121,27 +109,21 @@ class RunProgress:
         took, used = (f"{duration(step.seconds):>10}", "cyan"), (f"{tokens(step.usage.tokens):>9} tokens", "dim")
         # On a narrow terminal a column that does not fit is left out whole rather than cut.
         lines = [Text.assemble(name, *what, *rest) for rest in ((about, took, used), (about, took), (took,))]
-        line = next((line for line in lines if line.cell_len <= self._console.width), lines[-1])
-        self._console.print(line, overflow="ellipsis", no_wrap=True)
-        if told := _told(step):
-            self._console.print(Text(f"       {told}", style=style if step.status != "ok" else "dim"), overflow="ellipsis", no_wrap=True)
+        fitting = next((line for line in lines if line.cell_len <= self._console.width), lines[-1])
+        self._console.print(fitting, overflow="ellipsis", no_wrap=True)
+        if line := last_line(step):
+            self._console.print(Text(f"       {line}", style=style if step.status != "ok" else "dim"), overflow="ellipsis", no_wrap=True)
 
     def now(self) -> RenderableType:
         """Return a line that says what is being done now, and for how long."""
-        elapsed = duration(time.monotonic() - self._since)
+        elapsed = duration(time.monotonic() - self.since)
         where = f"{self._name}  " if self._name else ""
         text = Text.assemble(
             (where, "bold"),
-            f"step {self._count + 1} of at most {self._steps}: {self._activity} ",
+            f"step {self.step_count + 1} of at most {self._steps}: {self.doing} ",
             (elapsed, "cyan"),
-            (f"  {self._output}", "dim"),
+            (f"  {self.output[-LAST_OUTPUT:]}", "dim"),
         )
         text.no_wrap, text.overflow = True, "ellipsis"
         self._spinner.update(text=text)
         return self._spinner
-
-
-def _told(step: Step) -> str:
-    """Return the last line of a script's or an error's observation; empty for any other observation."""
-    lines = [line for line in visible(step.observation).splitlines() if line.strip()]
-    return lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else ""

@@ -19,9 +19,11 @@ from mlagentbench.cli.options import (
     Indices,
     KeyValue,
     Size,
-    agent_shortcuts,
     log_directory_option,
+    python_option,
+    sandbox_option,
     task_path_option,
+    variant_option,
 )
 from mlagentbench.cli.page import print_own_page
 from mlagentbench.cli.progress import Progress
@@ -40,7 +42,6 @@ from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.runner.interactive import session_of
 from mlagentbench.runner.preflight import ReadyRun, make_spec
 from mlagentbench.runner.run_once import AskPerson, RunHooks
-from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.spec import UNGRADED
 
@@ -67,7 +68,17 @@ GROUPS = {
     metavar="KEY=VALUE",
     help="An option of the agent, such as temperature=0.",
 )
-@agent_shortcuts
+@click.option(
+    "--research-log/--no-research-log", "agent_options__research_log", default=None, help="Keep a research log, and ask it before a step."
+)
+@click.option("--context-steps", "agent_options__context_steps", metavar="K|all", help="How many of the last steps stand in the prompt.")
+@click.option(
+    "--entries", "agent_options__entries", metavar="A,B", help="What each reply begins with, such as thought,fact-check; or none."
+)
+@click.option(
+    "--actions-add", "agent_options__actions_add", metavar="A,B", help="Hidden actions that the prompt offers, such as read-file."
+)
+@click.option("--actions-remove", "agent_options__actions_remove", metavar="A,B", help="Actions that the prompt does not offer.")
 @click.option(
     "--experience",
     type=click.Path(path_type=Path),
@@ -98,9 +109,7 @@ GROUPS = {
     type=click.IntRange(1),
     help="How many runs go on at once; by default one a core, and no more than fit into the memory with all that their scripts may take.",
 )
-@click.option(
-    "--variant", type=click.Choice(["mini", "full"]), default="full", show_default=True, help="The data: real, or small and generated."
-)
+@variant_option("full")
 @click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
 @click.option(
     "--baseline",
@@ -153,14 +162,8 @@ GROUPS = {
     metavar="KB",
     help="How much of its output is kept, head and tail; 256 by default.",
 )
-@click.option(
-    "--sandbox",
-    type=click.Choice(isolation.CHOICES),
-    default="auto",
-    show_default=True,
-    help="What isolates them; auto takes the strongest there is.",
-)
-@click.option("--python", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Their interpreter.")
+@sandbox_option
+@python_option
 @click.option(
     "--gpus",
     "--gpu",

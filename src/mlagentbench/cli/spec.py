@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 from pydantic import JsonValue
 
-from mlagentbench.cli.options import AGENT_SHORTCUT_NAMES, agent_options, given_once
 from mlagentbench.engine.models.prices import read_prices
 from mlagentbench.errors import UsageError
 from mlagentbench.run_spec import ModelSpec
@@ -29,15 +28,17 @@ def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
         UsageError: an option is given twice, or a model's option without a model.
     """
     found = {name: dict(value) if isinstance(value, Mapping) else value for name, value in fields.items()}
-    shortcuts = {name: options[name] for name in AGENT_SHORTCUT_NAMES}
     source = click.get_current_context().get_parameter_source
     for name, value in options.items():
-        if name in shortcuts or value is None or (name in found and source(name) is ParameterSource.DEFAULT):
+        if value is None or (name in found and source(name) is ParameterSource.DEFAULT):
             continue
         if name == "agent_pairs":
-            found["agent_options"] = {**found.get("agent_options", {}), **agent_options(value, shortcuts)}
+            # `--context-steps 5` is `-A context_steps=5`.
+            shortcuts = [(key.partition("__")[2], given) for key, given in options.items() if key.startswith("agent_options__")]
+            shortcuts = [(key, given) for key, given in shortcuts if given is not None]
+            found["agent_options"] = {**found.get("agent_options", {}), **_given_once("agent", [*value, *shortcuts])}
         elif name == "model_pairs":
-            _set_model_options(found, given_once("model", value))
+            _set_model_options(found, _given_once("model", value))
         elif name == "gpus":
             if value:
                 found["gpus"] = _distinct([gpu for some in value for gpu in some])
@@ -49,6 +50,18 @@ def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
             group, _, field = name.rpartition("__")
             (found.setdefault(group, {}) if group else found)[field] = value
     return found
+
+
+def _given_once(whose: str, pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return the options of an agent or a model as a dictionary.
+
+    Raises:
+        UsageError: an option is given twice.
+    """
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise UsageError(f"the {whose}'s option {name} is given twice; give it once")
+    return dict(pairs)
 
 
 def _set_model_options(fields: dict[str, Any], options: Mapping[str, JsonValue]) -> None:

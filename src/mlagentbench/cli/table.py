@@ -26,39 +26,59 @@ FRAME = 3
 """The lines beside those of runs: the headings, the counts, and one for the cursor."""
 
 
-class RunRow:
-    """One run: its listener and its line in the table."""
+class RunStatus:
+    """Listens to a run, and knows what it does now."""
 
-    def __init__(self, ready: ReadyRun, number: int) -> None:
-        self.ready = ready
-        self.number = number
+    def __init__(self) -> None:
         self.step_count = 0
-        self.tokens = 0
         self.doing = "starting"
         self.since = time.monotonic()
-        self.last = ""
-        self.verdict: GradeStatus | None = None
-        self.seconds = 0.0
-        self._output = ""
+        self.output = ""
+        """The last line of the present script's output."""
 
     def on_status(self, text: str) -> None:
         """Note what is being done now."""
-        self.doing, self.since, self._output = visible(text).replace("\n", " "), time.monotonic(), ""
+        self.doing, self.since, self.output = visible(text).replace("\n", " "), time.monotonic(), ""
 
     def on_output(self, text: str) -> None:
         """Note the last line of a script's output."""
-        lines = (self._output + text).rstrip("\n").rsplit("\n", 1)
-        self._output = visible(lines[-1])[-200:]
-        self.last = self._output.strip() or self.last
+        lines = (self.output + text).rstrip("\n").rsplit("\n", 1)
+        self.output = visible(lines[-1])[-200:]
+
+    def on_step(self, step: Step) -> None:
+        """Note a step that is done."""
+        self.step_count = step.number
+
+
+def last_line(step: Step) -> str:
+    """Return the last line of a script's or an error's observation; empty for any other observation."""
+    lines = [line for line in visible(step.observation).splitlines() if line.strip()]
+    return lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else ""
+
+
+class RunRow(RunStatus):
+    """One run's line in the table."""
+
+    def __init__(self, ready: ReadyRun, number: int) -> None:
+        super().__init__()
+        self.ready = ready
+        self.number = number
+        self.tokens = 0
+        self.last = ""
+        self.verdict: GradeStatus | None = None
+        self.seconds = 0.0
+
+    def on_output(self, text: str) -> None:
+        """Note the last line of a script's output."""
+        super().on_output(text)
+        self.last = self.output.strip() or self.last
 
     def on_step(self, step: Step) -> None:
         """Note a step that is done, and the last line of its observation."""
-        self.step_count = step.number
+        super().on_step(step)
         self.tokens += step.usage.tokens
         self.doing, self.since = "thinking", time.monotonic()
-        lines = [line for line in visible(step.observation).splitlines() if line.strip()]
-        told = lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else step.action.name
-        self.last = f"{MARKS.get(step.status, '!')} {told}"
+        self.last = f"{MARKS.get(step.status, '!')} {last_line(step) or step.action.name}"
 
     def end(self, result: Result) -> None:
         """Note the result of the run, which is over."""
