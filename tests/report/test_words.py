@@ -68,7 +68,7 @@ def test_the_headline_of_a_run_without_a_result_says_so(tmp_path: Path) -> None:
 
 def test_a_baseline_tells_its_source_and_spread() -> None:
     assert words.baseline_words(Baseline(value=1.1, values=(1.08, 1.12), source="side_by_side"), "s") == (
-        "measured side by side with the submission, 2 times, ± 20 ms"
+        "measured side by side with the submission, 2 times, ± 219 ms"
     )
     assert words.baseline_words(Baseline(value=1.1, values=(1.1,), source="measured"), "s").endswith("once: its spread is unknown")
     assert words.baseline_words(Baseline(value=0.5, source="paper"), "") == "the paper's constant, not measured here"

@@ -6,9 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import mannwhitneyu, trim_mean, ttest_1samp
+from scipy.stats import mannwhitneyu, trim_mean, ttest_1samp, ttest_ind
 
-from mlagentbench.results.robust import average, interquartile_mean, median, performance_profile, probability_of_improvement
+from mlagentbench.results.robust import (
+    average,
+    difference,
+    interquartile_mean,
+    mean,
+    median,
+    performance_profile,
+    probability_of_improvement,
+)
 
 
 def test_a_few_runs_of_one_task_have_students_interval() -> None:
@@ -19,10 +27,13 @@ def test_a_few_runs_of_one_task_have_students_interval() -> None:
 
 
 def test_two_values_have_no_interval_and_none_no_mean() -> None:
-    for groups in ([[1.0, 3.0]], [[1.0], [3.0]], [[1.0]]):
-        found = average(groups)
-        assert found is not None and math.isnan(found.low) and math.isnan(found.high)
-    assert average([]) is None
+    assert average([[1.0, 3.0]]) == average([[1.0], [3.0]]) == (2.0, 2.0, 2.0)
+    assert average([]) is None and mean([]) is None
+
+
+def test_an_amount_is_not_below_what_it_can_be() -> None:
+    found = mean([1.0, 1.0, 40.0], least=0.0)
+    assert found is not None and found.low == 0.0 and found.high > 40
 
 
 def test_each_task_counts_once_however_many_runs_it_has() -> None:
@@ -75,3 +86,12 @@ def test_the_probability_of_improvement_is_the_mann_whitney_statistic() -> None:
     first, second = draw.integers(0, 5, (3, 8)), draw.integers(0, 4, (3, 6))
     expected = np.mean([mannwhitneyu(one, other).statistic / (8 * 6) for one, other in zip(first, second, strict=True)])
     assert probability_of_improvement(first.tolist(), second.tolist()) == pytest.approx(expected)
+
+
+def test_a_difference_over_one_task_is_welchs() -> None:
+    first, second = [0.3, 0.5, 0.9], [0.1, 0.2, 0.2, 0.4]
+    found, expected = difference([first], [second]), ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    assert found is not None and (found.low, found.high) == pytest.approx((expected.low, expected.high))
+    single = difference([[0.5]], [[0.1, 0.2]])
+    assert single is not None and math.isnan(single.low), "a single run has no spread"
+    assert difference([], []) is None

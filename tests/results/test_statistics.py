@@ -49,31 +49,6 @@ def test_pass_at_k_is_the_share_of_choices_with_a_success() -> None:
     assert statistics.pass_at_k(0, 8, 8) == 0
 
 
-def test_a_mean_has_a_bootstrap_interval_that_is_always_the_same() -> None:
-    values = [0.1, 0.4, 0.4, 0.9]
-    found = statistics.mean(values)
-    assert found is not None and found == statistics.mean(values)
-    assert found.value == pytest.approx(0.45)
-    # All 256 resamples of four values: the 2.5 % and 97.5 % quantiles of their means.
-    means = sorted(sum(draw) / 4 for draw in itertools.product(values, repeat=4))
-    assert found.low == pytest.approx(means[round(0.025 * 256)], abs=0.03)
-    assert found.high == pytest.approx(means[round(0.975 * 256) - 1], abs=0.03)
-    assert statistics.mean([]) is None
-    assert statistics.mean([2.0]) == (2.0, 2.0, 2.0)
-
-
-def test_a_bootstrap_interval_holds_the_mean_about_as_often_as_it_says() -> None:
-    import numpy as np
-
-    random = np.random.default_rng(7)
-    held = 0
-    for _ in range(200):
-        found = statistics.mean(random.normal(1.0, 1.0, 40).tolist())
-        assert found is not None
-        held += found.low <= 1.0 <= found.high
-    assert 0.88 <= held / 200 <= 1.0
-
-
 def test_several_tests_at_once_are_adjusted_for_one_another() -> None:
     # Holm: 0.01 * 4; 0.02 * 3; 0.03 * 2, which is no smaller than the one before; 0.9 * 1.
     assert statistics.adjusted([0.03, 0.01, 0.9, 0.02]) == pytest.approx([0.06, 0.04, 0.9, 0.06])
@@ -107,15 +82,3 @@ def test_an_average_of_rates_holds_the_true_one_about_as_often_as_it_says() -> N
     found = [statistics.average_rate([(int(successes), 8) for successes in draw]) for draw in draws]
     held = sum(interval is not None and interval.low <= rates.mean() <= interval.high for interval in found)
     assert 0.93 <= held / 500 <= 1.0
-
-
-def test_an_average_of_means_varies_with_the_runs_within_each_task() -> None:
-    assert statistics.average([[0.2, 0.2], [0.6]]) == pytest.approx((0.4, 0.4, 0.4)), "runs that do not vary"
-    found = statistics.average([[0.0, 1.0], [0.5, 0.5, 0.5]])
-    # The first task's mean over two draws is 0, 1/2 or 1 with 1/4, 1/2 and 1/4; the second's stays.
-    assert found == pytest.approx((0.5, 0.25, 0.75))
-    assert statistics.average([]) is None
-
-
-def test_an_average_of_single_runs_varies_with_the_tasks() -> None:
-    assert statistics.average([[0.0], [1.0], [0.5, 0.5]]) == statistics.mean([0.0, 1.0, 0.5])

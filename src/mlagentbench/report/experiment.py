@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.text import plural
 from mlagentbench.report.words import FLAGS
-from mlagentbench.results import statistics
+from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell, cells, columns
 from mlagentbench.results.compare import TaskGroup, by_category
 from mlagentbench.results.conditions import Conditions, conditions
@@ -42,7 +42,7 @@ Key = TypeVar("Key", bound=str)
 
 
 class LeaderboardRow(NamedTuple):
-    """One column over all its tasks. Amounts are means per counted run, with bootstrap intervals over runs."""
+    """One column over all its tasks. Amounts are means over tasks of means over counted runs."""
 
     column: str
     agent: str
@@ -57,7 +57,7 @@ class LeaderboardRow(NamedTuple):
     rate: Interval | None
     """The mean over tasks of success rates (`statistics.average_rate`)."""
     improvement: Interval | None
-    """The mean over tasks of average improvements (`statistics.average`); as in the paper, a task without a valid submission counts 0."""
+    """The mean over tasks of average improvements (`robust.average`); as in the paper, a task without a valid submission counts 0."""
     valid: int
     """How many valid submissions `improvement` is computed from."""
     tokens: Interval | None
@@ -207,7 +207,8 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         by_task: the column's cells.
     """
     runs = [run for cell in by_task.values() for run in cell.counted]
-    costs = [run.cost for run in runs if run.cost is not None]
+    counted = [cell.counted for cell in by_task.values() if cell.counted]
+    costs = [priced for one in counted if (priced := [run.cost for run in one if run.cost is not None])]
     shared = next(iter(by_task.values())).conditions
     return LeaderboardRow(
         column=column,
@@ -218,13 +219,13 @@ def standing(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         runs=len(runs),
         apart=_together(cell.apart for cell in by_task.values()),
         rate=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in by_task.values() if cell.counted]),
-        improvement=statistics.average([cell.improvements or [0.0] * len(cell.counted) for cell in by_task.values() if cell.counted]),
+        improvement=robust.average([cell.improvements or [0.0] * len(cell.counted) for cell in by_task.values() if cell.counted]),
         valid=sum(len(cell.improvements) for cell in by_task.values()),
-        tokens=statistics.mean([run.tokens for run in runs]),
-        seconds=statistics.mean([run.seconds for run in runs]),
-        steps=statistics.mean([run.steps for run in runs]),
-        cost=statistics.mean(costs),
-        priced=len(costs),
+        tokens=robust.average([[run.tokens for run in one] for one in counted], least=0.0),
+        seconds=robust.average([[run.seconds for run in one] for one in counted], least=0.0),
+        steps=robust.average([[run.steps for run in one] for one in counted], least=0.0),
+        cost=robust.average(costs, least=0.0),
+        priced=sum(map(len, costs)),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mlagentbench.records import Flag
-from mlagentbench.results import statistics
+from mlagentbench.results import robust, statistics
 from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences
 from mlagentbench.results.counts import Counts, counts
 from mlagentbench.results.load import Run
@@ -72,8 +72,8 @@ class Cell:
 
     @cached_property
     def improvement(self) -> Interval | None:
-        """The mean of `improvements` with a bootstrap interval; None if there are none."""
-        return statistics.mean(self.improvements)
+        """The mean of `improvements` with its interval (`robust.average`); None if there are none."""
+        return robust.mean(self.improvements)
 
     @property
     def flags(self) -> Mapping[Flag, int]:

@@ -62,7 +62,7 @@ class TaskGroup(NamedTuple):
     mean: Interval | None
     """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
     improvement: Interval | None
-    """The mean over tasks of their average improvements (`statistics.average`); tasks without a valid submission are left out."""
+    """The mean over tasks of their average improvements (`robust.average`); tasks without a valid submission are left out."""
     left_out: tuple[str, ...] = ()
     """The tasks of which no run counts."""
 
@@ -154,7 +154,7 @@ def _group(name: str, column: Column) -> TaskGroup:
         tasks=tuple(rates),
         runs=sum(len(cell.counted) for cell in column.values()),
         mean=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in column.values() if cell.counted]),
-        improvement=statistics.average([cell.improvements for cell in column.values() if cell.improvements]),
+        improvement=robust.average([cell.improvements for cell in column.values() if cell.improvements]),
         left_out=tuple(task for task in column if task not in rates),
     )
 

@@ -15,19 +15,24 @@ from numpy.typing import NDArray
 from mlagentbench.results.statistics import LEVEL, RESAMPLES, SEED, Interval
 
 FEWEST = 3
-"""Values below which a mean has no interval."""
+"""Values below which nothing can be said of how a mean varies."""
 FEWEST_TO_RESAMPLE = 5
 """Runs of each task from which on a mean's interval is studentised by resampling; below, resamples too often have no spread at all."""
 
 Groups = Sequence[Sequence[float]]
 
 
-def average(groups: Groups, *, level: float = LEVEL) -> Interval | None:
-    """Return the mean over tasks of means over runs; None for no tasks. Its bounds are NaN for fewer than `FEWEST` values.
+def average(groups: Groups, *, least: float = -math.inf, level: float = LEVEL) -> Interval | None:
+    """Return the mean over tasks of means over runs; None for no tasks. For fewer than `FEWEST` values, its interval has no width.
 
     The interval says how the mean would vary with other runs of these same tasks. It is the studentised bootstrap over each task's runs
     (Efron and Tibshirani 1993, section 12.5), and Student's with Satterthwaite's degrees of freedom where a task has few runs. Where most
     tasks have a single run, whose spread is unknown, it is Student's over tasks, which is wider.
+
+    Args:
+        groups: the values of each task's runs; no group is empty.
+        least: the smallest value that there can be, such as 0 for an amount of time; the interval does not go below.
+        level: the interval's confidence level.
     """
     arrays = [np.asarray(values, dtype=float) for values in groups]
     if not arrays:
@@ -38,12 +43,17 @@ def average(groups: Groups, *, level: float = LEVEL) -> Interval | None:
     else:
         arrays = [array for array in arrays if len(array) > 1]  # the spread of the others is taken to be that of the rest
     if sum(map(len, arrays)) < FEWEST:
-        return Interval(value, math.nan, math.nan)
+        return Interval(value, value, value)
     error, freedom = _standard_error(arrays, len(arrays))
     if error == 0:
         return Interval(value, value, value)
     low, high = _studentised(arrays, level) if min(map(len, arrays)) >= FEWEST_TO_RESAMPLE else _students(freedom, level)
-    return Interval(value, value - high * error, value - low * error)
+    return Interval(value, max(least, value - high * error), value - low * error)
+
+
+def mean(values: Sequence[float], *, least: float = -math.inf, level: float = LEVEL) -> Interval | None:
+    """Return the mean of one task's values, with the interval of `average`; None for no values."""
+    return average([values], least=least, level=level) if values else None
 
 
 def difference(first: Groups, second: Groups, *, level: float = LEVEL) -> Interval | None:

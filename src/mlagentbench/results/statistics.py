@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 LEVEL = 0.95
 RESAMPLES = 10_000
 SEED = 0
@@ -46,16 +44,6 @@ def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"
     return Interval(successes / runs, low, high)
 
 
-def mean(values: Sequence[float], *, level: float = LEVEL) -> Interval | None:
-    """Return a mean with its percentile bootstrap interval (Efron 1979); None for no values. For one value, the bounds equal it."""
-    if not values:
-        return None
-    array = np.asarray(values, dtype=float)
-    draws = np.random.default_rng(SEED).integers(0, len(array), (RESAMPLES, len(array)))
-    low, high = np.quantile(array[draws].mean(axis=1), [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(array.mean()), float(low), float(high))
-
-
 def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
     """Return the mean over tasks of success rates, each task counting once; None for no tasks.
 
@@ -75,27 +63,6 @@ def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> 
         return rates[0] if rates else None
     value = sum(rate.value for rate in rates) / len(rates)
     return _wilson(value, len(counts) ** 2 / sum(1 / runs for _, runs in counts), level)
-
-
-def average(groups: Sequence[Sequence[float]], *, level: float = LEVEL) -> Interval | None:
-    """Return the mean over tasks of means over runs, each task counting once; None for no tasks.
-
-    The interval is a percentile bootstrap over the runs within each task: it says how the mean would vary with other runs of these same
-    tasks. If most tasks have a single run, that is unknown, and the bootstrap is over tasks, which is wider.
-
-    Args:
-        groups: the values of each task's runs; no group is empty.
-        level: the interval's confidence level.
-    """
-    if not groups:
-        return None
-    arrays = [np.asarray(values, dtype=float) for values in groups]
-    if sum(len(array) == 1 for array in arrays) > len(arrays) / 2:
-        return mean([float(array.mean()) for array in arrays], level=level)
-    draw = np.random.default_rng(SEED)
-    means = np.mean([array[draw.integers(0, len(array), (RESAMPLES, len(array)))].mean(axis=1) for array in arrays], axis=0)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(np.mean([array.mean() for array in arrays])), float(low), float(high))
 
 
 def pass_at_k(successes: int, runs: int, k: int) -> float | None:
