@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from mlagentbench.errors import TaskError
 from mlagentbench.task.catalogue import Task
@@ -51,8 +52,8 @@ def require_extras(task: Task, python: Path | None = None, *, without: Iterable[
     wanted = [extra for extra in task.spec.extras if extra not in without]
     packages = {extra: _packages(extra) for extra in wanted}
     for extra, needed in packages.items():
-        if not needed and _requirements():
-            raise TaskError(f"{task.folder / 'task.toml'}: extras: there is no extra {extra!r}; there are: {', '.join(_extras())}")
+        if not needed and (known := _metadata("Provides-Extra")):
+            raise TaskError(f"{task.folder / 'task.toml'}: extras: there is no extra {extra!r}; there are: {', '.join(sorted(known))}")
     own = python is None or os.path.abspath(python) == os.path.abspath(sys.executable)
     names = list(dict.fromkeys(name for needed in packages.values() for name in needed))
     missing = _missing(names, None if own else python)
@@ -89,31 +90,20 @@ def _missing(names: Sequence[str], python: Path | None) -> set[str]:
 
 def _installed(name: str) -> bool:
     try:
-        requires(name)
+        return bool(metadata(name))
     except PackageNotFoundError:
         return False
-    return True
 
 
-def _requirements() -> Sequence[str]:
-    """Return this package's requirements from its metadata; none if it is not installed."""
+def _metadata(field: str) -> Sequence[str]:
+    """Return a field of this package's metadata; nothing if it is not installed."""
     try:
-        return requires(PACKAGE) or ()
+        return metadata(PACKAGE).get_all(field) or ()
     except PackageNotFoundError:
         return ()
 
 
-def _extras() -> Sequence[str]:
-    return sorted({match[1] for line in _requirements() if (match := re.search(r"""extra\s*==\s*["']([\w-]+)""", line))})
-
-
 def _packages(extra: str) -> dict[str, str]:
     """Return an extra's requirements, such as `torch>=2.6`, by package name."""
-    found = {}
-    for line in _requirements():
-        requirement, _, marker = (part.strip() for part in line.partition(";"))
-        if re.search(rf"""extra\s*==\s*["']{re.escape(extra)}["']""", marker):
-            name = re.match(r"[\w.-]+", requirement)
-            assert name is not None, line
-            found[name[0]] = requirement.replace(" ", "")
-    return found
+    requirements = [Requirement(line) for line in _metadata("Requires-Dist")]
+    return {each.name: f"{each.name}{each.specifier}" for each in requirements if each.marker and each.marker.evaluate({"extra": extra})}

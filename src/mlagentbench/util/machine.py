@@ -30,7 +30,7 @@ def versions(packages: Sequence[str] = PACKAGES) -> Mapping[str, str]:
 
 def cores() -> int:
     """Return how many cores this process may use: the lesser of its affinity and its control group's quota; at least 1."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    usable = len(os.sched_getaffinity(0))
     quota, _, period = _read(_GROUP / "cpu.max").partition(" ")
     if quota.isdigit() and period.strip().isdigit():
         usable = min(usable, max(1, int(quota) // int(period)))
@@ -59,7 +59,7 @@ def hardware() -> Mapping[str, JsonValue]:
     """Return a fingerprint of the machine; timings can be compared only between machines with the same one."""
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1),
+        "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "gpus": list(_gpus()),
         "system": f"{platform.system()} {platform.machine()}",
