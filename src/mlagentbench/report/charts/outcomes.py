@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, config, data, ground, quoted, short
+from mlagentbench.report.charts.style import LIGHT, Palette, data, ground, layered, quoted, short
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.counts import Counts
 
@@ -112,17 +112,11 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
     scale = alt.Scale(domain=[kinds[each] for each in present], range=[colors[each] for each in present])
     shown = alt.Legend(title=None, orient="top", columns=4, symbolType="square", columnPadding=16) if legend else None
     bars = alt.Chart(data(rows)).mark_bar(stroke=ground(palette), strokeWidth=1)
-    return alt.LayerChart(
-        layer=[
-            bars.encode(x=x, x2=alt.X2("to"), y=y, color=alt.Color("kind:N", scale=scale, legend=shown)),
-            alt.Chart(data(rows)).mark_text(fontSize=12, color=palette.on_bars).encode(x=alt.X("middle:Q"), y=y, text="text:N"),
-        ],
-        width=WIDTH,
-        height=BAR * len(columns),
-        background=palette.background,
-        padding={"left": 6, "right": 12, "top": 6, "bottom": 4},
-        config=config(palette),
-    )
+    layers = [
+        bars.encode(x=x, x2=alt.X2("to"), y=y, color=alt.Color("kind:N", scale=scale, legend=shown)),
+        alt.Chart(data(rows)).mark_text(fontSize=12, color=palette.on_bars).encode(x=alt.X("middle:Q"), y=y, text="text:N"),
+    ]
+    return layered(layers, WIDTH, BAR * len(columns), palette)
 
 
 def _kind(run: Counts, kind: Kind) -> str:

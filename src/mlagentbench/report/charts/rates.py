@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, config, data, name, quoted, short
+from mlagentbench.report.charts.style import LIGHT, Palette, data, layered, name, quoted, short
 from mlagentbench.report.tables.model import AVERAGE, Row, Table, pivot
 from mlagentbench.report.text import interval_text, percentage, plural
 
@@ -123,19 +123,13 @@ def heat_map(heat: HeatMap, palette: Palette = LIGHT) -> alt.LayerChart | None:
     y = alt.Y("row:O", axis=_names(names, "left"), scale=alt.Scale(padding=0.05))
     known = alt.Chart(data([row for row in rows if row["color"] is not None]))
     every = alt.Chart(data(rows))
-    return alt.LayerChart(
-        layer=[
-            known.mark_rect(cornerRadius=3).encode(x=x, y=y, color=alt.Color("color:N", scale=None)),
-            every.mark_text(dy=-6, fontSize=14, fontWeight=600, color=palette.ink).encode(x=x, y=y, text="text:N"),
-            every.mark_text(dy=11, fontSize=10.5, color=palette.ink).encode(x=x, y=y, text="note:N"),
-        ],
-        width=CELL_WIDTH * len(heat.columns),
-        height=CELL_HEIGHT * len(names),
-        background=palette.background,
-        padding=10,
-        config=config(palette),
-        title=alt.TitleParams(title, subtitle=words, offset=18),
-    )
+    layers = [
+        known.mark_rect(cornerRadius=3).encode(x=x, y=y, color=alt.Color("color:N", scale=None)),
+        every.mark_text(dy=-6, fontSize=14, fontWeight=600, color=palette.ink).encode(x=x, y=y, text="text:N"),
+        every.mark_text(dy=11, fontSize=10.5, color=palette.ink).encode(x=x, y=y, text="note:N"),
+    ]
+    heading = alt.TitleParams(title, subtitle=words, offset=18)
+    return layered(layers, CELL_WIDTH * len(heat.columns), CELL_HEIGHT * len(names), palette, title=heading)
 
 
 def _cell(row: Row, most: int) -> HeatCell:

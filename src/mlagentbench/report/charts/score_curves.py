@@ -9,8 +9,20 @@ from typing import NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, SeriesStyle, across, config, data, looks, name, short
-from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
+from mlagentbench.report.charts.style import (
+    LIGHT,
+    Palette,
+    SeriesStyle,
+    data,
+    layered,
+    line_styles,
+    looks,
+    margin_label,
+    name,
+    references,
+    short,
+)
+from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.experiment import ScoreCurve
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import threshold_value
@@ -78,21 +90,19 @@ def scores_of_task(
     y = alt.Y("value:Q", scale=value_scale(span), axis=value_axis(info, span, 4))
     layers: list[alt.Chart] = []
     if baselines and threshold is not None:
-        layers += _references(info, baselines, threshold, span, y, palette)
+        up = info.direction == "maximize"
+        layers += references(baselines.middle, threshold, span.high if up else span.low, y, palette)
+        if not baselines.one:
+            band = alt.Chart(data([{"value": baselines.low, "edge": baselines.high}]))
+            layers.append(band.mark_rect(color=palette.baseline, opacity=0.16).encode(y=y, y2=alt.Y2("edge")))
         if title:
-            layers += _margin(info, baselines.middle, threshold, y, palette)
+            # One label is above its line and the other below, since the lines may be close.
+            layers.append(margin_label("baseline", palette.muted, WIDTH, y, 6 if up else -6, baselines.middle))
+            layers.append(margin_label(f"{THRESHOLD:.0%} better", palette.zone, WIDTH, y, -6 if up else 6, threshold))
     layers += _lines(drawn, looks(columns or (course.column for course in courses), palette), x, y, legend)
-    return alt.LayerChart(
-        layer=layers,
-        width=WIDTH,
-        height=HEIGHT,
-        background=palette.background,
-        padding={"left": 6, "right": 12, "top": 6, "bottom": 4},
-        config=config(palette),
-        title=alt.TitleParams(name(title), subtitle=f"{plural(len(drawn), 'run')} with a valid score", offset=24)
-        if title
-        else alt.Undefined,
-    )
+    shown_runs = f"{plural(len(drawn), 'run')} with a valid score"
+    heading = alt.TitleParams(name(title), subtitle=shown_runs, offset=24) if title else None
+    return layered(layers, WIDTH, HEIGHT, palette, title=heading)
 
 
 def describe_courses(info: RunInfo, courses: Sequence[ScoreCurve]) -> str:
@@ -132,47 +142,11 @@ def _baselines(courses: Sequence[ScoreCurve], values: Sequence[float]) -> _Basel
     return _Baselines(middle, min(found), max(found), near)
 
 
-def _references(info: RunInfo, baselines: _Baselines, threshold: float, span: Range, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    """Draw the baseline, the band of the runs' baselines where they differ, and the zone of success beyond the threshold."""
-    edge = span.high if info.direction == "maximize" else span.low
-    zone = alt.Chart(data([{"value": threshold, "edge": edge}])).mark_rect(color=palette.zone, opacity=0.09).encode(y=y, y2=alt.Y2("edge"))
-    border = alt.Chart(data([{"value": threshold}])).mark_rule(color=palette.zone, strokeDash=[2, 3]).encode(y=y)
-    rule = alt.Chart(data([{"value": baselines.middle}])).mark_rule(color=palette.baseline, strokeDash=[6, 4], strokeWidth=1.25).encode(y=y)
-    layers: list[alt.Chart] = [zone, border, rule]
-    if not baselines.one:
-        row = {"value": baselines.low, "edge": baselines.high}
-        layers.append(alt.Chart(data([row])).mark_rect(color=palette.baseline, opacity=0.16).encode(y=y, y2=alt.Y2("edge")))
-    return layers
-
-
-def _margin(info: RunInfo, baseline: float, threshold: float, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    """Label the two lines in the right margin, one above and one below, since the lines may be close."""
-    away = -1 if info.direction == "maximize" else 1
-    names = (("baseline", baseline, -6 * away, palette.muted), (f"{THRESHOLD:.0%} better", threshold, 6 * away, palette.zone))
-    return [
-        alt.Chart(data([{"value": value, "text": text}]))
-        .mark_text(align="left", baseline="middle", dx=8, dy=dy, color=color, fontSize=11)
-        .encode(x=across(WIDTH), y=y, text="text:N")
-        for text, value, dy, color in names
-    ]
-
-
 def _lines(courses: Sequence[ScoreCurve], by_column: Mapping[str, SeriesStyle], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
     """Draw a line for each run, which breaks where a step has no valid score, and a point at its last valid score."""
     present = [column for column in by_column if any(course.column == column for course in courses)]
     labels = short(by_column)
-    names = [labels[column] for column in present]
-    scale = alt.Scale(domain=names, range=[by_column[column].color for column in present])
-    dashes = alt.Scale(domain=names, range=[list(by_column[column].dash) or [1, 0] for column in present])
-    shown = (
-        alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
-        if legend and len(names) > 1
-        else None
-    )
-    color = alt.Color("column:N", scale=scale, legend=shown)
-    dash = (
-        {"strokeDash": alt.StrokeDash("column:N", scale=dashes, legend=None)} if any(by_column[column].dash for column in present) else {}
-    )
+    look = line_styles({labels[column]: by_column[column] for column in present}, legend=legend)
     rows, ends = [], []
     for number, course in enumerate(courses):
         own = [
@@ -186,7 +160,4 @@ def _lines(courses: Sequence[ScoreCurve], by_column: Mapping[str, SeriesStyle], 
     line = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.25 if faint else 1.75, opacity=0.4 if faint else 0.75)
     point = alt.Chart(data(ends)).mark_circle(size=26 if faint else 36, opacity=0.9)
     href = {"href": alt.Href("link:N")} if any(course.link for course in courses) else {}
-    return [
-        line.encode(x=x, y=y, color=color, detail="run:Q", **dash),
-        point.encode(x=x, y=y, color=color, **href),
-    ]
+    return [line.encode(x=x, y=y, detail="run:Q", **look), point.encode(x=x, y=y, color=look["color"], **href)]

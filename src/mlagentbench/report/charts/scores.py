@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import altair as alt
 
 from mlagentbench.records import Baseline, StepScore
-from mlagentbench.report.charts.style import LIGHT, Palette, across, config, data, down
-from mlagentbench.report.charts.values import Range, step_axis, value_axis, value_range, value_scale
+from mlagentbench.report.charts.style import LIGHT, Palette, data, down, layered, margin_label, references
+from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.text import plural, quantity, visible
 from mlagentbench.report.words import change, threshold_value
 from mlagentbench.run_spec import RunInfo
@@ -57,17 +56,16 @@ def score_over_steps(
     y = alt.Y("value:Q", scale=value_scale(span), axis=value_axis(info, span))
     layers: list[alt.Chart] = []
     if baseline and threshold is not None:
-        layers += _references(info, baseline.value, threshold, span, steps, y, palette)
+        up = info.direction == "maximize"
+        layers += references(baseline.value, threshold, span.high if up else span.low, y, palette)
+        # One label is above its line and the other below, since the two lines may be a few pixels apart.
+        layers.append(
+            margin_label(f"baseline {quantity(baseline.value, info.unit)}", palette.muted, WIDTH, y, 7 if up else -7, baseline.value)
+        )
+        layers.append(margin_label(f"{THRESHOLD * 100:g} % better", palette.zone, WIDTH, y, -7 if up else 7, threshold))
     layers += _course(scores, x, y, palette, link)
     layers.append(_last_label(valid[-1], steps, info.unit, x, y, palette))
-    return alt.LayerChart(
-        layer=layers,
-        width=WIDTH,
-        height=HEIGHT,
-        background=palette.background,
-        padding={"left": 6, "right": 30, "top": 6, "bottom": 4},
-        config=config(palette),
-    )
+    return layered(layers, WIDTH, HEIGHT, palette, right=30)
 
 
 def describe_scores(info: RunInfo, scores: Sequence[StepScore], baseline: Baseline | None) -> str:
@@ -91,22 +89,6 @@ def describe_scores(info: RunInfo, scores: Sequence[StepScore], baseline: Baseli
     return " ".join(sentences) + (" The shaded zone is a success." if baseline else "")
 
 
-def _references(info: RunInfo, baseline: float, threshold: float, span: Range, steps: int, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    """Draw the baseline, the threshold and the zone of success beyond it, with labels in the right margin."""
-    up = info.direction == "maximize"
-    edge = span.high if up else span.low
-    zone = alt.Chart(data([{"value": threshold, "edge": edge}])).mark_rect(color=palette.zone, opacity=0.09).encode(y=y, y2=alt.Y2("edge"))
-    border = alt.Chart(data([{"value": threshold}])).mark_rule(color=palette.zone, strokeDash=[2, 3]).encode(y=y)
-    rule = alt.Chart(data([{"value": baseline}])).mark_rule(color=palette.baseline, strokeDash=[6, 4], strokeWidth=1.25).encode(y=y)
-    # One label is above its line and the other below, since the two lines may be a few pixels apart.
-    away = -1 if up else 1
-    names = [
-        _margin_label(f"baseline {quantity(baseline, info.unit)}", palette.muted, y, -7 * away, baseline),
-        _margin_label(f"{THRESHOLD * 100:g} % better", palette.zone, y, 7 * away, threshold),
-    ]
-    return [zone, border, rule, *names]
-
-
 def _course(scores: Sequence[StepScore], x: alt.X, y: alt.Y, palette: Palette, link: Callable[[int], str] | None) -> list[alt.Chart]:
     """Draw the scores: a line that breaks at steps without one, a point for each step, and a ring around the last."""
     rows = [{"step": score.step, "value": score.value, **({"link": link(score.step)} if link else {})} for score in scores]
@@ -120,7 +102,7 @@ def _course(scores: Sequence[StepScore], x: alt.X, y: alt.Y, palette: Palette, l
     if invalid:
         cross = alt.Chart(data(invalid)).mark_point(shape=CROSS, color=palette.bad, size=46, strokeWidth=1.75, opacity=1)
         layers.append(cross.encode(x=x, y=down(HEIGHT - 9), **href))
-        layers.append(_margin_label("no valid score", palette.bad, down(HEIGHT - 9)))
+        layers.append(margin_label("no valid score", palette.bad, WIDTH, down(HEIGHT - 9)))
     return layers
 
 
@@ -133,13 +115,4 @@ def _last_label(score: StepScore, steps: int, unit: str, x: alt.X, y: alt.Y, pal
         align="right" if left else "left", dx=-10 if left else 10, dy=-13, color=palette.ink, fontSize=14, fontWeight=600
     )
     label: alt.Chart = mark.encode(x=x, y=y, text=alt.Text("text:N"))
-    return label
-
-
-def _margin_label(text: str, color: str, y: Any, dy: int = 0, value: float = 0.0) -> alt.Chart:
-    """Write a label in the right margin."""
-    mark = alt.Chart(data([{"value": value, "text": text}])).mark_text(
-        align="left", baseline="middle", dx=12, dy=dy, color=color, fontSize=12
-    )
-    label: alt.Chart = mark.encode(x=across(WIDTH), y=y, text=alt.Text("text:N"))
     return label

@@ -123,7 +123,65 @@ def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
-def config(palette: Palette) -> alt.Config:
+def layered(
+    layers: Sequence[alt.Chart], width: int, height: int, palette: Palette, *, right: int = 12, title: alt.TitleParams | None = None
+) -> alt.LayerChart:
+    """Lay charts over one another, in the style that all share.
+
+    Args:
+        layers: the charts, from the lowest to the topmost.
+        width: the width of the plot without its axes, in pixels.
+        height: its height.
+        palette: the colours.
+        right: the margin on the right, in pixels.
+        title: the title of a chart that stands alone.
+    """
+    return alt.LayerChart(
+        layer=layers,
+        width=width,
+        height=height,
+        background=palette.background,
+        padding={"left": 6, "right": right, "top": 6, "bottom": 4},
+        config=_config(palette),
+        title=title or alt.Undefined,
+    )
+
+
+def line_styles(styles: Mapping[str, SeriesStyle], *, legend: bool) -> Mapping[str, Any]:
+    """Return the encodings of lines by their `column`: colours, dashes, and with `legend` a legend if there are several.
+
+    Args:
+        styles: the style of each name in the data's `column`.
+        legend: whether a legend names the columns.
+    """
+    names = list(styles)
+    key = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
+    color = alt.Scale(domain=names, range=[look.color for look in styles.values()])
+    dash = alt.Scale(domain=names, range=[list(look.dash) or [1, 0] for look in styles.values()])
+    return {
+        "color": alt.Color("column:N", scale=color, legend=key if legend and len(names) > 1 else None),
+        "strokeDash": alt.StrokeDash("column:N", scale=dash, legend=None),
+    }
+
+
+def references(baseline: float, threshold: float, edge: float, y: alt.Y, palette: Palette) -> list[alt.Chart]:
+    """Draw the line of a baseline and the zone of success, from the threshold to the edge of a chart."""
+    zone = alt.Chart(data([{"value": threshold, "edge": edge}])).mark_rect(color=palette.zone, opacity=0.09).encode(y=y, y2=alt.Y2("edge"))
+    border = alt.Chart(data([{"value": threshold}])).mark_rule(color=palette.zone, strokeDash=[2, 3]).encode(y=y)
+    rule = alt.Chart(data([{"value": baseline}])).mark_rule(color=palette.baseline, strokeDash=[6, 4], strokeWidth=1.25).encode(y=y)
+    return [zone, border, rule]
+
+
+def margin_label(text: str, color: str, width: int, y: Any, dy: int = 0, value: float = 0.0) -> alt.Chart:
+    """Write a label in the right margin of a chart of this width, at a value and so many pixels below it."""
+    mark = alt.Chart(data([{"value": value, "text": text}])).mark_text(
+        align="left", baseline="middle", dx=12, dy=dy, color=color, fontSize=12
+    )
+    label: alt.Chart = mark.encode(x=across(width), y=y, text=alt.Text("text:N"))
+    return label
+
+
+def _config(palette: Palette) -> alt.Config:
     """Return the configuration of fonts, axes and legends that all charts share."""
     axis = alt.AxisConfig(
         labelColor=palette.muted,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, above, config, data, looks, short
+from mlagentbench.report.charts.style import LIGHT, Palette, above, data, layered, line_styles, looks, short
 from mlagentbench.report.charts.values import top_of
 from mlagentbench.report.experiment import AtThreshold
 from mlagentbench.task.success import THRESHOLD
@@ -65,26 +65,10 @@ def success_by_threshold(
         scale=alt.Scale(domain=[0, top_of(row["high"] for row in rows)], nice=False),
         axis=alt.Axis(**above(f"success at the {step} step"), format=".0%", tickCount=5),
     )
-    key = (
-        alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
-        if legend and len(names) > 1
-        else None
-    )
-    color = alt.Color("column:N", scale=alt.Scale(domain=names, range=[look.color for look in present]), legend=key)
-    dashes = alt.Scale(domain=names, range=[list(look.dash) or [1, 0] for look in present])
+    look = line_styles(dict(zip(names, present, strict=True)), legend=legend)
     paper = alt.Chart(data([{"x": THRESHOLD}])).mark_rule(color=palette.muted, strokeDash=[2, 3]).encode(x=x)
-    lines = (
-        alt.Chart(data(rows))
-        .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, color=color, strokeDash=alt.StrokeDash("column:N", scale=dashes, legend=None))
-    )
+    lines = alt.Chart(data(rows)).mark_line(strokeWidth=2).encode(x=x, y=y, **look)
+    color = look["color"]
     whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.5, opacity=0.35).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high"), color=color)
     points = alt.Chart(data(rows)).mark_circle(size=40, opacity=1).encode(x=x, y=y, color=color)
-    return alt.LayerChart(
-        layer=[paper, *([whiskers] if few else []), lines, points],
-        width=WIDTH,
-        height=HEIGHT,
-        background=palette.background,
-        padding={"left": 6, "right": 16, "top": 6, "bottom": 4},
-        config=config(palette),
-    )
+    return layered([paper, *([whiskers] if few else []), lines, points], WIDTH, HEIGHT, palette, right=16)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, SeriesStyle, above, config, data, ground, looks, short
+from mlagentbench.report.charts.style import LIGHT, Palette, SeriesStyle, above, data, ground, layered, looks, short
 from mlagentbench.report.charts.values import LOG_FROM, top_of
 from mlagentbench.report.experiment import LeaderboardRow
 from mlagentbench.results.statistics import Interval
@@ -92,14 +92,7 @@ def tradeoff(
     layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(standings)))
     for point, place in zip(points, _places(points, span), strict=True):
         layers += _label(point, place, by_column[point.column].color, ground(palette), x, y)
-    return alt.LayerChart(
-        layer=layers,
-        width=WIDTH,
-        height=HEIGHT,
-        background=palette.background,
-        padding={"left": 6, "right": 16, "top": 6, "bottom": 4},
-        config=config(palette),
-    )
+    return layered(layers, WIDTH, HEIGHT, palette, right=16)
 
 
 def numbered(standings: Sequence[LeaderboardRow]) -> bool:
