@@ -18,7 +18,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def titles(experiment: Experiment) -> list[str]:
-    return [told.title for told in experiment.told()]
+    return [told.title for told in experiment.notices()]
 
 
 def test_runs_stand_in_columns_that_are_not_mixed(logs: Path) -> None:
@@ -35,7 +35,7 @@ def test_runs_stand_in_columns_that_are_not_mixed(logs: Path) -> None:
     ]
     assert Notice(
         "Different isolation", "bubblewrap, none. Runs that differ in it stand in columns of their own; compare across them with care."
-    ) in (experiment.told())
+    ) in (experiment.notices())
 
 
 def test_what_is_not_counted_is_named_and_in_no_mean(logs: Path) -> None:

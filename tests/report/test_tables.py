@@ -17,7 +17,7 @@ from rich.console import Console
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Baseline
 from mlagentbench.report.experiment import Experiment
-from mlagentbench.report.tables.build import notices, tables
+from mlagentbench.report.tables.build import tables
 from mlagentbench.report.tables.export import encoded, latex, markdown, report_object, write_tables
 from mlagentbench.report.tables.model import Table, TextColumn
 from mlagentbench.report.tables.terminal import shown
@@ -145,7 +145,7 @@ def test_conditions_that_differ_are_said(tmp_path: Path) -> None:
     write(tmp_path, "here", 0.6)
     write(tmp_path, "there", 0.6, isolation="docker")
     experiment = Experiment.of(load(tmp_path))
-    assert [told.title for told in notices(experiment)] == ["Different isolation"]
+    assert [told.title for told in experiment.notices()] == ["Different isolation"]
     assert len(experiment.columns) == 2
 
 

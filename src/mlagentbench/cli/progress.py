@@ -13,9 +13,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from mlagentbench.cli.table import MARKS, RunStatus, RunTable, last_line
+from mlagentbench.cli.table import MARKS, RunStatus, RunTable
 from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
+from mlagentbench.report.step_view import last_line
 from mlagentbench.report.text import duration, tokens, visible
 from mlagentbench.report.words import headline
 from mlagentbench.rundir.directory import RunDirectory

@@ -17,7 +17,7 @@ from mlagentbench.cli.page import OVERVIEW, drawing, write_page
 from mlagentbench.errors import ReportFailed, UsageError
 from mlagentbench.report.experiment import FEW, Experiment
 from mlagentbench.report.layout import INDENT, command_console, unbroken
-from mlagentbench.report.tables.build import notices, tables
+from mlagentbench.report.tables.build import tables
 from mlagentbench.report.tables.export import FORMATS, Format, report_object, write_tables
 from mlagentbench.report.tables.model import Table
 from mlagentbench.report.tables.terminal import shown
@@ -149,8 +149,8 @@ def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> No
             for part in shown(table, console.width):
                 console.print(part, crop=False)
     console.print()
-    for told in notices(experiment):
-        console.print(Text.assemble((f"{visible(told.title)}: ", "bold yellow"), (visible(told.text), "yellow")))
+    for notice in experiment.notices():
+        console.print(Text.assemble((f"{visible(notice.title)}: ", "bold yellow"), (visible(notice.text), "yellow")))
     for line in loaded.damage:
         console.print(Text(visible(line), style="red"))
 

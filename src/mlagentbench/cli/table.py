@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from mlagentbench.records import GradeStatus, Result, Step
+from mlagentbench.report.step_view import last_line
 from mlagentbench.report.text import duration, percent, quantity, tokens, visible
 from mlagentbench.report.words import VERDICTS
 from mlagentbench.runner.preflight import ReadyRun
@@ -48,12 +49,6 @@ class RunStatus:
     def on_step(self, step: Step) -> None:
         """Note a step that is done."""
         self.step_count = step.number
-
-
-def last_line(step: Step) -> str:
-    """Return the last line of a script's or an error's observation; empty for any other observation."""
-    lines = [line for line in visible(step.observation).splitlines() if line.strip()]
-    return lines[-1].strip() if lines and (step.action.name == "Execute Script" or step.status != "ok") else ""
 
 
 class RunRow(RunStatus):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -124,6 +124,11 @@ class Experiment:
         by_task = {task: tuple(run for run in runs if run.info.spec.task == task) for task in tasks}
         return Experiment(runs, by_task, found, column_of)
 
+    @property
+    def cells(self) -> Iterator[tuple[str, str, Cell]]:
+        """All cells with their tasks and columns, by task."""
+        return ((task, column, cells[task]) for task in self.tasks for column, cells in self.columns.items() if task in cells)
+
     @cached_property
     def counted(self) -> int:
         """How many runs are counted."""
@@ -178,17 +183,24 @@ class Experiment:
             for run in self.tasks[task]
         ]
 
-    def told(self) -> list[Notice]:
-        """Return the notices: conditions that differ, runs that are not counted, and flags."""
+    def notices(self) -> list[Notice]:
+        """Return the notices: conditions that differ, runs that are not counted, flags, and differences between the runs of a cell."""
         found = [*_differences(self.column_of)]
-        apart = _together(cell.apart for by_task in self.columns.values() for cell in by_task.values())
+        apart = _together(cell.apart for _, _, cell in self.cells)
         if apart:
             kinds = ", ".join(f"{count} {APART.get(kind, kind)}" for kind, count in apart.most_common())
             found.append(Notice(f"{plural(apart.total(), 'run')} not counted", f"{kinds}. No rate and no mean here has them in it."))
-        flags = _together(cell.flags for by_task in self.columns.values() for cell in by_task.values())
+        flags = _together(cell.flags for _, _, cell in self.cells)
         for flag, words in FLAGS.items():
             if flags[flag]:
                 found.append(Notice(f"{words.title}: {flags[flag]} of {plural(self.counted, 'counted run')}", words.meaning))
+        differing: dict[str, list[str]] = {}
+        for task, column, cell in self.cells:
+            for difference in cell.differences:
+                differing.setdefault(difference, []).append(f"{task} by {column}")
+        for difference, (first, *others) in differing.items():
+            more = f" and {len(others)} more" if others else ""
+            found.append(Notice("Runs of one cell differ", f"{difference} ({first}{more})."))
         return found
 
 

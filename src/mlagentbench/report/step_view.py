@@ -231,6 +231,13 @@ def _gist(arguments: Mapping[str, JsonValue]) -> str:
     return ", ".join(dict.fromkeys(short[:3]))
 
 
+def last_line(step: Step) -> str:
+    """Return the last line of a script's or an error's observation, which tells how it went; empty for any other observation."""
+    if step.action.name != "Execute Script" and step.status == "ok":
+        return ""
+    return next((line.strip() for line in reversed(text.visible(step.observation).splitlines()) if line.strip()), "")
+
+
 def _first_words(entries: Mapping[str, str]) -> str:
     """Return the first sentence of the thought: of the entry of that name, or else of the last entry."""
     if not entries:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from mlagentbench.records import Step, StepStatus
 from mlagentbench.report.run_view import run_view
-from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, StepView, shown_path, step_view
+from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, StepView, last_line, shown_path, step_view
 from mlagentbench.report.text import MINUS, number, plural, size, visible
 from mlagentbench.results.load import Run, unless_damaged
 from mlagentbench.run_spec import NO_MODEL
@@ -260,10 +260,9 @@ def _score(run: Run, shown: RecordedStep) -> str:
 
 def _gist_of(step: Step) -> str:
     """Return the most telling line of an observation: the last of a script's or an error's, else the first."""
-    lines = [line for line in step.observation.splitlines() if line.strip()]
-    if not lines or step.action.name == "Final Answer":
+    if step.action.name == "Final Answer":
         return ""
-    return lines[-1] if step.action.name == "Execute Script" or step.status != "ok" else lines[0]
+    return last_line(step) or next((line for line in step.observation.splitlines() if line.strip()), "")
 
 
 def _files(run: Run, view: StepView, most: int = FEW_CHANGES) -> str:

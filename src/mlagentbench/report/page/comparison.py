@@ -116,7 +116,7 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
     for name, groups in experiment.categories.items():
         notes[name] = text.plural(len({task for group in groups.values() for task in group.tasks}), "task")
     return Overview(
-        notices=tuple(build.notices(experiment)),
+        notices=tuple(experiment.notices()),
         key=tuple(ColourKey(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
         if len(by_column) >= KEYED
         else (),

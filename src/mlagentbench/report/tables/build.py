@@ -9,12 +9,12 @@ from __future__ import annotations
 import datetime
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from mlagentbench.report import text
-from mlagentbench.report.experiment import Experiment, LeaderboardRow, Notice
+from mlagentbench.report.experiment import Experiment, LeaderboardRow
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
 from mlagentbench.report.words import ENDED, VERDICTS, ended_briefly, price_words
 from mlagentbench.results.cells import Cell
@@ -43,34 +43,17 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
     return [table for table in (*of_counted, *whatever, *of_groups) if table.rows]
 
 
-def notices(experiment: Experiment) -> list[Notice]:
-    """Return the notices to show beside the numbers: those of `Experiment.told`, and differences between the runs of a cell."""
-    differing: dict[str, list[str]] = {}
-    for task, column, cell in _cells(experiment):
-        for difference in cell.differences:
-            differing.setdefault(difference, []).append(f"{task} by {column}")
-    told = [Notice("Runs of one cell differ", f"{difference} ({_some(where)}).") for difference, where in differing.items()]
-    return [*experiment.told(), *told]
-
-
 def success(experiment: Experiment) -> Table:
     """Return the table of success rates, by task and column, with their means over tasks."""
-    rows: list[Row] = []
-    for task, column, cell in _cells(experiment):
-        found = {**_interval("rate", cell.rate), "successes": cell.successes, "runs": len(cell.counted)}
-        rows.append({"task": task, **_column(experiment, column), **found, "tasks": 1, "not_counted": sum(cell.apart.values())})
-    for row in experiment.standings:
-        found = {**_interval("rate", row.rate), "successes": None, "runs": row.runs}
-        rows.append({"task": None, **_column(experiment, row.column), **found, "tasks": len(row.tasks), "not_counted": row.apart.total()})
-    return Table(
+    return _by_task(
+        experiment,
+        "rate",
+        lambda cell: {**_interval("rate", cell.rate), "successes": cell.successes},
+        lambda row: {**_interval("rate", row.rate), "successes": None},
         name="success",
         title="Success rate, % [95% interval], n runs that count",
-        columns={"task": "text", **COLUMN, "rate": "number", **INTERVAL, "successes": "count", **RUNS},
-        rows=rows,
-        down=TASK,
-        shown=[TextColumn("", lambda row: _estimate(row, "rate", of="runs"))],
-        across="column",
-        notes=["A success is more than 10% better than the baseline at the last step.", *_averaged_over(experiment)],
+        of="runs",
+        note="A success is more than 10% better than the baseline at the last step.",
     )
 
 
@@ -79,26 +62,20 @@ def improvement(experiment: Experiment) -> Table:
 
     As in the paper, a cell with counted runs but without a valid submission counts 0.
     """
-    rows: list[Row] = []
-    for task, column, cell in _cells(experiment):
-        mean = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
-        found = {**_interval("improvement", mean), "valid": len(cell.improvements), "runs": len(cell.counted)}
-        rows.append({"task": task, **_column(experiment, column), **found, "tasks": 1, "not_counted": sum(cell.apart.values())})
-    for row in experiment.standings:
-        found = {**_interval("improvement", row.improvement), "valid": row.valid, "runs": row.runs}
-        rows.append({"task": None, **_column(experiment, row.column), **found, "tasks": len(row.tasks), "not_counted": row.apart.total()})
-    return Table(
+
+    def of_cell(cell: Cell) -> Row:
+        found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
+        return {**_interval("improvement", found), "valid": len(cell.improvements)}
+
+    return _by_task(
+        experiment,
+        "improvement",
+        of_cell,
+        lambda row: {**_interval("improvement", row.improvement), "valid": row.valid},
         name="improvement",
         title="Improvement over the baseline, % [95% interval], n valid submissions",
-        columns={"task": "text", **COLUMN, "improvement": "number", **INTERVAL, "valid": "count", **RUNS},
-        rows=rows,
-        down=TASK,
-        shown=[TextColumn("", lambda row: _estimate(row, "improvement", of="valid", signed=True))],
-        across="column",
-        notes=[
-            "Means over valid submissions at the last step; a cell with runs and no valid submission is 0.",
-            *_averaged_over(experiment),
-        ],
+        of="valid",
+        note="Means over valid submissions at the last step; a cell with runs and no valid submission is 0.",
     )
 
 
@@ -230,8 +207,36 @@ TASK = TextColumn("task", lambda row: AVERAGE if row["task"] is None else str(ro
 BOUNDS = ("", "_low", "_high")
 
 
-def _cells(experiment: Experiment) -> Iterable[tuple[str, str, Cell]]:
-    return ((task, column, cell) for task in experiment.tasks for column, cells in experiment.columns.items() if (cell := cells.get(task)))
+def _by_task(
+    experiment: Experiment,
+    measure: str,
+    of_cell: Callable[[Cell], Row],
+    of_column: Callable[[LeaderboardRow], Row],
+    *,
+    name: str,
+    title: str,
+    of: str,
+    note: str,
+) -> Table:
+    """Return a table with a row for each cell, and one for each column's average over tasks, in which `task` is null."""
+    rows: list[Row] = []
+    for task, column, cell in experiment.cells:
+        counts = {"runs": len(cell.counted), "tasks": 1, "not_counted": sum(cell.apart.values())}
+        rows.append({"task": task, **_column(experiment, column), **of_cell(cell), **counts})
+    for row in experiment.standings:
+        counts = {"runs": row.runs, "tasks": len(row.tasks), "not_counted": row.apart.total()}
+        rows.append({"task": None, **_column(experiment, row.column), **of_column(row), **counts})
+    kinds: dict[str, Kind] = {measure: "number", **INTERVAL, "successes" if measure == "rate" else "valid": "count"}
+    return Table(
+        name=name,
+        title=title,
+        columns={"task": "text", **COLUMN, **kinds, **RUNS},
+        rows=rows,
+        down=TASK,
+        shown=[TextColumn("", lambda row: _estimate(row, measure, of=of, signed=measure == "improvement"))],
+        across="column",
+        notes=[note, *_averaged_over(experiment)],
+    )
 
 
 def _column(experiment: Experiment, column: str) -> dict[str, Value]:
@@ -352,7 +357,3 @@ def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str
 def _number(value: Value) -> float:
     assert isinstance(value, (int, float))
     return float(value)
-
-
-def _some(names: Sequence[str]) -> str:
-    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]

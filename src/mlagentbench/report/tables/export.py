@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report.experiment import Experiment
-from mlagentbench.report.tables.build import notices
 from mlagentbench.report.tables.model import Kind, Table, TextTable, grid
 from mlagentbench.report.text import MINUS, NONE, visible
 from mlagentbench.util.atomic import replace
@@ -102,7 +101,7 @@ def report_object(experiment: Experiment, tables: Iterable[Table], damage: Itera
     from mlagentbench.results.frames import runs_frame
 
     return {
-        "notices": [told._asdict() for told in notices(experiment)],
+        "notices": [notice._asdict() for notice in experiment.notices()],
         "unreadable": list(damage),
         "tables": {table.name: as_object(table) for table in tables},
         "runs": rows(runs_frame(experiment.runs)),
