@@ -28,7 +28,7 @@ def test_runs_stand_in_columns_that_are_not_mixed(logs: Path) -> None:
 
     experiment = Experiment.of(load(logs))
 
-    assert [(standing.agent, standing.under, standing.runs) for standing in experiment.standings] == [
+    assert [(row.agent, row.under, row.runs) for row in experiment.leaderboard] == [
         ("research (context_steps 3)", "bubblewrap", 1),
         ("research (context_steps 3)", "none", 1),
         ("react (context_steps 3)", "bubblewrap", 1),
@@ -45,9 +45,9 @@ def test_what_is_not_counted_is_named_and_in_no_mean(logs: Path) -> None:
 
     experiment = Experiment.of(load(logs))
 
-    [standing] = experiment.standings
-    assert (standing.runs, dict(standing.apart)) == (1, {"infrastructure": 1, "unfinished": 1})
-    assert standing.seconds is not None and standing.seconds.value == sum(step.seconds for step in vectorization_steps())
+    [row] = experiment.leaderboard
+    assert (row.runs, dict(row.apart)) == (1, {"infrastructure": 1, "unfinished": 1})
+    assert row.seconds is not None and row.seconds.value == sum(step.seconds for step in vectorization_steps())
     assert experiment.counted == 1
     assert titles(experiment) == ["2 runs not counted"]
 
@@ -63,11 +63,11 @@ def test_an_unknown_cost_is_not_nothing(logs: Path) -> None:
     write_run(logs, "one", cost=0.01)
     write_run(logs, "two")
 
-    [standing] = Experiment.of(load(logs)).standings
+    [row] = Experiment.of(load(logs)).leaderboard
 
     # Eight steps and one call of the editor, a cent each.
-    assert standing.cost is not None and standing.cost.value == pytest.approx(0.09)
-    assert (standing.priced, standing.runs) == (1, 2)
+    assert row.cost is not None and row.cost.value == pytest.approx(0.09)
+    assert (row.priced, row.runs) == (1, 2)
 
 
 def test_thresholds_count_the_last_and_the_best_step(logs: Path) -> None:
@@ -97,6 +97,6 @@ def test_categories_that_say_nothing_new_are_left_out(logs: Path) -> None:
 def test_the_scores_of_a_tasks_runs_lead_to_them(logs: Path) -> None:
     directory = write_run(logs, "one")
 
-    [course] = Experiment.of(load(logs)).courses("vectorization", {directory.path: "#run-one"})
+    [curve] = Experiment.of(load(logs)).score_curves("vectorization", {directory.path: "#run-one"})
 
-    assert (course.link, course.steps, course.values[-1]) == ("#run-one", 8, 0.00303)
+    assert (curve.link, curve.steps, curve.values[-1]) == ("#run-one", 8, 0.00303)

@@ -55,7 +55,7 @@ def test_many_columns_scroll_in_their_box_and_tasks_stay_in_sight(tab: Page, log
 def test_the_contents_lead_to_their_parts(tab: Page, experiment: Path) -> None:
     tab.open(experiment)
     links = tab.evaluate("[...document.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))")
-    assert links == ["#agents", "#success", "#improvement", "#categories", "#tradeoff", "#outcomes", "#thresholds", "#courses", "#all"]
+    assert links == ["#agents", "#success", "#improvement", "#categories", "#tradeoff", "#outcomes", "#thresholds", "#curves", "#all"]
 
     for link in links[:-2]:
         tab.click(f".contents a[href='{link}']")
@@ -64,9 +64,9 @@ def test_the_contents_lead_to_their_parts(tab: Page, experiment: Path) -> None:
 
 def test_a_point_of_a_task_leads_to_its_run(tab: Page, experiment: Path) -> None:
     tab.open(experiment)
-    run = tab.evaluate("document.querySelector('#courses ~ .pictures a').getAttribute('href')")
+    run = tab.evaluate("document.querySelector('#curves ~ .pictures a').getAttribute('href')")
 
-    tab.click("#courses ~ .pictures a")
+    tab.click("#curves ~ .pictures a")
 
     tab.wait(f"location.pathname.endsWith('/{run}') && document.querySelector('.steps')?.checkVisibility()")
 

@@ -141,7 +141,7 @@ def test_a_cost_that_is_not_known_is_called_unknown(logs: Path) -> None:
 
     html = first_page(logs)
 
-    rows = re.findall(r"<tr><th scope=\"row\"><b>(\w+) .*?</tr>", html.split('class="standings"')[1].split("</table>")[0], re.DOTALL)
+    rows = re.findall(r"<tr><th scope=\"row\"><b>(\w+) .*?</tr>", html.split('class="agents"')[1].split("</table>")[0], re.DOTALL)
     assert rows == ["paid", "free"]
     told = story(html)
     assert "$0.09 unknown for 1 run" in told and re.search(r"free \(context_steps 3\).*? unknown ", told)

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from rich.text import Text
 
 from mlagentbench.agents.catalogue import AgentEntry, AgentOption, describe_agent, list_agents
-from mlagentbench.report.layout import Definitions, command_console, unbroken
-from mlagentbench.report.text import visible
+from mlagentbench.report.console import Definitions, command_console, unbroken
+from mlagentbench.report.formatting import visible
 
 
 @click.group("agents")

@@ -17,9 +17,9 @@ from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.baseline import RUNS, MeasuredBaseline, ScriptSettings, StarterRun, measure, read_baseline
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
-from mlagentbench.report.layout import Item, Listing, command_console
-from mlagentbench.report.text import duration, plural, quantity, visible
-from mlagentbench.report.words import SOURCES
+from mlagentbench.report.console import Item, Listing, command_console
+from mlagentbench.report.formatting import duration, plural, quantity, visible
+from mlagentbench.report.wording import SOURCES
 from mlagentbench.task.catalogue import Task, find_task
 from mlagentbench.util import interrupts
 

@@ -18,8 +18,8 @@ from mlagentbench.data.inventory import CacheEntry, entries, remove
 from mlagentbench.data.prepare import place_of
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Variant
-from mlagentbench.report.layout import Item, Listing, command_console
-from mlagentbench.report.text import plural, size
+from mlagentbench.report.console import Item, Listing, command_console
+from mlagentbench.report.formatting import plural, size
 from mlagentbench.task.catalogue import Task, find_tasks
 
 

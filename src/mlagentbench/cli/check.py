@@ -20,8 +20,8 @@ from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.catalogue import CheckedTask, catalogue_page
-from mlagentbench.report.layout import Item, Listing, command_console
-from mlagentbench.report.text import duration, number, percent, plural, visible
+from mlagentbench.report.console import Item, Listing, command_console
+from mlagentbench.report.formatting import duration, number, percent, plural, visible
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import Task, find_task, find_tasks
 from mlagentbench.util import interrupts

@@ -9,7 +9,7 @@ import click
 from mlagentbench.cli.options import log_directory_option
 from mlagentbench.cli.run import carry_out, check_runs, print_results, status
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.report.layout import command_console, unbroken
+from mlagentbench.report.console import command_console, unbroken
 from mlagentbench.runner.preflight import make_spec
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import find_task

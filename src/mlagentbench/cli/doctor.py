@@ -11,8 +11,8 @@ import click
 from rich.table import Table
 
 from mlagentbench.data.cache import cache_directory
-from mlagentbench.report.layout import command_console, unbroken
-from mlagentbench.report.text import size
+from mlagentbench.report.console import command_console, unbroken
+from mlagentbench.report.formatting import size
 from mlagentbench.sandbox import isolation
 from mlagentbench.util.machine import hardware, versions
 

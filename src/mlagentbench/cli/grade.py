@@ -15,9 +15,9 @@ from rich.text import Text
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.summary import as_json
 from mlagentbench.errors import RunNotFound
-from mlagentbench.report.layout import Item, Listing, command_console
-from mlagentbench.report.text import plural, quantity, visible
-from mlagentbench.report.words import VERDICTS
+from mlagentbench.report.console import Item, Listing, command_console
+from mlagentbench.report.formatting import plural, quantity, visible
+from mlagentbench.report.wording import VERDICTS
 from mlagentbench.results.load import scan
 from mlagentbench.rundir.directory import find_runs
 from mlagentbench.runner.regrade import Regraded, regrade_all

@@ -16,9 +16,9 @@ from mlagentbench.cli.options import log_directory_option
 from mlagentbench.cli.summary import as_json
 from mlagentbench.original.files import path_text
 from mlagentbench.original.write import ImportedRun, import_logs
-from mlagentbench.report.layout import Item, Listing, command_console, unbroken
-from mlagentbench.report.text import plural, quantity, visible
-from mlagentbench.report.words import FLAGS
+from mlagentbench.report.console import Item, Listing, command_console, unbroken
+from mlagentbench.report.formatting import plural, quantity, visible
+from mlagentbench.report.wording import FLAGS
 
 FAILED = 3
 LONGEST_SHOWN = 200

@@ -11,7 +11,7 @@ import click
 
 from mlagentbench.agents.terminal import own_terminal
 from mlagentbench.errors import RunStopped, UsageError
-from mlagentbench.report.text import plural
+from mlagentbench.report.formatting import plural
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.interactive import InteractiveSession, allowed_names, make_session, session_of, top_level, write_patch
 from mlagentbench.task.catalogue import Task, find_tasks

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.errors import MLAgentBenchError, ReportFailed
-from mlagentbench.report.layout import unbroken
+from mlagentbench.report.console import unbroken
+from mlagentbench.report.formatting import visible
 from mlagentbench.report.step_view import shown_path
-from mlagentbench.report.text import visible
 from mlagentbench.results.load import Loaded, scan
 from mlagentbench.rundir.directory import RunDirectory
 

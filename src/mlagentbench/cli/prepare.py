@@ -17,7 +17,7 @@ from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import Preparation, prepare
 from mlagentbench.errors import TaskError, UsageError
 from mlagentbench.records import Variant
-from mlagentbench.report.text import duration, size
+from mlagentbench.report.formatting import duration, size
 from mlagentbench.task.catalogue import Task, find_task, find_tasks
 
 

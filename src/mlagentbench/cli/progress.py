@@ -16,9 +16,9 @@ from rich.text import Text
 from mlagentbench.cli.table import MARKS, RunStatus, RunTable
 from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
+from mlagentbench.report.formatting import duration, tokens, visible
 from mlagentbench.report.step_view import last_line
-from mlagentbench.report.text import duration, tokens, visible
-from mlagentbench.report.words import headline
+from mlagentbench.report.wording import headline
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.preflight import ReadyRun
 

@@ -15,14 +15,14 @@ from rich.text import Text
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.page import OVERVIEW, drawing, write_page
 from mlagentbench.errors import ReportFailed, UsageError
+from mlagentbench.report.console import INDENT, command_console, unbroken
 from mlagentbench.report.experiment import FEW, Experiment
-from mlagentbench.report.layout import INDENT, command_console, unbroken
+from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.tables.build import tables
 from mlagentbench.report.tables.export import FORMATS, Format, report_object, write_tables
 from mlagentbench.report.tables.model import Table
 from mlagentbench.report.tables.terminal import shown
-from mlagentbench.report.text import plural, visible
-from mlagentbench.report.words import headline
+from mlagentbench.report.wording import headline
 from mlagentbench.results.load import Loaded, Run, scan
 from mlagentbench.rundir.directory import find_runs
 

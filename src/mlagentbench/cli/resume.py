@@ -13,8 +13,8 @@ from mlagentbench.cli.run import carry_out, check_runs, print_results, status
 from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.models.prices import price_of
 from mlagentbench.engine.models.providers import check_model
-from mlagentbench.report.layout import command_console
-from mlagentbench.report.text import visible
+from mlagentbench.report.console import command_console
+from mlagentbench.report.formatting import visible
 from mlagentbench.results.load import load_run
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.resume import resume as resumed

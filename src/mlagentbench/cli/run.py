@@ -35,8 +35,8 @@ from mlagentbench.engine.models.providers import check_models
 from mlagentbench.environment import Listener, SilentListener
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Result
-from mlagentbench.report.layout import command_console
-from mlagentbench.report.text import plural
+from mlagentbench.report.console import command_console
+from mlagentbench.report.formatting import plural
 from mlagentbench.run_spec import RunSpec, check_spec, read_spec
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.runner.interactive import session_of

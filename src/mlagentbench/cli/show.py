@@ -16,10 +16,10 @@ from mlagentbench.cli.main import FAILED, INTERRUPTED
 from mlagentbench.cli.options import run_argument
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Step
-from mlagentbench.report import terminal
+from mlagentbench.report import run_terminal
+from mlagentbench.report.formatting import duration, plural, visible
 from mlagentbench.report.run_json import run_object, step_object
 from mlagentbench.report.step_view import shown_path
-from mlagentbench.report.text import duration, plural, visible
 from mlagentbench.results.follow import follow
 from mlagentbench.results.load import Run, load_run
 from mlagentbench.rundir.directory import find_runs
@@ -65,8 +65,8 @@ def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, fo
         return 0
     console = Console()
     if number is None:
-        console.print(terminal.identity(loaded))
-        console.print(terminal.outcome(loaded))
+        console.print(run_terminal.identity(loaded))
+        console.print(run_terminal.outcome(loaded))
         _print_headings(console)
     for step in steps:
         _print_step(console, loaded, step, more, whole=number is not None)
@@ -94,27 +94,27 @@ def _the_run(path: Path, in_progress: bool) -> Run:
 
 def _print_headings(console: Console) -> None:
     console.print()
-    console.print(terminal.headings(console.width), no_wrap=True, crop=True)
+    console.print(run_terminal.headings(console.width), no_wrap=True, crop=True)
 
 
 def _print_step(console: Console, run: Run, step: Step, more: StepDetails, *, whole: bool) -> None:
-    told = terminal.told(run, step, terminal.WHOLE if whole or more.diff else terminal.BRIEF)
+    told = run_terminal.recorded_step(run, step, run_terminal.WHOLE if whole or more.diff else run_terminal.BRIEF)
     if not whole:
-        console.print(terminal.step_lines(run, told, console.width))
-    parts = list(terminal.step_whole(run, told)) if whole else []
+        console.print(run_terminal.step_lines(run, told, console.width))
+    parts = list(run_terminal.step_whole(run, told)) if whole else []
     if more.diff:
-        parts += terminal.changes(told.view)
+        parts += run_terminal.changes(told.view)
     if more.files or whole:
-        parts += terminal.files(run, step.number, most=None if more.files else terminal.FEW_FILES)
+        parts += run_terminal.files(run, step.number, most=None if more.files else run_terminal.FEW_FILES)
     if more.calls:
-        parts += terminal.calls(run, step.number)
+        parts += run_terminal.calls(run, step.number)
     for part in parts:
         # Lines are not wrapped here: a terminal may do so, and a pipe gets them as they were written.
         console.print(part, soft_wrap=True)
 
 
 def _print_calls_after_last(console: Console, run: Run, more: StepDetails) -> None:
-    for part in terminal.calls_after_last(run, whole=more.calls):
+    for part in run_terminal.calls_after_last(run, whole=more.calls):
         console.print(part, soft_wrap=True)
 
 
@@ -126,7 +126,7 @@ def _follow(run: Run, more: StepDetails, as_json: bool) -> int:
             for step in follow(run.directory):
                 click.echo(json.dumps(step_object(run, step, **more._asdict())))
         else:
-            console.print(terminal.identity(run))
+            console.print(run_terminal.identity(run))
             _print_headings(console)
             _follow_steps(console, run, more)
         run = load_run(run.directory)
@@ -135,7 +135,7 @@ def _follow(run: Run, more: StepDetails, as_json: bool) -> int:
         else:
             _print_calls_after_last(console, run, more)
             console.print()
-            console.print(terminal.outcome(run))
+            console.print(run_terminal.outcome(run))
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0 if run.result else FAILED

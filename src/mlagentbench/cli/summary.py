@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.records import Result
-from mlagentbench.report.layout import Definitions, Item, Listing, unbroken
+from mlagentbench.report.console import Definitions, Item, Listing, unbroken
+from mlagentbench.report.formatting import cost, duration, percent, plural, quantity, tokens, visible
 from mlagentbench.report.step_view import shown_path
-from mlagentbench.report.text import cost, duration, percent, plural, quantity, tokens, visible
-from mlagentbench.report.words import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
+from mlagentbench.report.wording import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.spec import UNGRADED

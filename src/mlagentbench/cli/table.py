@@ -14,9 +14,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from mlagentbench.records import GradeStatus, Result, Step
+from mlagentbench.report.formatting import duration, percent, quantity, tokens, visible
 from mlagentbench.report.step_view import last_line
-from mlagentbench.report.text import duration, percent, quantity, tokens, visible
-from mlagentbench.report.words import VERDICTS
+from mlagentbench.report.wording import VERDICTS
 from mlagentbench.runner.preflight import ReadyRun
 
 MARKS: Mapping[str, str] = {"ok": "✓", "error": "✗"}

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mlagentbench.cli.lazy import LazyCommand, LazyGroup
 from mlagentbench.cli.options import task_path_option
-from mlagentbench.report.layout import command_console, unbroken
+from mlagentbench.report.console import command_console, unbroken
 from mlagentbench.task.catalogue import Task, find_task, find_tasks
 
 PAPERS = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")

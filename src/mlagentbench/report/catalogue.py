@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mlagentbench.checks.findings import Check
-from mlagentbench.report.text import number, quantity
+from mlagentbench.report.formatting import number, quantity
 from mlagentbench.task.catalogue import Task
 
 CATEGORIES = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from mlagentbench.records import Baseline, StepScore
-from mlagentbench.report.text import plural
-from mlagentbench.report.words import FLAGS
+from mlagentbench.report.formatting import plural
+from mlagentbench.report.wording import FLAGS
 from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell, cells, columns
 from mlagentbench.results.compare import TaskGroup, by_category
@@ -132,12 +132,12 @@ class Experiment:
     @cached_property
     def counted(self) -> int:
         """How many runs are counted."""
-        return sum(standing.runs for standing in self.standings)
+        return sum(row.runs for row in self.leaderboard)
 
     @cached_property
-    def standings(self) -> list[LeaderboardRow]:
+    def leaderboard(self) -> list[LeaderboardRow]:
         """Each column over all its tasks."""
-        return [standing(column, by_task) for column, by_task in self.columns.items()]
+        return [leaderboard_row(column, by_task) for column, by_task in self.columns.items()]
 
     @cached_property
     def categories(self) -> Mapping[str, Mapping[str, TaskGroup]]:
@@ -165,7 +165,7 @@ class Experiment:
         """Return the column that a run belongs to."""
         return self.column_of[conditions(run.info)]
 
-    def courses(self, task: str, links: Mapping[Path, str] | None = None) -> list[ScoreCurve]:
+    def score_curves(self, task: str, links: Mapping[Path, str] | None = None) -> list[ScoreCurve]:
         """Return the scores of a task's runs.
 
         Args:
@@ -211,7 +211,7 @@ def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
     return total
 
 
-def standing(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
+def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
     """Summarise a column over all its tasks.
 
     Args:

@@ -19,7 +19,7 @@ def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
         run: the run.
         calls: whether to include the prompts and raw replies after the last step, which led to no step (`calls_after_last`).
     """
-    told: dict[str, JsonValue] = {
+    found: dict[str, JsonValue] = {
         "run": run.name,
         "log": str(run.directory.path.resolve()),
         "working": run.directory.held,
@@ -35,8 +35,8 @@ def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
         "problems": list(run.problems),
     }
     if calls:
-        told["calls_after_last"] = [_plain(call) for call in unless_damaged(lambda: run.calls(run.after_last)) or ()]
-    return told
+        found["calls_after_last"] = [_plain(call) for call in unless_damaged(lambda: run.calls(run.after_last)) or ()]
+    return found
 
 
 def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False, calls: bool = False) -> dict[str, JsonValue]:
@@ -51,17 +51,17 @@ def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False
     """
     score = next((score for score in run.scores if score.step == step.number), None)
     changes = unless_damaged(lambda: run.changes(step.number))
-    told: dict[str, JsonValue] = {
+    found: dict[str, JsonValue] = {
         **_plain(step),
         "score": _plain(score) if score else None,
         "changes": None if changes is None else [{k: v for k, v in change._asdict().items() if diff or k != "text"} for change in changes],
     }
     if files:
         entries = unless_damaged(lambda: run.files(step.number))
-        told["files"] = None if entries is None else {path: {"kind": entry.kind, "size": entry.size} for path, entry in entries.items()}
+        found["files"] = None if entries is None else {path: {"kind": entry.kind, "size": entry.size} for path, entry in entries.items()}
     if calls:
-        told["calls"] = [_plain(call) for call in unless_damaged(lambda: run.calls(step.number)) or ()]
-    return told
+        found["calls"] = [_plain(call) for call in unless_damaged(lambda: run.calls(step.number)) or ()]
+    return found
 
 
 def _plain(record: Record) -> dict[str, JsonValue]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.report import text, words
+from mlagentbench.report import formatting, wording
 from mlagentbench.report.step_view import shown_path, usage_words
 from mlagentbench.results.load import Run
 from mlagentbench.task.success import THRESHOLD
@@ -51,11 +51,11 @@ class RunView(NamedTuple):
     title: str
     lede: str
     reason: str
-    flags: tuple[words.FlagWords, ...]
+    flags: tuple[wording.FlagWords, ...]
     figures: tuple[KeyFigure, ...]
     shares: tuple[Share, ...]
-    final_answer: text.CutText | None
-    description: text.CutText
+    final_answer: formatting.CutText | None
+    description: formatting.CutText
     facts: tuple[KeyFigure, ...]
     command: str
     """The command that shows the run in a terminal."""
@@ -71,16 +71,16 @@ def run_view(run: Run, limit: int) -> RunView:
         models=", ".join(dict.fromkeys(info.spec.model_names.values())),
         started=time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(info.started)) if info.started else "",
         kind=result.outcome.verdict if result else without_result,
-        verdict=words.VERDICTS[result.outcome.verdict] if result else without_result,
-        ended=words.ended_briefly(result.outcome.ended) if result else "",
+        verdict=wording.VERDICTS[result.outcome.verdict] if result else without_result,
+        ended=wording.ended_briefly(result.outcome.ended) if result else "",
         title=title,
         lede=lede,
         reason=(result.outcome.reason or "") if result else "",
-        flags=tuple(words.FLAGS[flag] for flag in result.outcome.flags) if result else (),
+        flags=tuple(wording.FLAGS[flag] for flag in result.outcome.flags) if result else (),
         figures=_figures(run),
         shares=_shares(run),
-        final_answer=text.cut(result.final_answer, limit) if result and result.final_answer else None,
-        description=text.cut(info.description, limit),
+        final_answer=formatting.cut(result.final_answer, limit) if result and result.final_answer else None,
+        description=formatting.cut(info.description, limit),
         facts=_facts(run),
         command=f"mlab show {shown_path(run.directory.path)}",
     )
@@ -90,16 +90,20 @@ def _title(run: Run) -> tuple[str, str]:
     """Return a run's verdict as a title, and the sentences below the title."""
     info, result = run.info, run.result
     if run.result_is_damaged:
-        return "Damaged result", f"There is a result, and it cannot be read; the run has {text.plural(len(run.steps), 'step')}."
+        return "Damaged result", f"There is a result, and it cannot be read; the run has {formatting.plural(len(run.steps), 'step')}."
     if result is None:
-        return "No result yet", f"The run is in progress, or was stopped before it ended: {text.plural(len(run.steps), 'step')} so far."
-    verdict = _capital(words.VERDICTS[result.outcome.verdict])
-    ended = f"The run {words.outcome_words(result)}, after {text.plural(result.steps, 'step')} and {text.duration(result.seconds)}."
+        return (
+            "No result yet",
+            f"The run is in progress, or was stopped before it ended: {formatting.plural(len(run.steps), 'step')} so far.",
+        )
+    verdict = _capital(wording.VERDICTS[result.outcome.verdict])
+    steps, seconds = formatting.plural(result.steps, "step"), formatting.duration(result.seconds)
+    ended = f"The run {wording.outcome_words(result)}, after {steps} and {seconds}."
     if result.score is None:
         return verdict, ended
     baseline = result.baseline.value if result.baseline else None
-    scores = _capital(words.scores(info, result.score.value, baseline))
-    title = verdict if baseline is None else f"{verdict}: {words.change(result.score.value, baseline, info.unit, info.direction)}"
+    scores = _capital(wording.scores(info, result.score.value, baseline))
+    title = verdict if baseline is None else f"{verdict}: {wording.change(result.score.value, baseline, info.unit, info.direction)}"
     return title, f"{scores}{' for the starter' if baseline is not None else ', with no baseline to compare'}. {ended}"
 
 
@@ -107,23 +111,23 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
     info, result = run.info, run.result
     figures: list[KeyFigure] = []
     if result:
-        score = text.quantity(result.score.value, info.unit) if result.score else "none"
-        figures.append(KeyFigure("Score", score, f"{info.metric.replace('_', ' ')}, {words.direction_words(info.direction)}"))
-        baseline = text.quantity(result.baseline.value, info.unit) if result.baseline else "none"
-        figures.append(KeyFigure("Baseline", baseline, words.baseline_words(result.baseline, info.unit) if result.baseline else ""))
+        score = formatting.quantity(result.score.value, info.unit) if result.score else "none"
+        figures.append(KeyFigure("Score", score, f"{info.metric.replace('_', ' ')}, {wording.direction_words(info.direction)}"))
+        baseline = formatting.quantity(result.baseline.value, info.unit) if result.baseline else "none"
+        figures.append(KeyFigure("Baseline", baseline, wording.baseline_words(result.baseline, info.unit) if result.baseline else ""))
         success = "yes" if result.success else "no"
-        figures.append(KeyFigure("Improvement", words.improvement_words(result.improvement), "of the baseline, positive for better"))
+        figures.append(KeyFigure("Improvement", wording.improvement_words(result.improvement), "of the baseline, positive for better"))
         figures.append(KeyFigure("Success", success, f"needs an improvement of more than {THRESHOLD * 100:g} % at the last step"))
-    marks = [text.plural(run.failed, "step") + " refused, failed or stopped"] if run.failed else []
-    marks += [text.plural(run.malformed, "reply") + " without an action"] if run.malformed else []
+    marks = [formatting.plural(run.failed, "step") + " refused, failed or stopped"] if run.failed else []
+    marks += [formatting.plural(run.malformed, "reply") + " without an action"] if run.malformed else []
     figures.append(KeyFigure("Steps", str(len(run.steps)), "; ".join(marks)))
-    figures.append(KeyFigure("Time", text.duration(run.seconds), ""))
+    figures.append(KeyFigure("Time", formatting.duration(run.seconds), ""))
     roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
-    figures.append(KeyFigure("Tokens", text.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
+    figures.append(KeyFigure("Tokens", formatting.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
     if run.usage.tokens:
         known = run.usage.cost is not None
-        note = words.price_words(info.spec.prices.values()) if known else "no price is known for this model; --prices gives one"
-        figures.append(KeyFigure("Cost", text.cost(run.usage.cost, run.usage.tokens), note))
+        note = wording.price_words(info.spec.prices.values()) if known else "no price is known for this model; --prices gives one"
+        figures.append(KeyFigure("Cost", formatting.cost(run.usage.cost, run.usage.tokens), note))
     figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)
 
@@ -142,7 +146,7 @@ def _shares(run: Run) -> tuple[Share, ...]:
     for kind, label, seconds in parts:
         width = 100 * seconds / total if total else 0.0
         if seconds:
-            shares.append(Share(kind, f"{label} {text.duration(seconds)}", round(start, 2), round(width, 2)))
+            shares.append(Share(kind, f"{label} {formatting.duration(seconds)}", round(start, 2), round(width, 2)))
         start += width
     return tuple(shares)
 
@@ -164,7 +168,7 @@ def _facts(run: Run) -> tuple[KeyFigure, ...]:
     if info.imported:
         facts.append(KeyFigure("Imported from", info.imported.folder))
     if info.experience:
-        facts.append(KeyFigure("Experience", f"{text.plural(info.experience.files, 'file')} of {info.experience.folder}"))
+        facts.append(KeyFigure("Experience", f"{formatting.plural(info.experience.files, 'file')} of {info.experience.folder}"))
     return tuple(facts)
 
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import Step, StepScore, Usage
-from mlagentbench.report import text, words
+from mlagentbench.report import formatting, wording
 from mlagentbench.results.load import Run
 from mlagentbench.task.success import THRESHOLD
 from mlagentbench.workspace.snapshots.snapshots import FileChange
@@ -29,7 +29,7 @@ class Argument(NamedTuple):
     """A named text of a step: an argument of its action, an entry of the agent's reply, or a rejected reply."""
 
     name: str
-    text: text.CutText
+    text: formatting.CutText
     block: bool
     """Whether the text is shown as a block of its own."""
 
@@ -73,7 +73,7 @@ class StepView(NamedTuple):
     calls: str
     entries: tuple[Argument, ...]
     arguments: tuple[Argument, ...]
-    observation: tuple[text.CutText, ...]
+    observation: tuple[formatting.CutText, ...]
     """The observation, without a diff that `changes` shows: then in two parts, before and after it."""
     changes: tuple[ChangeView, ...]
     changes_note: str
@@ -113,7 +113,7 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
     """
     changes, note = _changes(run, step.number)
     split = [
-        f"{label} {text.duration(seconds)}"
+        f"{label} {formatting.duration(seconds)}"
         for label, seconds in (("model", step.model_seconds), ("script", step.script_seconds))
         if seconds
     ]
@@ -126,14 +126,14 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
         gist=_gist(step.action.arguments),
         thought=_first_words(entries),
         status=step.status,
-        status_words=words.STATUSES[step.status],
-        seconds=text.duration(step.seconds),
+        status_words=wording.STATUSES[step.status],
+        seconds=formatting.duration(step.seconds),
         split=", ".join(split),
-        tokens=text.tokens(step.usage.tokens) if step.usage.calls else "",
-        calls=f"{text.plural(step.usage.calls, 'model call')}: {usage_words(step.usage)}" if step.usage.calls else "no model call",
-        entries=tuple(Argument(name, text.cut(entry.strip(), limit), block=True) for name, entry in entries.items()),
+        tokens=formatting.tokens(step.usage.tokens) if step.usage.calls else "",
+        calls=f"{formatting.plural(step.usage.calls, 'model call')}: {usage_words(step.usage)}" if step.usage.calls else "no model call",
+        entries=tuple(Argument(name, formatting.cut(entry.strip(), limit), block=True) for name, entry in entries.items()),
         arguments=tuple(_argument(name, value, limit) for name, value in step.action.arguments.items()),
-        observation=tuple(text.cut(part, limit) for part in _without(changes, step.observation)),
+        observation=tuple(formatting.cut(part, limit) for part in _without(changes, step.observation)),
         changes=tuple(_change_view(change, limit) for change in changes[:FILES]),
         changes_note=note,
         score=shown,
@@ -148,8 +148,8 @@ def rejected_replies(run: Run, step: int, limit: int) -> tuple[Argument, ...]:
     try:
         calls = run.calls(step)
     except RunNotFound as error:
-        return (Argument(str(error), text.cut("", 0), block=True),)
-    return tuple(Argument(call.rejected, text.cut(call.reply, limit), block=True) for call in calls if call.rejected)
+        return (Argument(str(error), formatting.cut("", 0), block=True),)
+    return tuple(Argument(call.rejected, formatting.cut(call.reply, limit), block=True) for call in calls if call.rejected)
 
 
 def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple[str, str, str]:
@@ -158,8 +158,8 @@ def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple
         return "", "", ""
     if score.value is None:
         return "no valid score", score.reason or "", "invalid"
-    shown = text.quantity(score.value, run.info.unit)
-    note = text.percent(score.improvement) if score.improvement is not None else ""
+    shown = formatting.quantity(score.value, run.info.unit)
+    note = formatting.percent(score.improvement) if score.improvement is not None else ""
     if before is not None and before.value == score.value:
         return shown, note, "same"
     improvement = score.improvement or 0.0
@@ -174,7 +174,7 @@ def _changes(run: Run, step: int) -> tuple[tuple[FileChange, ...], str]:
         return (), str(error)
     if changes is None:
         return (), NO_SNAPSHOT
-    return changes, f"and {text.plural(len(changes) - FILES, 'file')} more" if len(changes) > FILES else ""
+    return changes, f"and {formatting.plural(len(changes) - FILES, 'file')} more" if len(changes) > FILES else ""
 
 
 def _without(changes: Iterable[FileChange], observation: str) -> list[str]:
@@ -190,7 +190,7 @@ def _without(changes: Iterable[FileChange], observation: str) -> list[str]:
 
 def _change_view(change: FileChange, limit: int) -> ChangeView:
     if change.text is None:
-        sizes = [text.size(size) for size in (change.size_before, change.size_after) if size is not None]
+        sizes = [formatting.size(size) for size in (change.size_before, change.size_after) if size is not None]
         return ChangeView(change.path, change.change, 0, 0, (), 0, f"{' to '.join(sizes)}, no text or too long to compare".lstrip(", "))
     head, names, body = change.text.partition("--- ")
     # The two lines that name the file repeat the heading.
@@ -223,7 +223,7 @@ def _parts(lines: Iterable[str]) -> Iterable[DiffPart]:
 
 def _argument(name: str, value: JsonValue, limit: int) -> Argument:
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return Argument(name, text.cut(shown, limit), block=len(shown) > SHORT or "\n" in shown)
+    return Argument(name, formatting.cut(shown, limit), block=len(shown) > SHORT or "\n" in shown)
 
 
 def _gist(arguments: Mapping[str, JsonValue]) -> str:
@@ -235,7 +235,7 @@ def last_line(step: Step) -> str:
     """Return the last line of a script's or an error's observation, which tells how it went; empty for any other observation."""
     if step.action.name != "Execute Script" and step.status == "ok":
         return ""
-    return next((line.strip() for line in reversed(text.visible(step.observation).splitlines()) if line.strip()), "")
+    return next((line.strip() for line in reversed(formatting.visible(step.observation).splitlines()) if line.strip()), "")
 
 
 def _first_words(entries: Mapping[str, str]) -> str:
@@ -250,5 +250,5 @@ def _first_words(entries: Mapping[str, str]) -> str:
 def usage_words(usage: Usage) -> str:
     """Return the tokens by kind: `1,234 in, 56 out`."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
-    parts = f"{text.tokens(usage.input_tokens)} in, {text.tokens(usage.output_tokens)} out"
-    return f"{parts}, {text.tokens(cached)} cached" if cached else parts
+    parts = f"{formatting.tokens(usage.input_tokens)} in, {formatting.tokens(usage.output_tokens)} out"
+    return f"{parts}, {formatting.tokens(cached)} cached" if cached else parts

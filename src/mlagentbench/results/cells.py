@@ -132,12 +132,12 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     """
     cells = list(cells)
     places = [{cell.conditions[place] for cell in cells} for place in (1, 4, 5)]
-    told = [True, True, *(len(values) > 1 or not values.isdisjoint(ANY.values()) for values in places)]
+    in_name = [True, True, *(len(values) > 1 or not values.isdisjoint(ANY.values()) for values in places)]
     found: dict[tuple[str, ...], dict[str, Cell]] = {}
     for cell in cells:
         task, variant, agent, model, isolation, hardware = cell.conditions
         words = (agent, model, variant, isolation, hardware or "unknown hardware")
-        found.setdefault(tuple(word for word, tell in zip(words, told, strict=True) if tell), {})[task] = cell
+        found.setdefault(tuple(word for word, needed in zip(words, in_name, strict=True) if needed), {})[task] = cell
     named: dict[str, Mapping[str, Cell]] = {}
     for key, by_task in found.items():
         name = ", ".join(key)

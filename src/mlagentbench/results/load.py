@@ -149,7 +149,7 @@ class Run:
             store = SnapshotStore(self.directory.objects)
             return tuple(store.diff(Manifest.load(before), Manifest.load(after)))
         except (OSError, StorageFailed) as error:
-            raise RunNotFound(f"{self.directory.path}: the changes of step {step} cannot be told: {_line(error)}") from None
+            raise RunNotFound(f"{self.directory.path}: the changes of step {step} cannot be read: {_line(error)}") from None
 
 
 class Loaded(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import combinations
 
 from mlagentbench.report.charts import tradeoff
-from mlagentbench.report.experiment import LeaderboardRow, standing
+from mlagentbench.report.experiment import LeaderboardRow, leaderboard_row
 from tests.example_cells import broken, column, lost, won
 from tests.report.charts.drawn import texts
 
 
-def standings(count: int = 3, cost: float | None = 0.5, name: str = "model") -> list[LeaderboardRow]:
+def leaderboard(count: int = 3, cost: float | None = 0.5, name: str = "model") -> list[LeaderboardRow]:
     return [
-        standing(
+        leaderboard_row(
             f"research, vendor/{name}-{number}",
             column(
                 f"vendor/{name}-{number}",
@@ -27,21 +27,21 @@ def standings(count: int = 3, cost: float | None = 0.5, name: str = "model") -> 
 
 
 def test_a_point_is_a_columns_mean_amount_and_rate() -> None:
-    [first, *_] = standings()
+    [first, *_] = leaderboard()
 
     assert (first.tokens and first.tokens.value, first.seconds and first.seconds.value) == (2000, 120)
     assert first.rate is not None and first.rate.value == 0.5
-    shown = texts(tradeoff.tradeoff(standings(), "minutes"))
+    shown = texts(tradeoff.tradeoff(leaderboard(), "minutes"))
     assert {"research, model-0", "research, model-1", "research, model-2", "minutes a run, mean"} <= set(shown)
 
 
 def test_one_point_is_no_picture() -> None:
-    assert tradeoff.tradeoff(standings(1), "tokens") is None
+    assert tradeoff.tradeoff(leaderboard(1), "tokens") is None
 
 
 def test_a_cost_that_is_not_known_for_all_runs_is_left_out_and_named() -> None:
-    unknown = standing("research, open/weights", column("open/weights", one=[won(cost=0.2), won(cost=None)]))
-    every = [*standings(), unknown]
+    unknown = leaderboard_row("research, open/weights", column("open/weights", one=[won(cost=0.2), won(cost=None)]))
+    every = [*leaderboard(), unknown]
 
     assert unknown.cost is not None and (unknown.priced, unknown.runs) == (1, 2)
     assert tradeoff.left_out(every, "dollars") == ["research, open/weights"]
@@ -51,19 +51,19 @@ def test_a_cost_that_is_not_known_for_all_runs_is_left_out_and_named() -> None:
 
 
 def test_no_cost_at_all_is_no_picture_but_free_runs_are() -> None:
-    assert tradeoff.tradeoff(standings(cost=None), "dollars") is None
-    assert tradeoff.tradeoff(standings(cost=0.0), "dollars") is not None
+    assert tradeoff.tradeoff(leaderboard(cost=None), "dollars") is None
+    assert tradeoff.tradeoff(leaderboard(cost=0.0), "dollars") is not None
 
 
 def test_a_column_without_runs_that_count_is_no_point() -> None:
-    nothing = standing("broken", column(one=[broken()]))
+    nothing = leaderboard_row("broken", column(one=[broken()]))
 
     assert (nothing.rate, nothing.tokens, nothing.runs) == (None, None, 0)
-    assert "broken" not in texts(tradeoff.tradeoff([*standings(), nothing], "tokens"))
+    assert "broken" not in texts(tradeoff.tradeoff([*leaderboard(), nothing], "tokens"))
 
 
 def test_many_or_long_names_become_numbers_with_a_key() -> None:
-    for many in (standings(9), standings(2, name="a-model-whose-name-is-long-enough-to-hide-its-neighbours")):
+    for many in (leaderboard(9), leaderboard(2, name="a-model-whose-name-is-long-enough-to-hide-its-neighbours")):
         assert tradeoff.numbered(many)
         shown = texts(tradeoff.tradeoff(many, "tokens"))
         assert {"1", "2"} <= set(shown) and any(text.startswith("2  research") for text in shown)

@@ -40,9 +40,9 @@ def figures(runs: Sequence[Run]) -> Iterator[Figure]:
         "success": heat_map(heat(success(experiment), experiment.columns)),
         "improvement": heat_map(heat(improvement(experiment), experiment.columns)),
         "success-by-category": heat_map(heat(categories(experiment), experiment.columns)),
-        "success-and-tokens": tradeoff(experiment.standings, "tokens"),
-        "success-and-time": tradeoff(experiment.standings, "minutes"),
-        "success-and-cost": tradeoff(experiment.standings, "dollars"),
+        "success-and-tokens": tradeoff(experiment.leaderboard, "tokens"),
+        "success-and-time": tradeoff(experiment.leaderboard, "minutes"),
+        "success-and-cost": tradeoff(experiment.leaderboard, "dollars"),
         "verdicts": outcomes(parts(experiment.columns, "verdict"), "verdict"),
         "endings": outcomes(parts(experiment.columns, "ended"), "ended"),
         "thresholds-last-step": success_by_threshold(experiment.thresholds, "last", columns=experiment.columns),
@@ -50,7 +50,7 @@ def figures(runs: Sequence[Run]) -> Iterator[Figure]:
     }
     for task in experiment.tasks:
         info = experiment.tasks[task][0].info
-        found[f"scores-{task}"] = scores_of_task(info, experiment.courses(task), columns=experiment.columns, title=task)
+        found[f"scores-{task}"] = scores_of_task(info, experiment.score_curves(task), columns=experiment.columns, title=task)
     for name, chart in found.items():
         if chart is not None:
             yield Figure(name, chart)

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 
 from mlagentbench.report.charts.style import LIGHT, Palette, data, layered, name, quoted, short
+from mlagentbench.report.formatting import interval_text, percentage, plural
 from mlagentbench.report.tables.model import AVERAGE, Row, Table, pivot
-from mlagentbench.report.text import interval_text, percentage, plural
 
 CELL_WIDTH, CELL_HEIGHT = 104, 44
 """The size of a cell, in pixels."""

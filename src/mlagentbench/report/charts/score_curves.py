@@ -24,8 +24,8 @@ from mlagentbench.report.charts.style import (
 )
 from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.experiment import ScoreCurve
-from mlagentbench.report.text import plural, quantity, visible
-from mlagentbench.report.words import threshold_value
+from mlagentbench.report.formatting import plural, quantity, visible
+from mlagentbench.report.wording import threshold_value
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
 
@@ -56,7 +56,7 @@ class _Baselines(NamedTuple):
 
 def scores_of_task(
     info: RunInfo,
-    courses: Sequence[ScoreCurve],
+    curves: Sequence[ScoreCurve],
     palette: Palette = LIGHT,
     *,
     columns: Iterable[str] = (),
@@ -67,7 +67,7 @@ def scores_of_task(
 
     Args:
         info: gives the metric, its unit and its direction.
-        courses: the runs.
+        curves: the runs.
         palette: the colours.
         columns: all columns in order, so that a column has the same colour in several charts.
         title: the title of a chart that stands alone; such a chart also names the baseline and the threshold.
@@ -77,15 +77,15 @@ def scores_of_task(
         The chart; None where no run has a valid score.
     """
     info = info.model_copy(update={"metric": visible(info.metric), "unit": visible(info.unit)})
-    drawn = [course for course in courses if course.values]
+    drawn = [curve for curve in curves if curve.values]
     if not drawn:
         return None
-    values = [value for course in drawn for value in course.values]
+    values = [value for curve in drawn for value in curve.values]
     baselines = _baselines(drawn, values)
     threshold = threshold_value(baselines.middle, info.direction) if baselines and baselines.near else None
     shown = [baselines.low, baselines.high] if baselines and baselines.near else []
     span = value_range([*values, *shown, *([threshold] if threshold is not None else [])])
-    steps = max(1, *(course.steps for course in drawn))
+    steps = max(1, *(curve.steps for curve in drawn))
     x = alt.X("step:Q", scale=alt.Scale(domain=[0, steps], nice=False), axis=step_axis(steps, 5))
     y = alt.Y("value:Q", scale=value_scale(span), axis=value_axis(info, span, 4))
     layers: list[alt.Chart] = []
@@ -99,22 +99,22 @@ def scores_of_task(
             # One label is above its line and the other below, since the lines may be close.
             layers.append(margin_label("baseline", palette.muted, WIDTH, y, 6 if up else -6, baselines.middle))
             layers.append(margin_label(f"{THRESHOLD:.0%} better", palette.zone, WIDTH, y, -6 if up else 6, threshold))
-    layers += _lines(drawn, looks(columns or (course.column for course in courses), palette), x, y, legend)
+    layers += _lines(drawn, looks(columns or (curve.column for curve in curves), palette), x, y, legend)
     shown_runs = f"{plural(len(drawn), 'run')} with a valid score"
     heading = alt.TitleParams(name(title), subtitle=shown_runs, offset=24) if title else None
     return layered(layers, WIDTH, HEIGHT, palette, title=heading)
 
 
-def describe_courses(info: RunInfo, courses: Sequence[ScoreCurve]) -> str:
+def describe_curves(info: RunInfo, curves: Sequence[ScoreCurve]) -> str:
     """Describe what the chart of `scores_of_task` shows and leaves out, for readers who cannot see it."""
-    drawn = [course for course in courses if course.values]
+    drawn = [curve for curve in curves if curve.values]
     if not drawn:
-        return f"None of {plural(len(courses), 'run')} has a valid score."
-    ended = sum(_last(course) is not None for course in drawn)
+        return f"None of {plural(len(curves), 'run')} has a valid score."
+    ended = sum(_last(curve) is not None for curve in drawn)
     sentences = [f"{plural(len(drawn), 'run')} with a valid score, {'all' if ended == len(drawn) else ended} of them at the end."]
-    if len(drawn) < len(courses):
-        sentences.append(f"{plural(len(courses) - len(drawn), 'run')} without one.")
-    values = [value for course in drawn for value in course.values]
+    if len(drawn) < len(curves):
+        sentences.append(f"{plural(len(curves) - len(drawn), 'run')} without one.")
+    values = [value for curve in drawn for value in curve.values]
     best = (min if info.direction == "minimize" else max)(values)
     sentences.append(f"Best score: {quantity(best, info.unit)}.")
     baselines = _baselines(drawn, values)
@@ -128,12 +128,12 @@ def describe_courses(info: RunInfo, courses: Sequence[ScoreCurve]) -> str:
     return " ".join(sentences)
 
 
-def _last(course: ScoreCurve) -> float | None:
-    return course.scores[-1].value if course.scores else None
+def _last(curve: ScoreCurve) -> float | None:
+    return curve.scores[-1].value if curve.scores else None
 
 
-def _baselines(courses: Sequence[ScoreCurve], values: Sequence[float]) -> _Baselines | None:
-    found = [course.baseline.value for course in courses if course.baseline and math.isfinite(course.baseline.value)]
+def _baselines(curves: Sequence[ScoreCurve], values: Sequence[float]) -> _Baselines | None:
+    found = [curve.baseline.value for curve in curves if curve.baseline and math.isfinite(curve.baseline.value)]
     if not found:
         return None
     middle = statistics.median(found)
@@ -142,22 +142,22 @@ def _baselines(courses: Sequence[ScoreCurve], values: Sequence[float]) -> _Basel
     return _Baselines(middle, min(found), max(found), near)
 
 
-def _lines(courses: Sequence[ScoreCurve], by_column: Mapping[str, SeriesStyle], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
+def _lines(curves: Sequence[ScoreCurve], by_column: Mapping[str, SeriesStyle], x: alt.X, y: alt.Y, legend: bool) -> list[alt.Chart]:
     """Draw a line for each run, which breaks where a step has no valid score, and a point at its last valid score."""
-    present = [column for column in by_column if any(course.column == column for course in courses)]
+    present = [column for column in by_column if any(curve.column == column for curve in curves)]
     labels = short(by_column)
     look = line_styles({labels[column]: by_column[column] for column in present}, legend=legend)
     rows, ends = [], []
-    for number, course in enumerate(courses):
+    for number, curve in enumerate(curves):
         own = [
-            {"run": number, "column": labels[course.column], "step": score.step, "value": value}
-            for score in course.scores
+            {"run": number, "column": labels[curve.column], "step": score.step, "value": value}
+            for score in curve.scores
             for value in [score.value if score.value is not None and math.isfinite(score.value) else None]
         ]
         rows += own
-        ends.append({**[row for row in own if row["value"] is not None][-1], "link": course.link})
-    faint = len(courses) >= FAINT_FROM
+        ends.append({**[row for row in own if row["value"] is not None][-1], "link": curve.link})
+    faint = len(curves) >= FAINT_FROM
     line = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.25 if faint else 1.75, opacity=0.4 if faint else 0.75)
     point = alt.Chart(data(ends)).mark_circle(size=26 if faint else 36, opacity=0.9)
-    href = {"href": alt.Href("link:N")} if any(course.link for course in courses) else {}
+    href = {"href": alt.Href("link:N")} if any(curve.link for curve in curves) else {}
     return [line.encode(x=x, y=y, detail="run:Q", **look), point.encode(x=x, y=y, color=look["color"], **href)]

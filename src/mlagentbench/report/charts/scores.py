@@ -10,8 +10,8 @@ import altair as alt
 from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.charts.style import LIGHT, Palette, data, down, layered, margin_label, references
 from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
-from mlagentbench.report.text import plural, quantity, visible
-from mlagentbench.report.words import change, threshold_value
+from mlagentbench.report.formatting import plural, quantity, visible
+from mlagentbench.report.wording import change, threshold_value
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
 

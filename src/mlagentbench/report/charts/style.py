@@ -16,7 +16,7 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from mlagentbench.report.text import visible
+from mlagentbench.report.formatting import visible
 
 Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart
 """The types of Altair's charts that are used here."""

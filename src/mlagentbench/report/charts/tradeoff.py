@@ -24,10 +24,10 @@ MOST_NAMES, LONGEST = 6, 26
 Amount = Literal["tokens", "minutes", "dollars"]
 TITLES: Mapping[Amount, str] = {"tokens": "tokens a run, mean", "minutes": "minutes a run, mean", "dollars": "US dollars a run, mean"}
 AMOUNTS: Mapping[Amount, Callable[[LeaderboardRow], Interval | None]] = {
-    "tokens": lambda standing: standing.tokens,
-    "minutes": lambda standing: _scaled(standing.seconds, 1 / 60),
+    "tokens": lambda row: row.tokens,
+    "minutes": lambda row: _scaled(row.seconds, 1 / 60),
     # A mean over some of the runs would not be comparable with other columns.
-    "dollars": lambda standing: standing.cost if standing.priced == standing.runs else None,
+    "dollars": lambda row: row.cost if row.priced == row.runs else None,
 }
 
 
@@ -56,12 +56,12 @@ class _Box(NamedTuple):
 
 
 def tradeoff(
-    standings: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True
+    leaderboard: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True
 ) -> alt.LayerChart | None:
     """Draw success rates against what runs took, a point for each column.
 
     Args:
-        standings: the columns; one whose amount is not known for all its runs is left out.
+        leaderboard: the columns; one whose amount is not known for all its runs is left out.
         amount: what to draw success against.
         palette: the colours.
         legend: whether a legend names the columns if their points are labelled by numbers (`numbered`).
@@ -69,12 +69,12 @@ def tradeoff(
     Returns:
         The chart; None if there are fewer than two points.
     """
-    names = short(standing.column for standing in standings)
-    labels = {column: str(number) for number, column in enumerate(names, start=1)} if numbered(standings) else names
+    names = short(row.column for row in leaderboard)
+    labels = {column: str(number) for number, column in enumerate(names, start=1)} if numbered(leaderboard) else names
     points = [
-        _Point(standing.column, names[standing.column], labels[standing.column], found, standing.rate)
-        for standing in standings
-        if (found := AMOUNTS[amount](standing)) is not None and standing.rate is not None
+        _Point(row.column, names[row.column], labels[row.column], found, row.rate)
+        for row in leaderboard
+        if (found := AMOUNTS[amount](row)) is not None and row.rate is not None
     ]
     if len(points) < 2:
         return None
@@ -87,23 +87,23 @@ def tradeoff(
         scale=alt.Scale(domain=[0, span.top], nice=False),
         axis=alt.Axis(**above("success, mean over tasks"), format=".0%", tickCount=5),
     )
-    by_column = looks((standing.column for standing in standings), palette)
+    by_column = looks((row.column for row in leaderboard), palette)
     layers = [layer for point in points for layer in _rules(point, by_column[point.column], x, y)]
-    layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(standings)))
+    layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(leaderboard)))
     for point, place in zip(points, _places(points, span), strict=True):
         layers += _label(point, place, by_column[point.column].color, ground(palette), x, y)
     return layered(layers, WIDTH, HEIGHT, palette, right=16)
 
 
-def numbered(standings: Sequence[LeaderboardRow]) -> bool:
+def numbered(leaderboard: Sequence[LeaderboardRow]) -> bool:
     """Return whether points are labelled by numbers, since many or long names would cover one another."""
-    names = short(standing.column for standing in standings)
+    names = short(row.column for row in leaderboard)
     return len(names) > MOST_NAMES or max(map(len, names.values()), default=0) > LONGEST
 
 
-def left_out(standings: Sequence[LeaderboardRow], amount: Amount) -> list[str]:
+def left_out(leaderboard: Sequence[LeaderboardRow], amount: Amount) -> list[str]:
     """Return the columns that have a rate but are not drawn, since their amount is unknown."""
-    return [standing.column for standing in standings if standing.rate is not None and AMOUNTS[amount](standing) is None]
+    return [row.column for row in leaderboard if row.rate is not None and AMOUNTS[amount](row) is None]
 
 
 class _Span(NamedTuple):

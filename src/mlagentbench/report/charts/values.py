@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from mlagentbench.report.charts.style import above, quoted
-from mlagentbench.report.text import SECOND_UNITS
-from mlagentbench.report.words import direction_words, is_time
+from mlagentbench.report.formatting import SECOND_UNITS
+from mlagentbench.report.wording import direction_words, is_time
 from mlagentbench.run_spec import RunInfo
 
 LOG_FROM = 30

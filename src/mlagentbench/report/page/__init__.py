@@ -1,7 +1,7 @@
 """Render the report as HTML files that load nothing from the network: one page for each run, and for many runs an overview that links them.
 
-Every text goes through the templates, which escape it; `text.visible` makes control characters visible. All pages can be read, searched and
-printed without JavaScript.
+Every text goes through the templates, which escape it; `formatting.visible` makes control characters visible. All pages can be read,
+searched and printed without JavaScript.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
-from mlagentbench.report import text
+from mlagentbench.report import formatting
 from mlagentbench.report.charts import scores, style, thresholds
+from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.page.comparison import LEADERBOARD_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
 from mlagentbench.report.step_view import rejected_replies, shown_path, step_views
-from mlagentbench.report.text import plural, visible
 from mlagentbench.results.load import Loaded, Run
 from mlagentbench.util.atomic import replace
 
@@ -168,7 +168,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=shown,
     )
-    formats = {each.__name__: each for each in (text.cost, text.duration, text.percent, text.quantity, text.tokens)}
+    formats = {
+        each.__name__: each for each in (formatting.cost, formatting.duration, formatting.percent, formatting.quantity, formatting.tokens)
+    }
     templates.filters.update(formats, breakable=_breakable, blank=lambda value: "" if value is None else value)
     templates.globals.update(
         plural=plural,
@@ -209,7 +211,7 @@ def _named(noun: str, names: Sequence[str]) -> str:
 def _outcomes(views: Sequence[RunView]) -> str:
     """Count runs by verdict: `5 successes, 2 without success`. Failures that are not the agent's are mentioned at the end."""
     counts = Counter(view.kind for view in views)
-    told = [
+    counted = [
         plural(counts["success"], "success"),
         f"{counts['no_improvement']} without success",
         plural(counts["invalid_submission"], "invalid submission"),
@@ -219,7 +221,7 @@ def _outcomes(views: Sequence[RunView]) -> str:
         f"{counts['damaged']} with a result that cannot be read",
     ]
     blameless = sum(view.ended in ("infrastructure", "cancelled") for view in views)
-    return ", ".join(words for words in told if not words.startswith("0 ")) + (
+    return ", ".join(words for words in counted if not words.startswith("0 ")) + (
         f"; {blameless} of them cancelled, or ended by a failure that is not counted against the agent" if blameless else ""
     )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from mlagentbench.report import text
+from mlagentbench.report import formatting
 from mlagentbench.report.charts import outcomes, score_curves, style, thresholds, tradeoff
 from mlagentbench.report.charts.outcomes import BarPart
 from mlagentbench.report.charts.rates import HeatMap, heat
@@ -80,7 +80,7 @@ class Overview(NamedTuple):
     """The key of `tradeoffs`, where points have numbers."""
     outcomes: tuple[Bars, ...]
     thresholds: tuple[Picture, ...]
-    courses: tuple[Picture, ...]
+    curves: tuple[Picture, ...]
 
     @property
     def contents(self) -> tuple[tuple[str, str], ...]:
@@ -93,7 +93,7 @@ class Overview(NamedTuple):
             ("tradeoff", "Success and what it took", self.tradeoffs),
             ("outcomes", "How runs came out", self.outcomes),
             ("thresholds", "Other thresholds", self.thresholds),
-            ("courses", "Scores over steps", self.courses),
+            ("curves", "Scores over steps", self.curves),
         ]
         return tuple((place, title) for place, title, there in parts if there)
 
@@ -107,14 +107,14 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
     """
     experiment = Experiment.of(runs)
     many = len(runs) > FEW and experiment.counted > 0
-    rows = tuple(experiment.standings)
+    rows = tuple(experiment.leaderboard)
     compared = rows if many else ()
     by_column = looks(experiment.columns, THEMED)
     # The table of agents and models says the same about a single task.
     by_task = many and len(experiment.tasks) > 1
     notes = {task: runs[0].info.category for task, runs in experiment.tasks.items()}
     for name, groups in experiment.categories.items():
-        notes[name] = text.plural(len({task for group in groups.values() for task in group.tasks}), "task")
+        notes[name] = formatting.plural(len({task for group in groups.values() for task in group.tasks}), "task")
     return Overview(
         notices=tuple(experiment.notices()),
         key=tuple(ColourKey(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
@@ -132,7 +132,7 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
         else (),
         outcomes=_outcomes(experiment) if many else (),
         thresholds=_thresholds(experiment) if many else (),
-        courses=_courses(experiment, links),
+        curves=_score_curves(experiment, links),
     )
 
 
@@ -140,18 +140,18 @@ def _amounts(row: LeaderboardRow) -> tuple[Amount, ...]:
     apart = row.apart.total()
     success = improvement = Amount("none")
     if row.rate:
-        bounds = text.interval_text(row.rate.low, row.rate.high)
-        success = Amount(f"{text.percentage(row.rate.value)} %", f"{bounds}, {text.plural(len(row.tasks), 'task')}", row.rate)
+        bounds = formatting.interval_text(row.rate.low, row.rate.high)
+        success = Amount(f"{formatting.percentage(row.rate.value)} %", f"{bounds}, {formatting.plural(len(row.tasks), 'task')}", row.rate)
     if row.improvement:
-        bounds = text.interval_text(row.improvement.low, row.improvement.high)
-        improvement = Amount(f"{text.percentage(row.improvement.value)} %", f"{bounds}{', ' * bool(bounds)}{row.valid:,} valid")
+        bounds = formatting.interval_text(row.improvement.low, row.improvement.high)
+        improvement = Amount(f"{formatting.percentage(row.improvement.value)} %", f"{bounds}{', ' * bool(bounds)}{row.valid:,} valid")
     return (
         Amount(f"{row.runs:,}", f"{apart} not counted" if apart else ""),
         success,
         improvement,
-        _mean(row.steps, text.number),
-        _mean(row.tokens, lambda value: text.tokens(round(value))),
-        _mean(row.seconds, text.duration),
+        _mean(row.steps, formatting.number),
+        _mean(row.tokens, lambda value: formatting.tokens(round(value))),
+        _mean(row.seconds, formatting.duration),
         _cost(row),
     )
 
@@ -161,9 +161,9 @@ def _cost(row: LeaderboardRow) -> Amount:
     unknown = row.runs - row.priced
     asked = row.tokens.value if row.tokens else 0
     if row.cost is None or not asked:
-        return Amount(text.cost(None, asked))
-    found = _mean(row.cost, lambda dollars: text.cost(dollars, asked))
-    notes = [found.note, f"unknown for {text.plural(unknown, 'run')}" if unknown else ""]
+        return Amount(formatting.cost(None, asked))
+    found = _mean(row.cost, lambda dollars: formatting.cost(dollars, asked))
+    notes = [found.note, f"unknown for {formatting.plural(unknown, 'run')}" if unknown else ""]
     return found._replace(note="; ".join(note for note in notes if note))
 
 
@@ -193,7 +193,7 @@ def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
         parts = outcomes.parts(experiment.columns, kind)
         names = {each: word for each, word in words.items() if any(part.kind == each for part in parts)}
         if len(names) > 1:
-            bars = ((row, tuple(part for part in parts if part.column == row.column)) for row in experiment.standings)
+            bars = ((row, tuple(part for part in parts if part.column == row.column)) for row in experiment.leaderboard)
             found.append(Bars(title, names, colors, tuple(bars)))
     return tuple(found)
 
@@ -204,7 +204,7 @@ def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:
     for at, title in titles.items():
         chart = thresholds.success_by_threshold(experiment.thresholds, at, THEMED, columns=experiment.columns, legend=False)
         points = [
-            f"{each.column}, {each.threshold:.0%}: {text.percentage(rate.value)} %, {text.interval_text(rate.low, rate.high)}"
+            f"{each.column}, {each.threshold:.0%}: {formatting.percentage(rate.value)} %, {formatting.interval_text(rate.low, rate.high)}"
             for each in experiment.thresholds
             if (rate := each.last if at == "last" else each.best) is not None
         ]
@@ -212,15 +212,15 @@ def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:
     return tuple(pictures)
 
 
-def _courses(experiment: Experiment, links: Mapping[Path, str]) -> tuple[Picture, ...]:
+def _score_curves(experiment: Experiment, links: Mapping[Path, str]) -> tuple[Picture, ...]:
     """Draw the scores of each task that has at least two runs with a valid score."""
     pictures = []
     for task, runs in experiment.tasks.items():
-        found = experiment.courses(task, links)
-        if sum(bool(course.values) for course in found) >= 2:
+        found = experiment.score_curves(task, links)
+        if sum(bool(curve.values) for curve in found) >= 2:
             info = runs[0].info
             chart = score_curves.scores_of_task(info, found, THEMED, columns=experiment.columns, legend=False)
-            pictures += _picture(task, chart, score_curves.describe_courses(info, found))
+            pictures += _picture(task, chart, score_curves.describe_curves(info, found))
     return tuple(pictures)
 
 

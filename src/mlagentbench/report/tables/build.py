@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlagentbench.report import text
+from mlagentbench.report import formatting
 from mlagentbench.report.experiment import Experiment, LeaderboardRow
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
-from mlagentbench.report.words import ENDED, VERDICTS, ended_briefly, price_words
+from mlagentbench.report.wording import ENDED, VERDICTS, ended_briefly, price_words
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff, comparisons
 from mlagentbench.results.counts import DAMAGED, UNFINISHED, counts
@@ -82,26 +82,26 @@ def improvement(experiment: Experiment) -> Table:
 def cost(experiment: Experiment) -> Table:
     """Return the table of what a run took: mean steps, time, tokens and cost over each column's counted runs."""
 
-    def row(standing: LeaderboardRow) -> Row:
-        amounts = {"tokens": standing.tokens, "seconds": standing.seconds, "steps": standing.steps, "cost": standing.cost}
+    def values(row: LeaderboardRow) -> Row:
+        amounts = {"tokens": row.tokens, "seconds": row.seconds, "steps": row.steps, "cost": row.cost}
         found = {f"{name}{bound}": value for name, mean in amounts.items() for bound, value in _bounds(mean).items()}
-        return {**_column(experiment, standing.column), "runs": standing.runs, **found, "priced": standing.priced}
+        return {**_column(experiment, row.column), "runs": row.runs, **found, "priced": row.priced}
 
-    def mean(name: str, told: Callable[[float], str]) -> Callable[[Row], str]:
-        return lambda row: text.NONE if row[name] is None else told(_number(row[name]))
+    def mean(name: str, formatted: Callable[[float], str]) -> Callable[[Row], str]:
+        return lambda row: formatting.NONE if row[name] is None else formatted(_number(row[name]))
 
     amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in ("tokens", "seconds", "steps", "cost") for bound in BOUNDS}
     return Table(
         name="cost",
         title="What a run took, on average",
         columns={**COLUMN, "runs": "count", **amounts, "priced": "count"},
-        rows=[row(standing) for standing in experiment.standings],
+        rows=[values(row) for row in experiment.leaderboard],
         down=NAME,
         shown=[
             TextColumn("runs", lambda row: str(row["runs"])),
             TextColumn("steps", mean("steps", lambda steps: f"{steps:.1f}")),
-            TextColumn("time", mean("seconds", text.duration)),
-            TextColumn("tokens", mean("tokens", lambda tokens: text.tokens(round(tokens)))),
+            TextColumn("time", mean("seconds", formatting.duration)),
+            TextColumn("tokens", mean("tokens", lambda tokens: formatting.tokens(round(tokens)))),
             TextColumn("cost", _price),
         ],
         notes=_priced(experiment),
@@ -168,7 +168,7 @@ def compared(experiment: Experiment) -> Table:
             TextColumn("on these tasks", lambda row: _inferred(row, "")),
             TextColumn("on other tasks", lambda row: _inferred(row, "other_")),
             TextColumn("tasks", lambda row: str(row["tasks"])),
-            TextColumn("runs needed", lambda row: text.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
+            TextColumn("runs needed", lambda row: formatting.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
         ],
         notes=[
             "On these tasks: what other runs of the same tasks would say (Mantel-Haenszel, exact). On other tasks: what tasks of this kind"
@@ -223,7 +223,7 @@ def _by_task(
     for task, column, cell in experiment.cells:
         counts = {"runs": len(cell.counted), "tasks": 1, "not_counted": sum(cell.apart.values())}
         rows.append({"task": task, **_column(experiment, column), **of_cell(cell), **counts})
-    for row in experiment.standings:
+    for row in experiment.leaderboard:
         counts = {"runs": row.runs, "tasks": len(row.tasks), "not_counted": row.apart.total()}
         rows.append({"task": None, **_column(experiment, row.column), **of_column(row), **counts})
     kinds: dict[str, Kind] = {measure: "number", **INTERVAL, "successes" if measure == "rate" else "valid": "count"}
@@ -255,8 +255,8 @@ def _bounds(found: Interval | None) -> dict[str, Value]:
 
 def _averaged_over(experiment: Experiment) -> list[str]:
     """Say over how many tasks the averages are: in one sentence, or in one for each column if some lack tasks."""
-    every = text.plural(len(experiment.tasks), "task")
-    lacking = {row.column: [task for task in experiment.tasks if task not in row.tasks] for row in experiment.standings}
+    every = formatting.plural(len(experiment.tasks), "task")
+    lacking = {row.column: [task for task in experiment.tasks if task not in row.tasks] for row in experiment.leaderboard}
     if not any(lacking.values()):
         return [f"Averages are over {every}."]
     return [
@@ -330,14 +330,14 @@ def _inferred(row: Row, prefix: str) -> str:
 
 
 def _price(row: Row) -> str:
-    return text.cost(None if row["cost"] is None else _number(row["cost"]), _number(row["tokens"]) if row["tokens"] else 0)
+    return formatting.cost(None if row["cost"] is None else _number(row["cost"]), _number(row["tokens"]) if row["tokens"] else 0)
 
 
 def _priced(experiment: Experiment) -> list[str]:
-    part = [standing for standing in experiment.standings if 0 < standing.priced < standing.runs]
+    part = [row for row in experiment.leaderboard if 0 < row.priced < row.runs]
     sources = price_words(price for run in experiment.runs for price in run.info.spec.prices.values())
     return [
-        *(f"{standing.column}: the cost of {standing.priced} of {standing.runs} runs is known." for standing in part),
+        *(f"{row.column}: the cost of {row.priced} of {row.runs} runs is known." for row in part),
         *([f"Costs are counted {sources}."] if sources else []),
     ]
 
@@ -345,13 +345,13 @@ def _priced(experiment: Experiment) -> list[str]:
 def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
     """Format a fraction in percent with its interval and the number it is computed from: `62.5 [31, 86] n=8`."""
     if row[name] is None:
-        return text.NONE
+        return formatting.NONE
     value, low, high = (_number(row[key]) for key in (name, "low", "high"))
     # The interval of a mean of equal numbers, or of one number, is empty, and left out.
     digits = 0 if high - low >= 0.05 else 1
-    interval = f" [{text.percentage(low, digits)}, {text.percentage(high, digits)}]" if low != high else ""
+    interval = f" [{formatting.percentage(low, digits)}, {formatting.percentage(high, digits)}]" if low != high else ""
     count = f" n={row[of]}" if of else ""
-    return f"{'+' if signed and value > 0 else ''}{text.percentage(value)}{interval}{count}"
+    return f"{'+' if signed and value > 0 else ''}{formatting.percentage(value)}{interval}{count}"
 
 
 def _number(value: Value) -> float:

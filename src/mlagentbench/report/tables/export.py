@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report.experiment import Experiment
+from mlagentbench.report.formatting import MINUS, NONE, visible
 from mlagentbench.report.tables.model import Kind, Table, TextTable, grid
-from mlagentbench.report.text import MINUS, NONE, visible
 from mlagentbench.util.atomic import replace
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from mlagentbench.report.text import NONE
+from mlagentbench.report.formatting import NONE
 from mlagentbench.run_spec import NO_MODEL
 
 Kind = Literal["text", "count", "number"]

@@ -10,9 +10,9 @@ from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from mlagentbench.report.layout import Item, Listing
+from mlagentbench.report.console import Item, Listing
+from mlagentbench.report.formatting import visible
 from mlagentbench.report.tables.model import AVERAGE, Table, TextTable, grid
-from mlagentbench.report.text import visible
 
 LABEL = 34
 """The greatest width of the names of lines, in characters, before they are wrapped."""

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from mlagentbench.report.layout import PIPED, Definitions, Item, Listing, command_console, unbroken
+from mlagentbench.report.console import PIPED, Definitions, Item, Listing, command_console, unbroken
 
 IDS = ("20261122-051254-vectorization-research-4fbd8572", "20261122-051254-house-price-full-history-0a1b2c3d")
 VERDICT = "invalid submission (ended at the limit of steps)"

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from mlagentbench.records import Baseline, Flag, GradeStatus, StepStatus, Termination
-from mlagentbench.report import words
+from mlagentbench.report import wording
 from tests.example_runs import ExampleStep, run_info, write_run
 
 
@@ -31,12 +31,12 @@ from tests.example_runs import ExampleStep, run_info, write_run
     ],
 )
 def test_a_score_against_the_baseline(value: float, baseline: float, unit: str, direction: Any, said: str) -> None:
-    assert words.change(value, baseline, unit, direction) == said
+    assert wording.change(value, baseline, unit, direction) == said
 
 
 def headline(logs: Path, **run: Any) -> str:
     directory = write_run(logs, **run)
-    return words.headline(directory.info, directory.result)
+    return wording.headline(directory.info, directory.result)
 
 
 def test_the_headline_of_a_success_says_how_much(tmp_path: Path) -> None:
@@ -67,25 +67,25 @@ def test_the_headline_of_a_run_without_a_result_says_so(tmp_path: Path) -> None:
 
 
 def test_a_baseline_tells_its_source_and_spread() -> None:
-    assert words.baseline_words(Baseline(value=1.1, values=(1.08, 1.12), source="side_by_side"), "s") == (
+    assert wording.baseline_words(Baseline(value=1.1, values=(1.08, 1.12), source="side_by_side"), "s") == (
         "measured side by side with the submission, 2 times, ± 219 ms"
     )
-    assert words.baseline_words(Baseline(value=1.1, values=(1.1,), source="measured"), "s").endswith("once: its spread is unknown")
-    assert words.baseline_words(Baseline(value=0.5, source="paper"), "") == "the paper's constant, not measured here"
+    assert wording.baseline_words(Baseline(value=1.1, values=(1.1,), source="measured"), "s").endswith("once: its spread is unknown")
+    assert wording.baseline_words(Baseline(value=0.5, source="paper"), "") == "the paper's constant, not measured here"
 
 
 def test_the_threshold_lies_in_the_direction_of_better_also_below_zero() -> None:
-    assert words.threshold_value(1.0, "minimize") == pytest.approx(0.9)
-    assert words.threshold_value(1.0, "maximize") == pytest.approx(1.1)
-    assert words.threshold_value(-2.0, "maximize") == pytest.approx(-1.8)
+    assert wording.threshold_value(1.0, "minimize") == pytest.approx(0.9)
+    assert wording.threshold_value(1.0, "maximize") == pytest.approx(1.1)
+    assert wording.threshold_value(-2.0, "maximize") == pytest.approx(-1.8)
 
 
 def test_a_unit_other_than_time_is_never_faster() -> None:
-    assert not words.is_time("score") and words.scores(run_info("r", unit=""), 0.5, None) == "seconds per forward pass 0.500"
+    assert not wording.is_time("score") and wording.scores(run_info("r", unit=""), 0.5, None) == "seconds per forward pass 0.500"
 
 
 def test_everything_that_can_happen_has_words() -> None:
-    assert set(words.ENDED) == set(get_args(Termination))
-    assert set(words.VERDICTS) == set(get_args(GradeStatus))
-    assert set(words.FLAGS) == set(get_args(Flag))
-    assert set(words.STATUSES) == set(get_args(StepStatus))
+    assert set(wording.ENDED) == set(get_args(Termination))
+    assert set(wording.VERDICTS) == set(get_args(GradeStatus))
+    assert set(wording.FLAGS) == set(get_args(Flag))
+    assert set(wording.STATUSES) == set(get_args(StepStatus))

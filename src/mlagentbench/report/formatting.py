@@ -1,7 +1,7 @@
 """Format numbers and texts for people, in the terminal and on the page.
 
 Every function is pure, and returns plain text: no markup, and an ordinary space between a number and its unit, so that readers can search
-for what they see. Words for how a run went are in `words.py`.
+for what they see. Words for how a run went are in `wording.py`.
 """
 
 from __future__ import annotations

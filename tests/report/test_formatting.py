@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mlagentbench.report import text
+from mlagentbench.report import formatting
 
 
 @pytest.mark.parametrize(
@@ -21,14 +21,14 @@ from mlagentbench.report import text
         (123456789, "123,456,789"),
         (1e10, "1.00e10"),
         (3.1e-10, "3.10e-10"),
-        (-0.5, f"{text.MINUS}0.500"),
+        (-0.5, f"{formatting.MINUS}0.500"),
         (0, "0"),
         (math.nan, "not a number"),
-        (-math.inf, f"{text.MINUS}infinity"),
+        (-math.inf, f"{formatting.MINUS}infinity"),
     ],
 )
 def test_number(value: float, shown: str) -> None:
-    assert text.number(value) == shown
+    assert formatting.number(value) == shown
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_number(value: float, shown: str) -> None:
     ],
 )
 def test_quantity(value: float, unit: str, shown: str) -> None:
-    assert text.quantity(value, unit) == shown
+    assert formatting.quantity(value, unit) == shown
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_quantity(value: float, unit: str, shown: str) -> None:
     ],
 )
 def test_duration(seconds: float, shown: str) -> None:
-    assert text.duration(seconds) == shown
+    assert formatting.duration(seconds) == shown
 
 
 @pytest.mark.parametrize(
     ("share", "shown"),
     [
         (0.634, "+63.4 %"),
-        (-0.12, f"{text.MINUS}12.0 %"),
+        (-0.12, f"{formatting.MINUS}12.0 %"),
         (363.0, "+36,300 %"),
         (0.0004, "+0.04 %"),
         (0.00001, "0 %"),
@@ -86,40 +86,43 @@ def test_duration(seconds: float, shown: str) -> None:
     ],
 )
 def test_percent(share: float, shown: str) -> None:
-    assert text.percent(share) == shown
+    assert formatting.percent(share) == shown
 
 
 @pytest.mark.parametrize(
-    ("share", "shown"), [(0.625, "62.5"), (0.5, "50"), (0.0, "0"), (-0.0001, "0"), (-0.034, f"{text.MINUS}3.4"), (363.2, "36,320")]
+    ("share", "shown"), [(0.625, "62.5"), (0.5, "50"), (0.0, "0"), (-0.0001, "0"), (-0.034, f"{formatting.MINUS}3.4"), (363.2, "36,320")]
 )
 def test_percentage(share: float, shown: str) -> None:
-    assert text.percentage(share) == shown
+    assert formatting.percentage(share) == shown
 
 
 def test_bounds_have_no_minus_before_nothing_and_equal_ones_are_not_shown() -> None:
-    assert text.interval_text(-0.002, -0.001) == "0 to 0"
-    assert text.interval_text(-0.31, 0.2) == f"{text.MINUS}31 to 20"
-    assert text.interval_text(0.2, 0.2) == ""
+    assert formatting.interval_text(-0.002, -0.001) == "0 to 0"
+    assert formatting.interval_text(-0.31, 0.2) == f"{formatting.MINUS}31 to 20"
+    assert formatting.interval_text(0.2, 0.2) == ""
 
 
 def test_counts_money_and_sizes() -> None:
-    assert text.tokens(12345) == "12,345"
-    assert [text.cost(dollars, 100) for dollars in (None, 0.0123, 12.3, 0)] == ["unknown", "$0.012", "$12.30", "$0.00"]
-    assert text.cost(None, 0) == text.NONE, "nobody was asked"
-    assert [text.size(12), text.size(12_345), text.size(4_000_000)] == ["12 B", "12.3 kB", "4.0 MB"]
-    assert [text.plural(1, "reply"), text.plural(2, "reply"), text.plural(3, "success"), text.plural(1000, "step")] == [
-        *("1 reply", "2 replies", "3 successes", "1,000 steps")
-    ]
+    assert formatting.tokens(12345) == "12,345"
+    assert [formatting.cost(dollars, 100) for dollars in (None, 0.0123, 12.3, 0)] == ["unknown", "$0.012", "$12.30", "$0.00"]
+    assert formatting.cost(None, 0) == formatting.NONE, "nobody was asked"
+    assert [formatting.size(12), formatting.size(12_345), formatting.size(4_000_000)] == ["12 B", "12.3 kB", "4.0 MB"]
+    assert [
+        formatting.plural(1, "reply"),
+        formatting.plural(2, "reply"),
+        formatting.plural(3, "success"),
+        formatting.plural(1000, "step"),
+    ] == [*("1 reply", "2 replies", "3 successes", "1,000 steps")]
 
 
 def test_a_short_text_is_not_cut() -> None:
-    assert text.cut("short", 100) == ("short", "", 0)
+    assert formatting.cut("short", 100) == ("short", "", 0)
 
 
 def test_a_cut_keeps_the_start_and_the_end_and_says_how_much_is_missing() -> None:
     lines = "".join(f"line {number}\n" for number in range(1000))
 
-    head, tail, left_out = text.cut(lines, 300)
+    head, tail, left_out = formatting.cut(lines, 300)
 
     assert head.startswith("line 0\n") and head.endswith("\n")
     assert tail.startswith("line ") and tail.endswith("line 999\n")
@@ -128,12 +131,14 @@ def test_a_cut_keeps_the_start_and_the_end_and_says_how_much_is_missing() -> Non
 
 
 def test_a_cut_finds_its_place_in_one_long_line_too() -> None:
-    head, tail, left_out = text.cut("x" * 10_000, 300)
+    head, tail, left_out = formatting.cut("x" * 10_000, 300)
 
     assert len(head) + len(tail) == 300 and left_out == 9_700
 
 
 def test_what_acts_unseen_becomes_visible() -> None:
-    shown = text.visible("\x1b[31mred\x1b[0m \x07 \ud800 if admin\u202e \u2066# not\u2069 \x9b2J tab\there\r\nprogress 1\rprogress 2\n")
+    shown = formatting.visible(
+        "\x1b[31mred\x1b[0m \x07 \ud800 if admin\u202e \u2066# not\u2069 \x9b2J tab\there\r\nprogress 1\rprogress 2\n"
+    )
 
     assert shown == "␛[31mred␛[0m ␇ \ufffd if admin<U+202E> <U+2066># not<U+2069> <U+009B>2J tab\there\nprogress 1\nprogress 2\n"

@@ -1,7 +1,7 @@
 """Show a run and its steps in a terminal: the content of the page, as Rich renderables.
 
-Whatever an agent, its model or its files wrote passes through `text.visible`, and is never read as markup, so that a terminal executes none
-of its escapes. Rich's console leaves colours out in pipes and if NO_COLOR is set.
+Whatever an agent, its model or its files wrote passes through `formatting.visible`, and is never read as markup, so that a terminal
+executes none of its escapes. Rich's console leaves colours out in pipes and if NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.records import Step, StepStatus
+from mlagentbench.report.formatting import MINUS, number, plural, size, visible
 from mlagentbench.report.run_view import run_view
 from mlagentbench.report.step_view import NO_SNAPSHOT, ChangeView, StepView, last_line, shown_path, step_view
-from mlagentbench.report.text import MINUS, number, plural, size, visible
 from mlagentbench.results.load import Run, unless_damaged
 from mlagentbench.run_spec import NO_MODEL
 
@@ -46,7 +46,7 @@ class RecordedStep(NamedTuple):
     view: StepView
 
 
-def told(run: Run, step: Step, limit: int = BRIEF) -> RecordedStep:
+def recorded_step(run: Run, step: Step, limit: int = BRIEF) -> RecordedStep:
     """Return a step of a run with its view."""
     graded = {score.step: score for score in run.scores}
     before = [score for number, score in graded.items() if number < step.number]

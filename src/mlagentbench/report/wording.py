@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, StepStatus, Termination
-from mlagentbench.report.text import number, percent, plural, quantity
+from mlagentbench.report.formatting import number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
 
