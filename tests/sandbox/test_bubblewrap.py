@@ -363,9 +363,9 @@ try:
 except RuntimeError as error:
     print(error)
 '''
-box = SandboxSpec(workspace, limits=ScriptLimits(processes=10, memory_mb=16384))
+spec = SandboxSpec(workspace, limits=ScriptLimits(processes=10, memory_mb=16384))
 for command in (("sh", "-c", "id -u; touch made; echo x > /proc/sys/kernel/hostname"), ("python", "-c", code)):
-    print(asyncio.run(run(choose("bubblewrap"), command, box, groups=False)).output)
+    print(asyncio.run(run(choose("bubblewrap"), command, spec, groups=False)).output)
 """
 
 

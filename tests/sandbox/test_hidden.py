@@ -1,4 +1,4 @@
-"""Files of the interpreter's own installation that a box hides, since they hold answers: what a command tries, and does not read."""
+"""Files of the interpreter's own installation that a sandbox hides, since they hold answers: what a command tries, and does not read."""
 
 from __future__ import annotations
 

@@ -268,8 +268,8 @@ def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
     program = (
         "import asyncio, sys; from pathlib import Path; from mlagentbench.sandbox.base import SandboxSpec\n"
         "from mlagentbench.sandbox.isolation import choose; from mlagentbench.sandbox.process import run\n"
-        "box = SandboxSpec(Path(sys.argv[1]))\n"
-        f"print(asyncio.run(run(choose('landlock'), ('sh', '-c', '{script}'), box)).output)"
+        "spec = SandboxSpec(Path(sys.argv[1]))\n"
+        f"print(asyncio.run(run(choose('landlock'), ('sh', '-c', '{script}'), spec)).output)"
     )
     try:
         shutil.copytree(Path(__file__).parents[2] / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))

@@ -30,7 +30,7 @@ class PythonSession:
     """
 
     def __init__(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
-        self._box = spec
+        self._spec = spec
         command = ("python", "-u", "-c", SERVER.read_text(encoding="utf-8"), str(spec.limits.output_kb << 10))
         self._process = process.start(sandbox, command, replace(spec, limits=replace(spec.limits, seconds=ALWAYS)))
         self._process.freeze()
@@ -50,7 +50,7 @@ class PythonSession:
         started = time.monotonic()
         self._process.thaw()
         reason: EndReason = "exit"
-        transcript = Transcript(self._box.limits.output_kb << 10)
+        transcript = Transcript(self._spec.limits.output_kb << 10)
         try:
             async with asyncio.timeout(seconds):
                 size, kept = await asyncio.to_thread(self._ask, source.encode("utf-8", "replace"))
@@ -91,7 +91,7 @@ class PythonSession:
         self._process.stdin.flush()
         size, length = struct.unpack(">QQ", self._read(16))
         # The command can write to this pipe too. It can spoil its own output so, and nothing else.
-        return size, self._read(min(length, self._box.limits.output_kb << 10))
+        return size, self._read(min(length, self._spec.limits.output_kb << 10))
 
     def _read(self, count: int) -> bytes:
         data = b""

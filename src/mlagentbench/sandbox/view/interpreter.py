@@ -84,9 +84,9 @@ def describe(python: Path) -> Interpreter:
     if bad := {Path("/"), Path("/home"), Path("/root"), Path.home()} & set(roots):
         raise SandboxUnavailable(f"{executable} is installed in {bad.pop()}, which a sandbox must not show; choose another with --python")
     sites = _sites(list(map(Path, answer["sites"])), roots)
-    places = [*map(Path, answer["package"]), Path(__file__).parents[2], *(site / PACKAGE for site in sites)]
+    folders = [*map(Path, answer["package"]), Path(__file__).parents[2], *(site / PACKAGE for site in sites)]
     links = tuple(link for link in chain if not _lies_in(link, roots))
-    hidden = dict.fromkeys(spelling for place in places if place.is_dir() for spelling in spellings(place, (*roots, *SYSTEM)))
+    hidden = dict.fromkeys(spelling for folder in folders if folder.is_dir() for spelling in spellings(folder, (*roots, *SYSTEM)))
     libraries = tuple(dict.fromkeys(map(Path, answer["libraries"])))
     return Interpreter(executable, roots, sites, libraries, links, tuple(hidden))
 
