@@ -264,7 +264,7 @@ def test_an_editable_install_is_hidden_too(sandbox: Sandbox, execute: Run, works
     assert "No module named 'mlagentbench'" in done.output
 
 
-def test_a_box_shows_only_the_packages_it_names(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
+def test_a_sandbox_shows_only_the_packages_it_names(sandbox: Sandbox, execute: Run, workspace: Path, venv: Path) -> None:
     spec = SandboxSpec(workspace, python=venv, packages=("visible",))
 
     assert execute(sandbox, "python", "-c", "import visible", spec=spec).exit_code == 0

@@ -97,7 +97,7 @@ def test_what_lies_beside_it_is_as_it_was(isolated: Sandbox, execute: Run, works
     assert done.output == "True\n"
 
 
-def test_copies_in_other_installations_that_a_box_shows_are_hidden_too(
+def test_copies_in_other_installations_that_a_sandbox_shows_are_hidden_too(
     isolated: Sandbox, execute: Run, workspace: Path, venv: Path
 ) -> None:
     """Packages of another version of Python, and those of a distribution that keeps environments and unpacked archives below its own."""

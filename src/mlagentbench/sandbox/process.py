@@ -94,7 +94,7 @@ class SandboxProcess:
 
     def __init__(self, tree: ProcessTree, spec: SandboxSpec) -> None:
         self._tree = tree
-        self._box = spec
+        self._spec = spec
         self._errors = Transcript(STDERR_KB << 10)
         self._time_left = spec.limits.seconds
         self._since: float | None = time.monotonic()
