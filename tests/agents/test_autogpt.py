@@ -16,7 +16,7 @@ from mlagentbench.agents.base import make_agent
 from mlagentbench.model import Models, Script
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import load_task
-from tests.agents.living import calls, fast, live
+from tests.agents.runs import calls, fast, live
 from tests.plans import make_plan, resumed
 from tests.runner.lives import make_task
 from tests.support import MakeEnvironment, finish

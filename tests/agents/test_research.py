@@ -8,7 +8,7 @@ from mlagentbench import AgentError, FormatFailure
 from mlagentbench.agents.base import make_agent
 from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import LONG_OBSERVATION
-from tests.agents.living import END, LIST, RUN, calls, fast, live
+from tests.agents.runs import END, LIST, RUN, calls, fast, live
 from tests.support import MakeEnvironment, reply
 
 

@@ -15,7 +15,7 @@ from mlagentbench.model import Models, Script
 from mlagentbench.records import Role
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
-from tests.agents.living import END, LIST, RUN, calls, fast, live
+from tests.agents.runs import END, LIST, RUN, calls, fast, live
 from tests.agents.test_research_options import noted, offers
 from tests.plans import Plan, make_plan, resumed
 from tests.runner.lives import content_of, make_task, write_file

@@ -13,7 +13,7 @@ from mlagentbench.agents.research import ResearchAgent
 from mlagentbench.agents.research_options import ENTRY_NAMES, LONG_OBSERVATION
 from mlagentbench.model import Models, Script
 from mlagentbench.records import Role
-from tests.agents.living import END, LIST, RUN, calls, fast, live
+from tests.agents.runs import END, LIST, RUN, calls, fast, live
 from tests.support import MakeEnvironment, reply
 
 HIGH_LEVEL = {

@@ -15,8 +15,8 @@ from mlagentbench.agents.search import SearchAgent
 from mlagentbench.agents.search_tree import Policy, SearchTree, validation_score
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import load_task
-from tests.agents import living
-from tests.agents.living import calls
+from tests.agents import runs
+from tests.agents.runs import calls
 from tests.plans import Plan, make_plan, resumed
 from tests.runner.lives import content_of, make_task, models, scripted
 from tests.support import MakeEnvironment, finish
@@ -35,7 +35,7 @@ SILENT = "Quiet.\n```python\nprint('trained')\n```"
 
 
 def live(environment: Environment, agent: SearchAgent) -> SearchTree:
-    living.live(environment, agent)
+    runs.live(environment, agent)
     return SearchTree(environment.steps, environment.direction)
 
 

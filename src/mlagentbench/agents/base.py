@@ -78,7 +78,7 @@ def make_agent(name: str, options: Mapping[str, object] = {}) -> Agent:
     except AgentError:
         raise
     except ValidationError as error:
-        raise AgentError(f"the agent {name!r} cannot be made with these options: {_said(error)}") from None
+        raise AgentError(f"the agent {name!r} cannot be made with these options: {_reason(error)}") from None
     except (TypeError, ValueError) as error:
         raise AgentError(f"the agent {name!r} cannot be made with these options: {error}") from None
     except Exception as error:
@@ -122,7 +122,7 @@ def _place(error: Exception) -> str:
     return f" ({file}, line {line})" if file else ""
 
 
-def _said(error: ValidationError) -> str:
+def _reason(error: ValidationError) -> str:
     """Return one line that says what is wrong with the first invalid option."""
     faults = error.errors()
     option = faults[0]["loc"][0]

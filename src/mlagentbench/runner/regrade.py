@@ -45,10 +45,10 @@ async def regrade_all(
         parallel: how many runs at once; None for one a core.
         on_done: called with each run when it is done.
     """
-    places = asyncio.Semaphore(parallel or cores())
+    slots = asyncio.Semaphore(parallel or cores())
 
     async def one(directory: RunDirectory, forks: ForkServer | None) -> Regraded:
-        async with places:
+        async with slots:
             found = await _one(directory, every_step, again, forks)
         on_done(found)
         return found

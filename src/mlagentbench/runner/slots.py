@@ -13,7 +13,7 @@ from mlagentbench.util.machine import cores
 @dataclass(eq=False)
 class _Waiting:
     gpus: Sequence[str]
-    place: asyncio.Future[Slot | None]
+    slot: asyncio.Future[Slot | None]
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Slots:
         """Let no further run start, not even those that wait. Runs that go on keep their slots."""
         self._closed = True
         for waiting in self._waiting:
-            if not waiting.place.done():
-                waiting.place.set_result(None)
+            if not waiting.slot.done():
+                waiting.slot.set_result(None)
         self._waiting.clear()
 
     async def _take(self, gpus: Sequence[str]) -> Slot | None:
@@ -76,11 +76,11 @@ class Slots:
         self._waiting.append(waiting)
         self._hand_out()
         try:
-            return await waiting.place
+            return await waiting.slot
         except asyncio.CancelledError:
             # The slot may have been given just before the cancellation, and would be lost otherwise.
-            if waiting.place.done() and not waiting.place.cancelled():
-                self._give_back(waiting.place.result())
+            if waiting.slot.done() and not waiting.slot.cancelled():
+                self._give_back(waiting.slot.result())
             raise
 
     def _give_back(self, slot: Slot | None) -> None:
@@ -95,7 +95,7 @@ class Slots:
         for waiting in self._waiting:
             free = [gpu for gpu in waiting.gpus if gpu not in self._used]
             full = self._parallel is not None and self._running >= self._parallel
-            if waiting.place.done():  # cancelled
+            if waiting.slot.done():  # cancelled
                 continue
             if full or (waiting.gpus and not free):
                 still.append(waiting)
@@ -103,5 +103,5 @@ class Slots:
             slot = Slot(tuple(free[:1]))
             self._running += 1
             self._used.update(slot.gpus)
-            waiting.place.set_result(slot)
+            waiting.slot.set_result(slot)
         self._waiting = still

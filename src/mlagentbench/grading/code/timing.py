@@ -75,7 +75,7 @@ class TimedProcess:
     """
 
     def __init__(self, process: SandboxProcess, blame: type[MLAgentBenchError], rules: Rules) -> None:
-        self._talk = CodeClient(process, blame)
+        self._client = CodeClient(process, blame)
         self._process = process
         self._rules = rules
         self.blame = blame
@@ -102,7 +102,7 @@ class TimedProcess:
     ) -> Answer:
         """Ask as `CodeClient.ask` does; where the code was denied something, say in the error what it is allowed."""
         try:
-            return self._talk.ask(kind, arrays, doing=doing, seconds=seconds, count=count, max_values=max_values)
+            return self._client.ask(kind, arrays, doing=doing, seconds=seconds, count=count, max_values=max_values)
         except self.blame as error:
             if any(words in str(error) for words in REFUSALS):
                 rules = f"it has {self._rules.has}, and can start no process, load no native code and write no file"
