@@ -110,6 +110,7 @@ GROUPS = {
     help="How many runs go on at once; by default one a core, and no more than fit into the memory with all that their scripts may take.",
 )
 @variant_option("full")
+@click.option("--note", metavar="TEXT", help="Something to remember of the runs; it is stored with them, and nothing depends on it.")
 @click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
 @click.option(
     "--baseline",
