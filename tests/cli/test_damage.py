@@ -14,28 +14,8 @@ import pytest
 from mlagentbench.cli.main import run as mlab
 from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import vectorization_steps, write_run
+from tests.tiny_task import tiny_task
 
-TOML = """\
-id = "number"
-title = "A number"
-category = "none"
-modality = "none"
-published = 2026-01-01
-[metric]
-name = "seconds per forward pass"
-direction = "minimize"
-unit = "s"
-[submission]
-mode = "file"
-files = ["submission.csv"]
-required = ["submission.csv"]
-"""
-GRADE = """\
-from mlagentbench.records import Score
-
-def grade(context):
-    return Score(value=float(context.submission.read_text("submission.csv")))
-"""
 CASES = 16
 """Damages that are tried; the seed makes them the same every time."""
 
@@ -103,12 +83,7 @@ def outcome(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[
 @pytest.fixture
 def whole(tmp_path: Path) -> RunDirectory:
     """A run of few steps, as a template."""
-    task = tmp_path / "task"
-    (task / "starter").mkdir(parents=True)
-    (task / "starter" / "train.py").write_text("")
-    (task / "task.toml").write_text(TOML)
-    (task / "problem.md").write_text("Write a number.")
-    (task / "grade.py").write_text(GRADE)
+    task = tiny_task(tmp_path / "number", file="submission.csv", direction="minimize")
     limits = {"steps": 3, "time": 60}
     steps = vectorization_steps()[:3]
     run = write_run(tmp_path / "template", "a-run", steps=steps, ended="limit_steps", task="number", task_folder=str(task), limits=limits)

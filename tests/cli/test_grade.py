@@ -13,17 +13,8 @@ from mlagentbench.results.load import load
 from mlagentbench.rundir.directory import RunDirectory
 from tests.cli.test_cli import mlab
 from tests.support import reply
+from tests.tiny_task import tiny_task
 
-TOML = """\
-id = "guess"
-title = "Guess a number"
-category = "a test"
-modality = "none"
-published = 2026-01-01
-metric = { name = "points", direction = "maximize" }
-submission = { mode = "file", files = ["guess.txt"], required = ["guess.txt"] }
-paper = { baseline = 10.0 }
-"""
 # Tells the test outside what was graded, and by which process.
 GRADE = """\
 import os
@@ -47,11 +38,7 @@ class Place:
         self.folder = folder
         self.logs = folder / "runs"
         self.counted = folder / "counted"
-        task = folder / "guess"
-        (task / "starter").mkdir(parents=True)
-        (task / "starter" / "train.py").write_text("")
-        (task / "task.toml").write_text(TOML)
-        (task / "problem.md").write_text("Leave a number in guess.txt.\n")
+        tiny_task(folder / "guess", file="guess.txt")
         self.grade(1)
 
     def grade(self, factor: int) -> None:

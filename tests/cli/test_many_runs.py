@@ -26,24 +26,10 @@ from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.cli.test_cli import complaint, here, mlab
 from tests.support import reply
+from tests.tiny_task import tiny_task
 
 pytestmark = pytest.mark.slow
 
-TOML = """\
-id = "{name}"
-title = "A task"
-category = "none"
-modality = "none"
-published = 2026-01-01
-gpu = {gpu}
-[metric]
-name = "lines"
-direction = "maximize"
-[submission]
-mode = "file"
-files = ["notes.txt"]
-required = ["notes.txt"]
-"""
 GRADE = """\
 from mlagentbench.records import Score
 
@@ -77,11 +63,8 @@ class Place:
 
     def task(self, name: str, *, gpu: bool = True, seconds: float = 0.5, prepare: str = "") -> None:
         folder = self.folder / "tasks" / name
-        (folder / "starter").mkdir(parents=True)
-        (folder / "task.toml").write_text(TOML.format(name=name, gpu=str(gpu).lower()))
-        (folder / "problem.md").write_text("Write lines.")
-        (folder / "grade.py").write_text(GRADE)
-        (folder / "starter" / "train.py").write_text(TRAIN.format(seconds=seconds))
+        keys = {"gpu": str(gpu).lower()}
+        tiny_task(folder, file="notes.txt", keys=keys, grade=GRADE, train=TRAIN.format(seconds=seconds))
         if prepare:
             (folder / "prepare.py").write_text(prepare)
 
@@ -243,7 +226,7 @@ def test_without_a_terminal_there_are_plain_lines(place: Place) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", finished.stdout + finished.stderr)
     for number in (1, 2, 3):
         assert re.search(rf"count {number} .* Write File", finished.stdout), finished.stdout
-        assert re.search(rf"count {number}  no success: lines 2\.00", finished.stdout)
+        assert re.search(rf"count {number}  no success: points 2\.00", finished.stdout)
     assert "count: 3 runs: 3 no success" in finished.stdout
 
 

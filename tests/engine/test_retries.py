@@ -27,36 +27,12 @@ from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
 from tests.plans import Plan, make_plan
 from tests.support import finish, reply
+from tests.tiny_task import tiny_task
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
 OPENAI, ANTHROPIC = "openai/gpt-4o", "anthropic/claude-opus-4-5"
 QUICK = RetryPolicy(seconds=3.0, request=10, pause=0.05, longest_pause=0.1, useless=3)
-SPEC = """
-id = "guess"
-title = "Guess a number"
-category = "a test"
-modality = "text"
-published = 2026-01-31
-
-[metric]
-name = "points"
-direction = "maximize"
-
-[submission]
-mode = "file"
-files = ["submission.txt"]
-required = ["submission.txt"]
-
-[paper]
-baseline = 10.0
-"""
-GRADE = """
-from mlagentbench.records import Score
-
-def grade(context):
-    return Score(value=float(context.submission.read_text("submission.txt")))
-"""
 SUBMIT = reply("Write File", '{"file_name": "submission.txt", "content": "12"}')
 LIST = reply("List Files", '{"dir_path": "."}')
 ASK = reply("Understand File", '{"file_name": "train.py", "things_to_look_for": "what it prints"}')
@@ -74,14 +50,8 @@ class Ended(NamedTuple):
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """A run of a small task by the research agent, without a sandbox."""
-    folder = tmp_path / "guess"
-    (folder / "starter").mkdir(parents=True)
-    (folder / "starter" / "train.py").write_text("print('hello')\n")
-    (folder / "task.toml").write_text(SPEC)
-    (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
-    (folder / "grade.py").write_text(GRADE)
     limits = RunLimits(steps=10, time=300)
-    return make_plan(load_task(folder), tmp_path / "runs", sandbox="none", limits=limits, score_steps=True)
+    return make_plan(load_task(tiny_task(tmp_path / "guess")), tmp_path / "runs", sandbox="none", limits=limits, score_steps=True)
 
 
 def carry_out(plan: Plan, model: str = OPENAI, retry_policy: RetryPolicy = QUICK) -> Ended:

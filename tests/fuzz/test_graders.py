@@ -11,20 +11,12 @@ import pytest
 from mlagentbench.task.catalogue import BUILT_IN, load_task
 from tests.fuzz.damage import KINDS, damaged
 from tests.fuzz.graders import fuzz, target
+from tests.tiny_task import tiny_task
 
 CASES = 60
 TASKS = ("bibtex_generation", "fathomnet", "house_price", "literature_review_tool", "photo_denoise")
 """Tables of numbers and of texts, JSON, BibTeX and an array."""
 
-SPEC = """
-id = "guess"
-title = "Guess a number"
-category = "a test"
-modality = "text"
-published = 2026-01-31
-metric = { name = "points", direction = "maximize" }
-submission = { mode = "file", files = ["guess.csv"], required = ["guess.csv"] }
-"""
 GRADE = """
 from mlagentbench.records import Score
 
@@ -45,10 +37,7 @@ def test_a_grader_scores_or_refuses_whatever_is_left(name: str, tmp_path: Path) 
 
 
 def test_a_grader_that_fails_is_found_and_its_cases_are_named(tmp_path: Path) -> None:
-    folder = tmp_path / "guess"
-    (folder / "starter").mkdir(parents=True)
-    for name, text in {"task.toml": SPEC, "grade.py": GRADE, "proof.py": PROOF, "problem.md": "Guess."}.items():
-        (folder / name).write_text(text)
+    folder = tiny_task(tmp_path / "guess", file="guess.csv", grade=GRADE, proof=PROOF)
     tally = asyncio.run(fuzz(target(load_task(folder), tmp_path), range(8)))
     assert len(tally.failures) == tally.verdicts["failed"] > 0
     assert tally.failures[0].startswith("guess:") and "the grader of guess failed at guess/grade.py, line 5" in tally.failures[0]

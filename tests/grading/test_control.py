@@ -17,18 +17,9 @@ from mlagentbench.runner.regrade import Regraded, regrade_all
 from mlagentbench.task.catalogue import load_task
 from tests.plans import Plan, make_plan
 from tests.runner.hostile import ROOT
+from tests.tiny_task import tiny_task
 
-SPEC = """
-id = "guess"
-title = "Guess a number"
-category = "a test"
-modality = "text"
-published = 2026-01-31
-metric = { name = "points", direction = "maximize" }
-submission = { mode = "file", files = ["guess.txt", "**/*.py"], required = ["guess.txt"] }
-paper = { baseline = 10.0 }
-limits = { grading_time = 30, grading_memory_mb = 512 }
-"""
+LIMITS = "{ grading_time = 30, grading_memory_mb = 512 }"
 GRADE = """
 import os
 import time
@@ -90,12 +81,7 @@ async def act(environment: Environment) -> None:
 def plan(tmp_path: Path) -> Plan:
     """A run of a task that has a oracle submission, and whose starter leaves none."""
     folder = tmp_path / "guess"
-    (folder / "starter").mkdir(parents=True)
-    (folder / "starter" / "train.py").write_text("print('hello')\n")
-    (folder / "task.toml").write_text(SPEC)
-    (folder / "problem.md").write_text("Guess, in guess.txt.\n")
-    (folder / "grade.py").write_text(GRADE)
-    (folder / "proof.py").write_text(PROOF)
+    tiny_task(folder, file="guess.txt", submitted=["**/*.py"], keys={"limits": LIMITS}, grade=GRADE, proof=PROOF)
     (tmp_path / "agent.py").write_text(AGENT)
     agent = f"{tmp_path / 'agent.py'}:Hostile"
     return make_plan(load_task(folder), tmp_path / "runs", agent=agent, sandbox="none", score_steps=True)
@@ -132,7 +118,8 @@ FAILING = {
 
 def test_what_brings_the_grader_down_is_an_invalid_submission_in_the_graders_words(plan: Plan) -> None:
     leaving(plan.but(score_steps=False), *map(guess, FAILING), guess("fine"))
-    (plan.task.folder / "task.toml").write_text(SPEC.replace("grading_time = 30", "grading_time = 5"))
+    spec = plan.task.folder / "task.toml"
+    spec.write_text(spec.read_text().replace("grading_time = 30", "grading_time = 5"))
     after = regraded(plan).after
     assert after is not None
     for step, words in zip(after.step_scores, FAILING.values(), strict=False):

@@ -16,7 +16,8 @@ from mlagentbench import GradingError, Task
 from mlagentbench.grading.fork_server import fork_server
 from mlagentbench.grading.grade import Graded, Grader
 from mlagentbench.task.catalogue import load_task
-from tests.grading.test_grade import GRADE, SPEC, has_ended, until
+from tests.grading.test_grade import GRADE, has_ended, until
+from tests.tiny_task import tiny_task
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="graders are forked on Linux only")
 
@@ -43,12 +44,7 @@ BODY = """
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    folder = tmp_path / "guess"
-    (folder / "starter").mkdir(parents=True)
-    (folder / "problem.md").write_text("Guess.")
-    (folder / "task.toml").write_text(SPEC.format(mode="file", seconds=30))
-    (folder / "grade.py").write_text(GRADE + textwrap.indent(textwrap.dedent(BODY), "    "))
-    return load_task(folder)
+    return load_task(tiny_task(tmp_path / "guess", file="guess.txt", grade=GRADE + textwrap.indent(textwrap.dedent(BODY), "    ")))
 
 
 def leave(tmp_path: Path, *guesses: str) -> list[Path]:
@@ -90,7 +86,7 @@ def test_graders_are_forked_from_one_process_and_know_nothing_of_each_other(task
 
 def test_a_forked_grader_fails_as_a_started_one_does(task: Task, tmp_path: Path) -> None:
     bug, killed, invalid, good = asyncio.run(one_each(task, leave(tmp_path, "bug", "kill", "invalid", "5")))
-    assert isinstance(bug, GradingError) and "failed at guess/grade.py, line 12: KeyError: 'a bug of the grader'" in str(bug)
+    assert isinstance(bug, GradingError) and "failed at guess/grade.py, line 10: KeyError: 'a bug of the grader'" in str(bug)
     assert "grade.py" in bug.__notes__[0]
     assert isinstance(killed, GradingError) and "was ended by signal 9" in str(killed)
     assert isinstance(invalid, Graded) and invalid.reason == "no such guess"

@@ -17,17 +17,7 @@ from mlagentbench import GradingError, InfrastructureError, SandboxUnavailable, 
 from mlagentbench.grading.grade import Graded, Grader, grade, grade_all, missing
 from mlagentbench.grading.lock import timing
 from mlagentbench.task.catalogue import load_task
-
-SPEC = """
-id = "guess"
-title = "Guess the number"
-category = "toy"
-modality = "number"
-published = 2024-01-01
-metric = {{ name = "error", direction = "minimize" }}
-submission = {{ mode = "{mode}", files = ["*.txt"], required = ["guess.txt"] }}
-limits = {{ grading_time = {seconds}, grading_memory_mb = 1024 }}
-"""
+from tests.tiny_task import tiny_task
 
 GRADE = """
 import os, subprocess, sys, time
@@ -44,12 +34,9 @@ def make_task(tmp_path: Path) -> MakeTask:
     """A task whose grader has this body."""
 
     def make(body: str, *, mode: str = "file", seconds: float = 30.0) -> Task:
-        folder = tmp_path / "guess"
-        (folder / "starter").mkdir(parents=True)
-        (folder / "problem.md").write_text("Guess.")
-        (folder / "task.toml").write_text(SPEC.format(mode=mode, seconds=seconds))
-        (folder / "grade.py").write_text(GRADE + textwrap.indent(textwrap.dedent(body), "    "))
-        return load_task(folder)
+        code = GRADE + textwrap.indent(textwrap.dedent(body), "    ")
+        keys = {"limits": f"{{ grading_time = {seconds}, grading_memory_mb = 1024 }}"}
+        return load_task(tiny_task(tmp_path / "guess", file="guess.txt", submitted=["*.txt"], mode=mode, grade=code, keys=keys))
 
     return make
 

@@ -31,36 +31,8 @@ from mlagentbench.workspace.paths import Workspace
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.plans import make_plan, resumed
 from tests.support import reply
+from tests.tiny_task import tiny_task
 
-SPEC = """
-id = "guess"
-title = "Guess a number"
-category = "a test"
-modality = "text"
-published = 2026-01-31
-
-[metric]
-name = "points"
-direction = "maximize"
-
-[submission]
-mode = "file"
-files = ["submission.txt"]
-required = ["submission.txt"]
-
-[paper]
-baseline = 10.0
-"""
-GRADE = """
-from mlagentbench import InvalidSubmission, Score
-
-def grade(context):
-    text = context.submission.read_text("submission.txt").strip()
-    try:
-        return Score(value=float(text))
-    except ValueError:
-        raise InvalidSubmission(f"{text!r} is no number") from None
-"""
 TRAIN = """
 import os, subprocess
 subprocess.Popen(["sleep", "60"])
@@ -106,12 +78,7 @@ REPLIES = (
 
 def make_task(folder: Path, *, seconds: float = 0.0) -> Path:
     """A small task, whose script takes some time."""
-    (folder / "starter").mkdir(parents=True)
-    (folder / "starter" / "train.py").write_text(f"import time\ntime.sleep({seconds})\n{TRAIN}")
-    (folder / "task.toml").write_text(SPEC)
-    (folder / "problem.md").write_text("Write a large number to submission.txt.\n")
-    (folder / "grade.py").write_text(GRADE)
-    return folder
+    return tiny_task(folder, train=f"import time\ntime.sleep({seconds})\n{TRAIN}")
 
 
 def make_script(path: Path, replies: Sequence[str] = REPLIES) -> Path:
