@@ -169,3 +169,5 @@ def test_a_folder_can_hold_several_tasks_that_differ_in_their_parameters(folder:
         assert proof is not None and proof.solution() == {"n.txt": str(size)} and proof.oracle(1) == 1
     with pytest.raises(TaskError, match="no instance 'tiny-4'"):
         load_task(folder / "tiny-4")
+    with pytest.raises(TaskError, match=r"several tasks: name one, such as .*tiny-2"):
+        load_task(folder)

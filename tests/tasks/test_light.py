@@ -58,9 +58,9 @@ def test_tables_are_graded_without_them(tmp_path: Path) -> None:
         data = prepared(task, "mini", tmp_path / "cache")
         proof = task.module("proof")
         assert proof is not None
-        folder = tmp_path / task.folder.name
+        folder = tmp_path / task.id
         write_files(folder, next(iter(proof.oracle(data).values())))
-        asked.append({"task": str(task.folder), "submission": str(folder), "private": str(data.private)})
+        asked.append({"task": str(task.path), "submission": str(folder), "private": str(data.private)})
     answers = without_libraries(GRADE, asked).splitlines()
     assert len(answers) == len(asked)
     for line in answers:

@@ -204,6 +204,8 @@ def read_spec(path: Path) -> TaskSpec:
         TaskError: it is missing, is no TOML, lacks a key, or has an unknown key or an invalid value.
     """
     table = read_toml(path)
+    if ids := instance_ids(table):
+        raise TaskError(f"{path} describes several tasks: name one, such as {path.parent / ids[0]}")
     return _valid(path, TaskSpec, {"paper": _paper().get(str(table.get("id"))), **table})
 
 
