@@ -52,8 +52,8 @@ def check_experience(folder: Path, task: Task, log_directory: Path) -> Experienc
         "this package's own files": Path(__file__).parents[1],
         "the cache of prepared data": cache_directory(),
     }
-    for what, place in hidden.items():
-        if real.is_relative_to(place.resolve()) or place.resolve().is_relative_to(real):
+    for what, path in hidden.items():
+        if real.is_relative_to(path.resolve()) or path.resolve().is_relative_to(real):
             raise UsageError(f"{folder} cannot be experience: it holds {what}, and with them the answers")
     if log_directory.resolve().is_relative_to(real):
         raise UsageError(f"{folder} cannot be experience: this run would be in it; name runs in it, or another --log-dir")
@@ -113,6 +113,6 @@ def _facts(folder: Path, name: str | None = None) -> Experience:
 def _files(folder: Path) -> Iterator[Path]:
     """Yield the paths of the regular files below a folder, relative to it, sorted."""
     found: list[Path] = []
-    for place, _, names in os.walk(folder):
-        found += (Path(place, name) for name in names)
+    for parent, _, names in os.walk(folder):
+        found += (Path(parent, name) for name in names)
     return (path.relative_to(folder) for path in sorted(found) if path.is_file() and not path.is_symlink())

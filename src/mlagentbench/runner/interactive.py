@@ -60,7 +60,7 @@ required = []
 GRADE = '''\
 """A session is not graded."""
 
-from mlagentbench.errors import GradingError
+from mlagentbench import GradingError
 
 
 def grade(context):
@@ -128,7 +128,7 @@ def top_level(folder: Path, besides: Path | None = None) -> list[str]:
         UsageError: `folder` is no folder, or cannot be read.
     """
     try:
-        names = sorted(entry.name for entry in os.scandir(folder) if not _stays(Path(entry.path), besides))
+        names = sorted(entry.name for entry in os.scandir(folder) if not _is_left_out(Path(entry.path), besides))
     except OSError as error:
         raise UsageError(f"the folder {folder} cannot be read: {error.strerror}") from None
     return names
@@ -173,26 +173,26 @@ def make_session(sentence: str, folder: Path | None, allowed: Sequence[str], log
     sentence = sentence.strip()
     if not sentence:
         raise UsageError("a session needs a task: say in a sentence what is to be done, with --say or when asked")
-    place = _new_place(sentence, log_directory / SESSIONS)
+    task_folder = _new_task_folder(sentence, log_directory / SESSIONS)
     try:
-        _copy(folder, place, allowed, log_directory)
+        _copy(folder, task_folder, allowed, log_directory)
         title = re.sub(r"[^\x20-\x7e]", "?", sentence.splitlines()[0])[:100].replace("\\", "\\\\").replace('"', '\\"')
-        text = TASK.format(id=place.name, title=f'"{title}"', date=time.strftime("%Y-%m-%d"), metric=UNGRADED)
-        (place / "task.toml").write_text(text, encoding="utf-8")
-        (place / "problem.md").write_text(f"{sentence}\n", encoding="utf-8", errors="replace")
-        (place / "grade.py").write_text(GRADE, encoding="utf-8")
-        if (place / "files").exists():
-            (place / "prepare.py").write_text(PREPARE, encoding="utf-8")
+        text = TASK.format(id=task_folder.name, title=f'"{title}"', date=time.strftime("%Y-%m-%d"), metric=UNGRADED)
+        (task_folder / "task.toml").write_text(text, encoding="utf-8")
+        (task_folder / "problem.md").write_text(f"{sentence}\n", encoding="utf-8", errors="replace")
+        (task_folder / "grade.py").write_text(GRADE, encoding="utf-8")
+        if (task_folder / "files").exists():
+            (task_folder / "prepare.py").write_text(PREPARE, encoding="utf-8")
         record = SessionRecord(folder=str(folder.resolve()) if folder else None, allowed=tuple(allowed))
-        (place / RECORD).write_text(record.model_dump_json(), encoding="utf-8")
+        (task_folder / RECORD).write_text(record.model_dump_json(), encoding="utf-8")
     except (OSError, shutil.Error) as error:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(task_folder, ignore_errors=True)
         fault = error.args[0][0][2] if isinstance(error, shutil.Error) else error
         raise UsageError(f"the session cannot be made: {fault}") from None
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(task_folder, ignore_errors=True)
         raise
-    return session_of(load_task(place))
+    return session_of(load_task(task_folder))
 
 
 def session_of(task: Task) -> InteractiveSession:
@@ -268,7 +268,7 @@ def _has_part(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(part, pattern) for part in path.split("/") for pattern in patterns)
 
 
-def _stays(path: Path, besides: Path | None) -> bool:
+def _is_left_out(path: Path, besides: Path | None) -> bool:
     """Return whether a path is left out when a folder is copied."""
     return (
         _has_part(path.name, (HIDDEN, *CACHES))
@@ -278,17 +278,17 @@ def _stays(path: Path, besides: Path | None) -> bool:
     )
 
 
-def _copy(folder: Path | None, place: Path, allowed: Sequence[str], besides: Path) -> None:
+def _copy(folder: Path | None, task_folder: Path, allowed: Sequence[str], besides: Path) -> None:
     """Copy what the agent may change into `starter`, and all else into `files`."""
-    (place / "starter").mkdir()
+    (task_folder / "starter").mkdir()
     if folder is None:
         return
 
     def ignored(parent: str, names: list[str]) -> list[str]:
-        return [name for name in names if _stays(Path(parent, name), besides)]
+        return [name for name in names if _is_left_out(Path(parent, name), besides)]
 
     for name in top_level(folder, besides):
-        target = place / ("starter" if name in allowed else "files") / name
+        target = task_folder / ("starter" if name in allowed else "files") / name
         target.parent.mkdir(exist_ok=True)
         if (folder / name).is_dir():
             shutil.copytree(folder / name, target, ignore=ignored)
@@ -296,17 +296,17 @@ def _copy(folder: Path | None, place: Path, allowed: Sequence[str], besides: Pat
             shutil.copy2(folder / name, target)
 
 
-def _new_place(sentence: str, sessions: Path) -> Path:
+def _new_task_folder(sentence: str, sessions: Path) -> Path:
     """Make a new folder for a session, named by the first words of its sentence."""
     plain = "".join(letter for letter in unicodedata.normalize("NFKD", sentence.casefold()) if not unicodedata.combining(letter))
     words = re.findall(r"[a-z0-9]+", plain)[:WORDS]
     name = "-".join(["session", *words])[:LONGEST].rstrip("-")
     number = 1
     while True:
-        place = sessions / (name if number == 1 else f"{name}-{number}")
+        task_folder = sessions / (name if number == 1 else f"{name}-{number}")
         try:
-            place.mkdir(parents=True)
-            return place
+            task_folder.mkdir(parents=True)
+            return task_folder
         except FileExistsError:
             number += 1
         except OSError as error:

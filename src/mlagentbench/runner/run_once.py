@@ -225,34 +225,34 @@ def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Pa
     return Workspace(directory.workspace, public, links=links)
 
 
-def run_info(checked: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
+def run_info(ready: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
     """Return what is known of a run before its first step.
 
     Args:
-        checked: the checked run.
+        ready: the checked run.
         models: the models' names by role.
 
     Raises:
         UsageError: its experience cannot be given.
     """
-    spec, facts = checked.spec, checked.task.spec
-    experience = check_experience(spec.experience, checked.task, checked.log_directory) if spec.experience else None
+    spec, facts = ready.spec, ready.task.spec
+    experience = check_experience(spec.experience, ready.task, ready.log_directory) if spec.experience else None
     asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
     return RunInfo(
-        run=new_name(facts.id, spec.agent, checked.sample),
-        spec=spec.replace(models=asked, python=checked.settings.python, experience=spec.experience and spec.experience.resolve()),
+        run=new_name(facts.id, spec.agent, ready.sample),
+        spec=spec.replace(models=asked, python=ready.settings.python, experience=spec.experience and spec.experience.resolve()),
         category=facts.category,
         published=facts.published,
-        description=describe(checked.task.problem, experience),
+        description=describe(ready.task.problem, experience),
         metric=facts.metric.name,
         unit=facts.metric.unit,
         direction=facts.metric.direction,
-        isolation=checked.sandbox.isolation,
-        disk_share_mb=free_disk_mb(checked.log_directory) // checked.parallel,
+        isolation=ready.sandbox.isolation,
+        disk_share_mb=free_disk_mb(ready.log_directory) // ready.parallel,
         started=time.time(),
         versions=versions(),
         hardware=hardware(),
-        data=checked.data_key,
-        sample=checked.sample,
+        data=ready.data_key,
+        sample=ready.sample,
         experience=experience,
     )
