@@ -131,25 +131,27 @@ def test_what_is_made_usable_is_no_file_outside(place: Place) -> None:
     assert [(outside / name).stat().st_mode & 0o777 for name in ("file", "folder")] == [0, 0]
 
 
+def make_deep(root: Path, depth: int) -> None:
+    """Make folders below one another, each with a file that nobody can read."""
+    held = os.open(root, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", 0o700, dir_fd=held)
+        below = os.open("d", os.O_RDONLY, dir_fd=held)
+        os.close(held)
+        held = below
+        os.close(os.open("file", os.O_CREAT, 0, dir_fd=held))
+    os.close(held)
+
+
 def test_a_workspace_is_emptied_however_deep_it_is(place: Place) -> None:
     empty = place.take()
-    held = [os.open(place.root, os.O_RDONLY)]
-    for _ in range(1500):
-        os.mkdir("d", 0o700, dir_fd=held[-1])
-        held = [os.open("d", os.O_RDONLY, dir_fd=held[-1])]
-        os.close(os.open("file", os.O_CREAT, 0, dir_fd=held[-1]))
+    make_deep(place.root, 1500)
     place.store.restore(empty, place.root, replace=True)
     assert os.listdir(place.root) == []
 
 
 def test_folders_without_end_do_not_end_a_run(place: Place) -> None:
-    held = os.open(place.root, os.O_RDONLY)
-    for _ in range(3000):
-        os.mkdir("d", dir_fd=held)
-        below = os.open("d", os.O_RDONLY, dir_fd=held)
-        os.close(held)
-        held = below
-    os.close(held)
+    make_deep(place.root, 3000)
     manifest = place.take()
     assert max(path.count("/") for path in manifest.entries) == 100
     assert "folders deep" in (manifest.entries["d" + "/d" * 100].note or "")
