@@ -19,6 +19,7 @@ from tests.support import reply
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEMPLATE = ROOT / "src" / "mlagentbench" / "tasks" / "_template"
 API = (ROOT / "docs" / "api.md").read_text()
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore:The 'initial' parameter:DeprecationWarning")
 """Inspect leaves streams to the garbage collector, and uses an old parameter of tenacity."""
@@ -35,7 +36,7 @@ def imported_modules(code: str) -> set[str]:
     except SyntaxError:
         return set()  # a part of a file, which is indented
     nodes = list(ast.walk(tree))
-    names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     return names | {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
 
 
@@ -70,9 +71,10 @@ def test_importing_records_and_errors_loads_neither_ml_libraries_nor_inspect() -
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_import_only_the_public_names(page: Path) -> None:
-    imported = {name for block in python_blocks(page) for name in imported_modules(block)}
+@pytest.mark.parametrize("page", [*PAGES, TEMPLATE], ids=lambda page: page.name)
+def test_examples_and_the_template_of_a_task_import_only_the_public_names(page: Path) -> None:
+    blocks = [file.read_text() for file in page.rglob("*.py")] if page.is_dir() else python_blocks(page)
+    imported = {name for block in blocks for name in imported_modules(block)}
 
     assert {name for name in imported if name.startswith("mlagentbench")} <= {"mlagentbench"}
 
