@@ -116,7 +116,8 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
         baseline = formatting.quantity(result.baseline.value, info.unit) if result.baseline else "none"
         figures.append(KeyFigure("Baseline", baseline, wording.baseline_words(result.baseline, info.unit) if result.baseline else ""))
         success = "yes" if result.success else "no"
-        figures.append(KeyFigure("Improvement", wording.improvement_words(result.improvement), "of the baseline, positive for better"))
+        improvement = "none" if result.improvement is None else formatting.percent(result.improvement)
+        figures.append(KeyFigure("Improvement", improvement, "of the baseline, positive for better"))
         figures.append(KeyFigure("Success", success, f"needs an improvement of more than {THRESHOLD * 100:g} % at the last step"))
     marks = [formatting.plural(run.failed, "step") + " refused, failed or stopped"] if run.failed else []
     marks += [formatting.plural(run.malformed, "reply") + " without an action"] if run.malformed else []

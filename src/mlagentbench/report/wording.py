@@ -194,11 +194,6 @@ def price_words(prices: Iterable[Price]) -> str:
     return f"at {' and '.join(sources)}" if sources else ""
 
 
-def improvement_words(improvement: float | None) -> str:
-    """Return the relative improvement in percent, or `none`."""
-    return "none" if improvement is None else percent(improvement)
-
-
 def _times(ratio: float) -> str:
     shown = number(ratio)
     return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlagentbench.records import Termination
 from mlagentbench.report.charts import outcomes
-from mlagentbench.report.charts.style import DARK, LIGHT, THEMED
+from mlagentbench.report.charts.style import LIGHT, THEMED
 from tests.example_cells import broken, column, counted, lost, won
 from tests.report.charts.drawn import texts
 
@@ -50,6 +50,6 @@ def test_what_all_runs_have_in_common_is_no_picture() -> None:
 
 
 def test_every_palette_has_a_colour_for_every_part() -> None:
-    for palette in (LIGHT, DARK, THEMED):
+    for palette in (LIGHT, THEMED):
         assert palette.verdicts.keys() == outcomes.VERDICTS.keys()
         assert palette.endings.keys() == outcomes.ENDINGS.keys()

@@ -63,13 +63,6 @@ LIGHT = Palette(
     endings=dict(zip(ENDING_KEYS, ("#a9c1ea", "#f3d5a5", "#e5b782", "#d3caa0", "#e3b1cf", "#e39188", "#f1efea"), strict=True)),
     on_bars="#1f2328",
 )
-DARK = Palette(
-    *("#e8e6e1", "#a2a8b1", "#33373e", "#8fb0ff", "#a2a8b1", "#5fca91", "#ff9a8f", "#16181d"),
-    series=("#8fb0ff", "#f0a063", "#5cc9b4", "#ec8fcb", "#d8bd5a", "#b3a6ff", "#a5cf72", "#f29a94"),
-    verdicts=dict(zip(VERDICT_KEYS, ("#2a7450", "#4a515c", "#85562b", "#8c3d36", "#2b2f36"), strict=True)),
-    endings=dict(zip(ENDING_KEYS, ("#3d5c9a", "#75561f", "#87501f", "#5f5628", "#7a3d62", "#8c3d36", "#2b2f36"), strict=True)),
-    on_bars="#f3f1ec",
-)
 THEMED = Palette(
     *("var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--muted)", "var(--good)", "var(--bad)", "transparent"),
     series=tuple(f"var(--series-{number})" for number in range(1, 9)),

@@ -2,6 +2,8 @@
 
 The first three have raw values, for programs; the other two have formatted values, for papers and web pages. Texts that agents wrote are
 escaped where the format has a syntax.
+
+polars prints Markdown without escaping, and great_tables, whose LaTeX is experimental, has neither notes nor labels there.
 """
 
 from __future__ import annotations
