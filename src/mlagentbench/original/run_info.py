@@ -17,6 +17,7 @@ from mlagentbench.records import Role, Termination
 from mlagentbench.run_spec import NO_MODEL
 from mlagentbench.task.catalogue import BUILT_IN
 from mlagentbench.task.original import our_name
+from mlagentbench.task.spec import read_toml
 
 AGENTS: Mapping[str, str] = {
     "ResearchAgent": "research",
@@ -120,7 +121,8 @@ def _task(name: str, logs: LogFolders) -> str:
 
 def is_known(task: str) -> bool:
     """Return whether this package has a task of that id."""
-    return 0 < len(task) <= LONGEST_NAME and (BUILT_IN / task.replace("-", "_") / "task.toml").is_file()
+    path = BUILT_IN / task.replace("-", "_") / "task.toml"
+    return 0 < len(task) <= LONGEST_NAME and path.is_file() and "id" in read_toml(path)
 
 
 def _guessed_agent(logs: LogFolders, main: str, reader: Reader) -> str:
