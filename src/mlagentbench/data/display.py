@@ -27,8 +27,8 @@ class Display:
     def __init__(self, console: Console | None) -> None:
         self._console = console
         self._lock = threading.Lock()
-        self._progress: Progress | None = None
-        self._bars = 0
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, console=console, transient=True)
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -60,19 +60,13 @@ class Display:
     @contextmanager
     def _bar(self, text: str) -> Iterator[Advance]:
         with self._lock:
-            self._bars += 1
-            if self._progress is None:
-                columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-                self._progress = Progress(*columns, console=self._console, transient=True)
+            if not self._progress.tasks:
                 self._progress.start()
-            progress = self._progress
-            bar = progress.add_task(escape(text), total=None)
+            bar = self._progress.add_task(escape(text), total=None)
         try:
-            yield lambda have, total: progress.update(bar, completed=have, total=total)
+            yield lambda have, total: self._progress.update(bar, completed=have, total=total)
         finally:
             with self._lock:
-                self._bars -= 1
-                progress.remove_task(bar)
-                if self._bars == 0:
-                    progress.stop()
-                    self._progress = None
+                self._progress.remove_task(bar)
+                if not self._progress.tasks:
+                    self._progress.stop()
