@@ -51,15 +51,6 @@ def begin(
         UsageError: the session cannot be made.
         click.Abort: the person has ended the input.
     """
-    try:
-        return _begun(named, say, allow, log_directory, task_paths)
-    except RunStopped:
-        raise click.Abort from None
-
-
-def _begun(
-    named: Sequence[str], say: str | None, allow: Sequence[str], log_directory: Path, task_paths: Sequence[Path]
-) -> InteractiveSession:
     if len(named) > 1:
         raise UsageError(f"an interactive session has one folder or task, not {len(named)}")
     folder = Path(named[0]) if named else None
@@ -71,13 +62,15 @@ def _begun(
     if folder is not None and (folder / "task.toml").exists():
         raise UsageError(f"{folder} is a task's folder; run it by its id with --task-path {folder}")
     asked = allowed_names(folder, allow, log_directory)
-    sentence = say if say is not None else _asked_sentence()
-    if folder is not None and not allow and say is None:
-        there = top_level(folder, log_directory)
-        if there:
-            own_terminal().say(f"In {folder}: {', '.join(there)}")
-            asked = _asked_names(folder, log_directory)
-    return make_session(sentence, folder, asked, log_directory)
+    if say is None:
+        try:
+            say = _asked_sentence()
+            if folder is not None and not allow and (there := top_level(folder, log_directory)):
+                own_terminal().say(f"In {folder}: {', '.join(there)}")
+                asked = _asked_names(folder, log_directory)
+        except RunStopped:
+            raise click.Abort from None
+    return make_session(say, folder, asked, log_directory)
 
 
 def _asked_sentence() -> str:
