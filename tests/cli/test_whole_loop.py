@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.rundir.directory import find_runs
-from mlagentbench.tasks.ladder_2 import proof as ladder
+from mlagentbench.task.catalogue import find_task
 from tests import commands
 from tests.cli.test_cli import mlab, script
 from tests.support import reply
@@ -52,7 +52,9 @@ def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
 
 
 def test_inspect_runs_a_task_and_reads_its_log(tmp_path: Path) -> None:
-    files = ladder.solution().items()
+    proof = find_task("ladder-2").module("proof")
+    assert proof is not None
+    files = proof.solution().items()
     replies = [reply("Write File", json.dumps({"file_name": name, "content": content})) for name, content in files]
     replies += [reply("Execute Script", '{"script_name": "train.py"}'), reply("Final Answer", '{"final_answer": "Done."}')]
     model = script(tmp_path / "replies.yaml", *replies)
