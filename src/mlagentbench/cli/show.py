@@ -98,12 +98,12 @@ def _print_headings(console: Console) -> None:
 
 
 def _print_step(console: Console, run: Run, step: Step, more: StepDetails, *, whole: bool) -> None:
-    told = run_terminal.recorded_step(run, step, run_terminal.WHOLE if whole or more.diff else run_terminal.BRIEF)
+    view = run_terminal.view_of(run, step, run_terminal.WHOLE if whole or more.diff else run_terminal.BRIEF)
     if not whole:
-        console.print(run_terminal.step_lines(run, told, console.width))
-    parts = list(run_terminal.step_whole(run, told)) if whole else []
+        console.print(run_terminal.step_lines(run, view, console.width))
+    parts = list(run_terminal.step_whole(run, view)) if whole else []
     if more.diff:
-        parts += run_terminal.changes(told.view)
+        parts += run_terminal.changes(view)
     if more.files or whole:
         parts += run_terminal.files(run, step.number, most=None if more.files else run_terminal.FEW_FILES)
     if more.calls:

@@ -39,18 +39,11 @@ VERDICT_STYLES: Mapping[str, str] = {"success": "green", "unfinished": "cyan", "
 DIFF_STYLES: Mapping[str, str] = {"add": "green", "del": "red", "hunk": "cyan"}
 
 
-class RecordedStep(NamedTuple):
-    """A step's record and its view."""
-
-    step: Step
-    view: StepView
-
-
-def recorded_step(run: Run, step: Step, limit: int = BRIEF) -> RecordedStep:
-    """Return a step of a run with its view."""
+def view_of(run: Run, step: Step, limit: int = BRIEF) -> StepView:
+    """Return the view of a step of a run, with texts cut to `limit` characters."""
     graded = {score.step: score for score in run.scores}
     before = [score for number, score in graded.items() if number < step.number]
-    return RecordedStep(step, step_view(run, step, limit, graded.get(step.number), before[-1] if before else None))
+    return step_view(run, step, limit, graded.get(step.number), before[-1] if before else None)
 
 
 def identity(run: Run) -> RenderableType:
@@ -103,17 +96,17 @@ def headings(width: int) -> Text:
     return line
 
 
-def step_lines(run: Run, shown: RecordedStep, width: int) -> RenderableType:
+def step_lines(run: Run, view: StepView, width: int) -> RenderableType:
     """Return a step in a few lines: the action with its time, tokens and score; the thought; the observation; the changed files.
 
     Args:
         run: the run.
-        shown: the step.
+        view: the step.
         width: the terminal's width in characters.
     """
-    step, view = shown
+    step = view.record
     mark = MARKS.get(step.status, "!")
-    cells = _Cells(str(step.number), mark, view.action, view.gist, view.seconds, view.tokens, _score(run, shown))
+    cells = _Cells(str(step.number), mark, view.action, view.gist, view.seconds, view.tokens, _score(view))
     first = _line(cells, width)
     style = MARK_STYLES.get(step.status, "yellow")
     first.stylize("dim", 0, 4)
@@ -142,9 +135,9 @@ def step_lines(run: Run, shown: RecordedStep, width: int) -> RenderableType:
     return Group(*lines)
 
 
-def step_whole(run: Run, shown: RecordedStep) -> Iterator[Text]:
+def step_whole(run: Run, view: StepView) -> Iterator[Text]:
     """Yield all of a step: rejected replies, the agent's entries, the action's arguments, the observation and the changed files."""
-    step, view = shown
+    step = view.record
     style = MARK_STYLES.get(step.status, "yellow")
     yield Text.assemble((f"Step {step.number}: {visible(view.action)}", "bold"), "  ", (view.status_words, style))
     split = f" ({view.split})" if view.split else ""
@@ -249,13 +242,13 @@ def _line(cells: _Cells, width: int) -> Text:
     return Text(f"{cells.number:>4} {cells.mark or ' '} {about.plain}{right}")
 
 
-def _score(run: Run, shown: RecordedStep) -> str:
+def _score(view: StepView) -> str:
     """Return a step's score as a cell: without its unit if it would not fit."""
-    if shown.view.score_kind == "invalid":
+    if view.score_kind == "invalid":
         return "no score"
-    if cell_len(shown.view.score) < SCORE:
-        return shown.view.score
-    return next((number(score.value) for score in run.scores if score.step == shown.step.number and score.value is not None), "")
+    if view.score_value is None or cell_len(view.score) < SCORE:
+        return view.score
+    return number(view.score_value)
 
 
 def _gist_of(step: Step) -> str:

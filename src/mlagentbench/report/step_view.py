@@ -57,6 +57,7 @@ class ChangeView(NamedTuple):
 class StepView(NamedTuple):
     """A step, as the page and the terminal show it."""
 
+    record: Step
     number: int
     command: str
     """The command that shows the whole step in a terminal."""
@@ -78,6 +79,7 @@ class StepView(NamedTuple):
     changes: tuple[ChangeView, ...]
     changes_note: str
     score: str
+    score_value: float | None
     score_note: str
     score_kind: str
     """`better` or `worse` than the baseline by more than a success needs; `same` if by less, or if the score equals that of the last graded
@@ -120,6 +122,7 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
     entries = {name: entry for name, entry in step.entries.items() if entry.strip()}
     shown, shown_note, kind = _score(run, score, before)
     return StepView(
+        record=step,
         number=step.number,
         command=f"mlab show {shown_path(run.directory.path)} --step {step.number}",
         action=step.action.name,
@@ -137,6 +140,7 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
         changes=tuple(_change_view(change, limit) for change in changes[:FILES]),
         changes_note=note,
         score=shown,
+        score_value=score.value if score else None,
         score_note=shown_note,
         score_kind=kind,
         rejected=rejected_replies(run, step.number, limit) if step.malformed else (),
