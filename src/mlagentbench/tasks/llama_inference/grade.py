@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,16 +71,15 @@ def grade(context: GradingContext) -> Score:
         generated.append((generator, prompt, tokens))
         return seconds
 
-    with ExitStack() as stack:
-        # Code that cannot be imported, or returns no tokens, is refused before the starter is loaded.
-        submission = Generator(stack.enter_context(serve(context.submission)), InvalidSubmission)
+    with serve(context.submission) as submission_process, serve(context.starter, "reference") as starter_process:
+        starter, submission = Generator(starter_process, GradingError), Generator(submission_process, InvalidSubmission)
+        # Both processes start now, but code that cannot be imported, or returns no tokens, is refused before the starter is waited for.
         lacking = submission.open()
         submission.load()
         warm_up = joined(prompts, rng)
         measure(submission, warm_up)
         submission.rest()
         submission.freeze()
-        starter = Generator(stack.enter_context(serve(context.starter, "reference")), GradingError)
         starter.open()
         starter.load()
         measure(starter, warm_up)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,9 +69,9 @@ def grade(context: GradingContext) -> Score:
     def serve(code: SubmissionFiles) -> AbstractContextManager[SandboxProcess]:
         return context.sandbox(code, SERVE, (str(core),), packages=("numpy",), environment=ONE_THREAD, limits=LIMITS)
 
-    with ExitStack() as stack:
-        # A layer that cannot be imported, or computes wrong numbers, is refused before the starter is loaded.
-        submission = Layer(stack.enter_context(serve(context.submission)), InvalidSubmission)
+    with serve(context.submission) as submission_process, serve(context.starter) as starter_process:
+        starter, submission = Layer(starter_process, GradingError), Layer(submission_process, InvalidSubmission)
+        # Both processes start now, but a layer that fails or computes wrong numbers is refused before the starter is waited for.
         lacking = submission.open()
         for case in odd_cases(_fresh(root)):
             inputs = draw(case, _fresh(root))
@@ -79,7 +79,6 @@ def grade(context: GradingContext) -> Score:
             submission.untouched(inputs)
         submission.rest()
         submission.freeze()
-        starter = Layer(stack.enter_context(serve(context.starter)), GradingError)
         starter.open()
         seconds = in_turns(
             submission,
