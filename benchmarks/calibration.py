@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mlagentbench.records import Baseline
 from mlagentbench.results import robust
-from mlagentbench.results.inference import Counts, on_other_tasks, on_these_tasks, power_of, runs_needed
+from mlagentbench.results.inference import TaskCounts, on_other_tasks, on_these_tasks, power_of, runs_needed
 from mlagentbench.results.statistics import average_rate, success_rate
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import clears_noise, is_success
@@ -104,7 +104,7 @@ def tests(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
 
 
 def _told_apart(found: NDArray[np.int64], runs: int) -> bool:
-    test = on_these_tasks([Counts(int(one), runs, int(other), runs) for one, other in found])
+    test = on_these_tasks([TaskCounts(int(one), runs, int(other), runs) for one, other in found])
     return test is not None and test.p <= 0.05
 
 

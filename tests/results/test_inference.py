@@ -11,13 +11,13 @@ from scipy.special import xlogy
 from scipy.stats import fisher_exact
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from mlagentbench.results.inference import Counts, _restricted, _score_interval, on_other_tasks, on_these_tasks, power_of, runs_needed
+from mlagentbench.results.inference import TaskCounts, _restricted, _score_interval, on_other_tasks, on_these_tasks, power_of, runs_needed
 
-PAIRS = [Counts(8, 8, 0, 8), Counts(5, 8, 1, 8), Counts(3, 5, 2, 9), Counts(0, 8, 0, 8), Counts(1, 1, 0, 1), Counts(12, 40, 3, 25)]
+PAIRS = [TaskCounts(*each) for each in [(8, 8, 0, 8), (5, 8, 1, 8), (3, 5, 2, 9), (0, 8, 0, 8), (1, 1, 0, 1), (12, 40, 3, 25)]]
 
 
 @pytest.mark.parametrize("task", PAIRS)
-def test_one_task_is_fishers_test(task: Counts) -> None:
+def test_one_task_is_fishers_test(task: TaskCounts) -> None:
     found = on_these_tasks([task])
     x, n, y, m = task
     assert found is not None and found.difference.value == pytest.approx(x / n - y / m)
@@ -27,7 +27,7 @@ def test_one_task_is_fishers_test(task: Counts) -> None:
 
 def test_the_interval_is_the_published_one() -> None:
     """Newcombe 1998 (Statistics in Medicine 17, table II): 56 of 70 and 48 of 80, by Miettinen and Nurminen's method."""
-    found = on_these_tasks([Counts(56, 70, 48, 80)])
+    found = on_these_tasks([TaskCounts(56, 70, 48, 80)])
     assert found is not None
     assert (found.difference.low, found.difference.high) == pytest.approx((0.0528, 0.3382), abs=5e-5)
 
@@ -46,13 +46,13 @@ def test_the_restricted_rates_are_the_likeliest(difference: float) -> None:
 
 
 def test_eight_of_eight_against_none_is_told_apart_on_one_task() -> None:
-    found = on_these_tasks([Counts(8, 8, 0, 8)])
+    found = on_these_tasks([TaskCounts(8, 8, 0, 8)])
     assert found is not None and found.p == pytest.approx(2 / math.comb(16, 8))
     assert found.difference.low > 0.5 and found.p == found.smallest_p
 
 
 def test_many_tasks_are_the_mantel_haenszel_test() -> None:
-    counts = [Counts(30, 60, 20, 55), Counts(11, 50, 9, 60), Counts(40, 45, 30, 50)]
+    counts = [TaskCounts(30, 60, 20, 55), TaskCounts(11, 50, 9, 60), TaskCounts(40, 45, 30, 50)]
     found = on_these_tasks(counts)
     table = StratifiedTable([np.array([[x, n - x], [y, m - y]]) for x, n, y, m in counts])
     plain, corrected = (table.test_null_odds(correction=correction).pvalue for correction in (False, True))
@@ -66,7 +66,7 @@ def test_an_interval_and_its_test_agree() -> None:
         runs = draw.integers(1, 9, (tasks, 2))
         rates = draw.random((tasks, 2))
         successes = draw.binomial(runs, rates)
-        these = on_these_tasks([Counts(int(a), int(n), int(b), int(m)) for (a, b), (n, m) in zip(successes, runs, strict=True)])
+        these = on_these_tasks([TaskCounts(int(a), int(n), int(b), int(m)) for (a, b), (n, m) in zip(successes, runs, strict=True)])
         differences = successes[:, 0] / runs[:, 0] - successes[:, 1] / runs[:, 1]
         others = on_other_tasks(draw.choice([differences, differences + 0.3], p=[0.5, 0.5]).clip(-1, 1).tolist())
         for found in (these, others):
@@ -77,8 +77,8 @@ def test_an_interval_and_its_test_agree() -> None:
 
 
 def test_swapping_the_agents_turns_the_result_round() -> None:
-    one = on_these_tasks([Counts(5, 8, 1, 7), Counts(2, 3, 2, 9)])
-    other = on_these_tasks([Counts(1, 7, 5, 8), Counts(2, 9, 2, 3)])
+    one = on_these_tasks([TaskCounts(5, 8, 1, 7), TaskCounts(2, 3, 2, 9)])
+    other = on_these_tasks([TaskCounts(1, 7, 5, 8), TaskCounts(2, 9, 2, 3)])
     assert one is not None and other is not None
     assert one.p == pytest.approx(other.p)
     assert (one.difference.low, one.difference.high) == pytest.approx((-other.difference.high, -other.difference.low), abs=1e-6)
@@ -112,7 +112,7 @@ def test_the_runs_needed_reach_the_power_of_the_very_test(rates: list[tuple[floa
     rejected = []
     for _ in range(150):
         successes = draw.binomial(runs, np.array(rates))
-        found = on_these_tasks([Counts(int(a), runs, int(b), runs) for a, b in successes])
+        found = on_these_tasks([TaskCounts(int(a), runs, int(b), runs) for a, b in successes])
         rejected.append(found is not None and found.p <= 0.05)
     assert np.mean(rejected) >= 0.75
     first, second = np.array(rates).T
@@ -130,7 +130,7 @@ def test_equal_agents_are_rarely_told_apart(rate: float, runs: int, tasks: int) 
     successes = draw.binomial(runs, rate, (250, tasks, 2))
     for question in ("these", "others"):
         found = [
-            on_these_tasks([Counts(int(a), runs, int(b), runs) for a, b in one])
+            on_these_tasks([TaskCounts(int(a), runs, int(b), runs) for a, b in one])
             if question == "these"
             else on_other_tasks(((one[:, 0] - one[:, 1]) / runs).tolist())
             for one in successes
@@ -138,7 +138,7 @@ def test_equal_agents_are_rarely_told_apart(rate: float, runs: int, tasks: int) 
         assert np.mean([each is not None and each.p <= 0.05 for each in found]) <= 0.08
 
 
-@pytest.mark.parametrize("task", [Counts(9, 8, 0, 8), Counts(0, 0, 1, 2), Counts(-1, 3, 0, 3)])
-def test_counts_that_cannot_be_are_refused(task: Counts) -> None:
+@pytest.mark.parametrize("task", [TaskCounts(9, 8, 0, 8), TaskCounts(0, 0, 1, 2), TaskCounts(-1, 3, 0, 3)])
+def test_counts_that_cannot_be_are_refused(task: TaskCounts) -> None:
     with pytest.raises(ValueError, match="runs"):
         on_these_tasks([task])

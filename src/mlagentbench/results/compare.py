@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell
-from mlagentbench.results.inference import Counts, Inference, on_other_tasks, on_these_tasks, runs_needed
+from mlagentbench.results.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks, runs_needed
 from mlagentbench.results.statistics import Interval
 
 Column = Mapping[str, Cell]
@@ -93,7 +93,7 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
         if task not in tasks
     }
     first_rate, second_rate = (sum(rates[task] for task in tasks) / len(tasks) if tasks else None for rates in (one, other))
-    these = on_these_tasks([Counts(*_counted(ones[task]), *_counted(others[task])) for task in tasks])
+    these = on_these_tasks([TaskCounts(*_counted(ones[task]), *_counted(others[task])) for task in tasks])
     beyond = on_other_tasks([one[task] - other[task] for task in tasks])
     valid = tuple(task for task in tasks if ones[task].improvements and others[task].improvements)
     return Comparison(

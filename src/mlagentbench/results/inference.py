@@ -29,7 +29,7 @@ FEW_RUNS = 30
 """The most runs of a single task for which the power is exact rather than simulated."""
 
 
-class Counts(NamedTuple):
+class TaskCounts(NamedTuple):
     """The runs of one task by two agents."""
 
     first_successes: int
@@ -54,7 +54,7 @@ class Inference(NamedTuple):
         return self.smallest_p <= 1 - LEVEL
 
 
-def on_these_tasks(counts: Sequence[Counts], *, level: float = LEVEL) -> Inference | None:
+def on_these_tasks(counts: Sequence[TaskCounts], *, level: float = LEVEL) -> Inference | None:
     """Compare two agents' success rates over fixed tasks; None if there are no tasks.
 
     The difference is the Mantel-Haenszel risk difference, which weights a task by n1 n2 / (n1 + n2): with as many runs of every task it is
@@ -168,7 +168,7 @@ def _power_on_one_task(first: float, second: float, runs: int, level: float) -> 
     return power
 
 
-def _exact(counts: Sequence[Counts]) -> tuple[float, float]:
+def _exact(counts: Sequence[TaskCounts]) -> tuple[float, float]:
     """Return the p-value of the exact conditional test, and the smallest that the numbers of runs allow."""
     chances = reduce(np.convolve, [_hypergeometric(task) for task in counts])
     least = sum(max(0, task.first_successes + task.second_successes - task.second_runs) for task in counts)
@@ -184,7 +184,7 @@ def _exact(counts: Sequence[Counts]) -> tuple[float, float]:
     return float(min(1.0, p)), min(1.0, apart * (2 if all(task.first_runs == task.second_runs for task in counts) else 1))
 
 
-def _hypergeometric(task: Counts) -> NDArray[np.float64]:
+def _hypergeometric(task: TaskCounts) -> NDArray[np.float64]:
     """Return the chance of each possible number of the first agent's successes, given how many both have together."""
     successes = task.first_successes + task.second_successes
     possible = range(max(0, successes - task.second_runs), min(successes, task.first_runs) + 1)
@@ -192,7 +192,7 @@ def _hypergeometric(task: Counts) -> NDArray[np.float64]:
     return np.array([each / sum(ways) for each in ways])
 
 
-def _score_interval(counts: Sequence[Counts], level: float) -> tuple[float, float, float, float]:
+def _score_interval(counts: Sequence[TaskCounts], level: float) -> tuple[float, float, float, float]:
     """Return the Mantel-Haenszel risk difference, the bounds of its score interval, and the p-value of the score test of 0."""
     x, n, y, m = (np.array(column, dtype=float) for column in zip(*counts, strict=True))
     weights = n * m / (n + m)
