@@ -119,7 +119,7 @@ def test_what_is_asked_wrongly_is_one_line_and_status_2(arguments: tuple[str, ..
 @slow
 def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tasks: Path, tmp_path: Path) -> None:
     starter = tasks / "sound" / "starter" / "train.py"
-    starter.write_text("import time\ntime.sleep(300)\n")
+    starter.write_text("import time\ntime.sleep(300)\n" + starter.read_text())
     command = [*commands.MLAB, "tasks", "check", "sound", "--task-path", str(tasks)]
     process = commands.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}

@@ -136,9 +136,9 @@ def load_task(folder: Path) -> Task:
     folder = folder.resolve()
     if original.is_original(folder):
         return OriginalTask(original.read_original(folder), folder)
-    instance = None if folder.exists() else folder.name
-    if instance is not None:
-        folder = folder.parent
+    instance = None
+    if not folder.exists() and (folder.parent / "task.toml").is_file():
+        folder, instance = folder.parent, folder.name
     spec, parameters = read_instance(folder / "task.toml", instance)
     task = Task(spec, folder, parameters)
     for part in ("problem.md", "starter", "grade.py"):
