@@ -72,8 +72,8 @@ def _telling(columns: list[Clue], answers: Answers, probes: tuple[Probe, ...], b
                 break
 
 
-def _report(name: Name, told: Iterator[str], remedy: str) -> Finding:
-    found = list(told)
+def _report(name: Name, leaks: Iterator[str], remedy: str) -> Finding:
+    found = list(leaks)
     return failed(name, f"{some(found)}; {remedy}") if found else ok(name)
 
 
@@ -117,12 +117,12 @@ def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
         orders.append(Clue("the order of the ids, as text,", "the answers", np.argsort(np.argsort(answers.ids.to_numpy())).astype(float)))
         for column in features(answers.ids, name, "the answers"):
             (orders if column.values.dtype.kind == "f" else looked_up).append(column)
-    told = [
+    leaks = [
         *_telling(orders, answers, (by_sorting,), ORDER),
         *_telling(orders, answers, (by_repeating, by_looking_up), PROXY),
         *_telling(looked_up, answers, (by_looking_up,), PROXY),
     ]
-    return _report("order", iter(told), "shuffle the rows before they get their ids")
+    return _report("order", iter(leaks), "shuffle the rows before they get their ids")
 
 
 def _metadata(public: Path, answers: Answers) -> Finding:
@@ -149,12 +149,12 @@ def _metadata(public: Path, answers: Answers) -> Finding:
         orders += _by_file(ids, {name: time for name, _, time in members}, "the time of change of members", where)
         others += _by_file(ids, {name: size for name, size, _ in members}, "the size of members", where)
         others += _folders(ids, [name for name, _, _ in members], where)
-    told = [
+    leaks = [
         *_telling(orders, answers, (by_sorting,), ORDER),
         *_telling(orders, answers, (by_repeating,), PROXY),
         *_telling(others, answers, (by_sorting, by_looking_up), PROXY),
     ]
-    return _report("metadata", iter(told), "write files one after the other by id, all of one time, in folders that tell nothing")
+    return _report("metadata", iter(leaks), "write files one after the other by id, all of one time, in folders that tell nothing")
 
 
 def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str) -> list[Clue]:

@@ -77,17 +77,17 @@ def grade(logs: Path, every_step: bool, again: bool, parallel: int | None, as_li
 def _facts(regraded: Regraded, every_step: bool) -> dict[str, JsonValue]:
     """Return what `mlab run --json` prints for a run, and the result of grading it again."""
     before = regraded.before
-    told: dict[str, JsonValue] = {"run": regraded.directory.name}
+    fields: dict[str, JsonValue] = {"run": regraded.directory.name}
     if before is not None:
         with suppress(RunNotFound):  # the run cannot be read, which is why it was not graded
-            told = json.loads(as_json(regraded.directory))
-    told["graded"] = regraded.after is not None
-    told["not_graded"] = regraded.reason or None
-    told["score_before"] = before.score.value if before and before.score else None
-    told["verdict_before"] = before.outcome.verdict if before else None
+            fields = json.loads(as_json(regraded.directory))
+    fields["graded"] = regraded.after is not None
+    fields["not_graded"] = regraded.reason or None
+    fields["score_before"] = before.score.value if before and before.score else None
+    fields["verdict_before"] = before.outcome.verdict if before else None
     if every_step and regraded.after is not None:
-        told["step_scores"] = [score.model_dump(mode="json") for score in regraded.after.step_scores]
-    return told
+        fields["step_scores"] = [score.model_dump(mode="json") for score in regraded.after.step_scores]
+    return fields
 
 
 def _listing(regraded: list[Regraded], every_step: bool) -> Listing:

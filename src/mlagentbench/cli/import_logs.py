@@ -54,13 +54,13 @@ def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) 
 
 
 def _line(imported: ImportedRun) -> str:
-    told = {"source": path_text(imported.logs), "state": imported.state}
+    fields = {"source": path_text(imported.logs), "state": imported.state}
     if imported.run is None:
-        return json.dumps({**told, "reason": imported.reason})
+        return json.dumps({**fields, "reason": imported.reason})
     more = {"actions": imported.actions, "all_steps": len(imported.run.steps), "files": imported.files}
     usage = imported.run.usage
     more |= {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return json.dumps({**json.loads(as_json(imported.run.directory)), **told, **more, "problems": imported.run.problems})
+    return json.dumps({**json.loads(as_json(imported.run.directory)), **fields, **more, "problems": imported.run.problems})
 
 
 def _print(console: Console, imported: Sequence[ImportedRun], folder: Path, log_directory: Path) -> None:

@@ -50,7 +50,7 @@ def prepare_tasks(
     tasks = list(find_tasks(task_paths).values()) if everything else [find_task(each, task_paths) for each in dict.fromkeys(task_ids)]
     variant = variant or "full"
     console = Console(stderr=True)
-    told: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
     failures = 0
     for task in tasks:
         started = time.monotonic()
@@ -61,14 +61,14 @@ def prepare_tasks(
                 raise
             failures += 1
             console.print(Text(str(error) if task.id in str(error) else f"{task.id}: {error}", style="red"), soft_wrap=True)
-            told.append({"task": task.id, "variant": variant, "error": str(error)})
+            found.append({"task": task.id, "variant": variant, "error": str(error)})
             continue
         seconds = time.monotonic() - started
-        told.append(_facts(task, variant, preparation, seconds))
+        found.append(_facts(task, variant, preparation, seconds))
         if not as_json:
             click.echo(_line(task, variant, preparation, seconds, max(len(each.id) for each in tasks)))
     if as_json:
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(found, indent=1))
     elif cache is not None and cache != cache_directory():
         console.print(f"Runs find it with MLAB_CACHE={cache}", style="dim", soft_wrap=True)
     return USAGE if failures else 0

@@ -99,11 +99,11 @@ def report(
     if page is not None and not as_json:
         click.echo(f"page    {page}")
     if as_json:
-        told = {
+        written = {
             "page": None if page is None else str(page),
             **report_object(experiment, found, loaded.damage),
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(written, indent=1))
     for fault in faults:
         raise fault
 

@@ -113,8 +113,8 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
     console.print(Listing("run", ("verdict", "score>", "improvement>", "steps>", "time>", "tokens>"), items), crop=False)
     for task in dict.fromkeys(info.spec.task for info, _ in runs):
         verdicts = Counter(VERDICTS[result.outcome.verdict] for info, result in runs if info.spec.task == task)
-        told = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        console.print(Text.assemble((task, "bold"), f": {plural(verdicts.total(), 'run')}: {told}"))
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+        console.print(Text.assemble((task, "bold"), f": {plural(verdicts.total(), 'run')}: {counted}"))
     for flag in dict.fromkeys(flag for _, result in runs for flag in result.outcome.flags):
         console.print(Text(f"{FLAGS[flag].title}: {FLAGS[flag].meaning}", style="yellow"))
     unbroken(console, *((label, str(shown_path(path))) for label, path in places))

@@ -44,17 +44,17 @@ class Display:
             with self._bar(f"{name}: {what}") as advance:
                 yield advance
         else:
-            arrived, told = 0, False
+            arrived, announced = 0, False
 
             def count(have: int, total: int | None) -> None:
-                nonlocal arrived, told
+                nonlocal arrived, announced
                 arrived = have
-                if not told and max(have, total or 0) >= LARGE:
-                    told = True
+                if not announced and max(have, total or 0) >= LARGE:
+                    announced = True
                     self.say(f"{name}: {what}" + (f" {decimal(total)}" if total else ""))
 
             yield count
-            if told:
+            if announced:
                 self.say(f"{name}: {decimal(arrived)}, done")
 
     @contextmanager

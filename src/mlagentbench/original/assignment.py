@@ -187,8 +187,8 @@ def numbers_in_words(noun: str, numbers: Sequence[int]) -> str:
             found[-1].append(number)
         else:
             found.append([number])
-    told = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in found)
-    return f"{noun}{'s' if len(set(numbers)) > 1 else ''} {told}"
+    numbering = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in found)
+    return f"{noun}{'s' if len(set(numbers)) > 1 else ''} {numbering}"
 
 
 def _entries(found: LoggedRun, turns: Sequence[Turn]) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def autogpt(logs: LogFolders, reader: Reader) -> AutoGPTRun:
             continue
         action, arguments, thoughts = read
         later = asked[position + 1 :]
-        observation = next((told for _, other in later if (told := _returned(other.prompt, action)) is not None), "")
+        observation = next((answer for _, other in later if (answer := _returned(other.prompt, action)) is not None), "")
         steps.append(TraceStep(action, arguments, observation, float(later[0][0] if later else asked[position][0])))
         entries.append(thoughts)
     if steps:
@@ -102,8 +102,8 @@ def _returned(prompt: str, action: str) -> str | None:
     start = prompt.rfind(f"Command {action} returned: ")
     if start < 0:
         return None
-    told = prompt[start:].partition(_QUESTION)[0]
-    return told.partition("returned: ")[2].strip()
+    answer = prompt[start:].partition(_QUESTION)[0]
+    return answer.partition("returned: ")[2].strip()
 
 
 def langchain(logs: LogFolders, steps: Sequence[TraceStep], reader: Reader) -> list[Mapping[str, str]]:

@@ -82,8 +82,8 @@ def read_run(logs: LogFolders, trace: Trace, state: Mapping[str, JsonValue], rea
     """
     printed = reader.text(logs.root / "log") or ""
     main = reader.text(logs.agent / "main_log") or ""
-    told = state.get("args")
-    arguments = told if isinstance(told, dict) else _namespace(printed)
+    args = state.get("args")
+    arguments = args if isinstance(args, dict) else _namespace(printed)
     folder = _line(printed, r"Benchmark folder name: +(\S+)") or str(arguments.get("task") or "")
     agent = str(arguments.get("agent_type") or "") or _guessed_agent(logs, main, reader)
     return LoggedRun(

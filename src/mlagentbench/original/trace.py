@@ -77,8 +77,8 @@ def read_trace(logs: LogFolders, reader: Reader) -> Trace:
     lists = [found[name] if isinstance(found.get(name), list) else [] for name in ("steps", "low_level_steps")]
     if not isinstance(found.get("steps"), list):
         reader.say(path, "holds no steps")
-    told = found.get("task_description")
-    description = told if isinstance(told, str) else ""
+    text = found.get("task_description")
+    description = text if isinstance(text, str) else ""
     return Trace(_steps(lists[0], logs, reader), _steps(lists[1], logs, reader), description, whole=isinstance(found.get("steps"), list))
 
 

@@ -239,14 +239,14 @@ def _result(converted: Converted, reason: str | None) -> Result:
     """Return the ungraded result of a run."""
     ended, steps = converted.ending, converted.steps
     # `ended` explains an answer or a limit by itself; any other end needs a reason.
-    told = ended.reason if ended.ended not in ("final_answer", "limit_steps", "limit_time") else None
+    why = ended.reason if ended.ended not in ("final_answer", "limit_steps", "limit_time") else None
     return Result(
         run=converted.info.run,
         outcome=Outcome(
             ended=ended.ended,
             verdict="ungraded",
             flags=("unsandboxed", "imported"),
-            reason="; ".join(text for text in (told, reason) if text) or None,
+            reason="; ".join(text for text in (why, reason) if text) or None,
         ),
         final_answer=converted.final_answer,
         steps=sum(step.counted for step in steps),

@@ -52,8 +52,8 @@ def our_name(name: str) -> str:
 def is_original(folder: Path) -> bool:
     """Return whether a folder is a task of the original's layout."""
     scripts = folder / "scripts"
-    told = any((scripts / name).is_file() for name in ("research_problem.txt", "eval.py", "prepare.py"))
-    return (folder / "env").is_dir() and told and not (folder / "task.toml").exists()
+    has_scripts = any((scripts / name).is_file() for name in ("research_problem.txt", "eval.py", "prepare.py"))
+    return (folder / "env").is_dir() and has_scripts and not (folder / "task.toml").exists()
 
 
 def task_id(folder: Path) -> str:
@@ -74,10 +74,10 @@ def problem(folder: Path) -> str:
     try:
         tasks = json.loads((folder.parent / "tasks.json").read_text(encoding="utf-8"))
         named = [task for name, task in tasks.items() if task.get("benchmark_folder_name", name) == folder.name]
-        told = next(task["research_problem"] for task in named if task.get("research_problem"))
+        described = next(task["research_problem"] for task in named if task.get("research_problem"))
     except (OSError, ValueError, AttributeError, StopIteration):
         raise TaskError(f"{folder} says nowhere what the task is: write it into {path}") from None
-    return str(told)
+    return str(described)
 
 
 def preparer(folder: Path) -> Path | None:
@@ -92,12 +92,12 @@ def read_original(folder: Path) -> TaskSpec:
     Raises:
         TaskError: it does not say what the task is or whether a higher score is better, or its `eval.py` is no Python.
     """
-    told, known = " ".join(problem(folder).split()), _known(our_name(folder.name))
+    sentence, known = " ".join(problem(folder).split()), _known(our_name(folder.name))
     source = _EvalSource(folder)
     scripts = sorted(path.name for path in (folder / "env").glob("*.py"))
     return TaskSpec(
         id=task_id(folder),
-        title=told if len(told) <= 80 else f"{told[:79]}…",
+        title=sentence if len(sentence) <= 80 else f"{sentence[:79]}…",
         category=known.category if known else "other",
         modality=known.modality if known else "of the original's layout",
         published=known.published if known else PUBLISHED,
@@ -172,10 +172,10 @@ class _EvalSource:
             id(value) for node in nodes if isinstance(node, ast.FunctionDef) for value in (*node.args.defaults, *node.args.kw_defaults)
         }
         added = {id(value) for node in nodes if _adds_to_path(node) for value in ast.walk(node)}
-        told = [
+        texts = [
             node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in defaults | added
         ]
-        self.reads_env = any(re.search(r"(^|[/\\])env([/\\]|$)", str(node.value)) for node in told)
+        self.reads_env = any(re.search(r"(^|[/\\])env([/\\]|$)", str(node.value)) for node in texts)
 
     @property
     def required(self) -> tuple[str, ...]:

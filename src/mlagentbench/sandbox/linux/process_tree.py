@@ -87,12 +87,12 @@ class ProcessTree:
         if self._launch.control:
             subprocess.run(self._launch.control(number), env=dict(self._launch.environment), stdin=subprocess.DEVNULL, capture_output=True)
             return
-        told: set[int] = set()
+        signalled: set[int] = set()
         for _ in range(5):  # repeat, for processes that were started meanwhile
-            new = set(supervise.descendants(self.popen.pid)) - told
+            new = set(supervise.descendants(self.popen.pid)) - signalled
             for pid in new:
                 supervise.send(pid, number)
-            told |= new
+            signalled |= new
             if not new:
                 break
 
