@@ -17,7 +17,7 @@ from mlagentbench.report.formatting import visible
 
 @click.group("agents")
 def agents() -> None:
-    """Who can do tasks."""
+    """List the agents, and describe one."""
 
 
 @agents.command("list")

@@ -25,7 +25,7 @@ from mlagentbench.task.catalogue import Task, find_tasks
 
 @click.group("cache")
 def cache_group() -> None:
-    """What was prepared and downloaded."""
+    """List and clear what was prepared and downloaded."""
 
 
 @cache_group.command("list")

@@ -32,12 +32,12 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
         "import": LazyCommand("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },
     "Agents": {
-        "agents": LazyCommand("mlagentbench.cli.agents:agents", "Who can do tasks."),
+        "agents": LazyCommand("mlagentbench.cli.agents:agents", "List the agents, and describe one."),
     },
     "Tasks": {
-        "tasks": LazyCommand("mlagentbench.cli.tasks:tasks", "What there is to run."),
+        "tasks": LazyCommand("mlagentbench.cli.tasks:tasks", "List, describe, check and make tasks."),
         "prepare": LazyCommand("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),
-        "cache": LazyCommand("mlagentbench.cli.cache:cache_group", "What was prepared and downloaded."),
+        "cache": LazyCommand("mlagentbench.cli.cache:cache_group", "List and clear what was prepared and downloaded."),
         "baseline": LazyCommand("mlagentbench.cli.baseline:baseline", "Measure the starter's own score and its spread."),
     },
     "This machine": {

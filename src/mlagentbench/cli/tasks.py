@@ -32,7 +32,7 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)
 def tasks() -> None:
-    """What there is to run."""
+    """List, describe, check and make tasks."""
 
 
 @tasks.command("list")

@@ -81,7 +81,7 @@ def measure(root: str | os.PathLike[str], most: FolderSize) -> FolderSize:
     """Measure a folder, and stop early once it holds more bytes or more files than `most`. Takes 3 µs per file."""
     size, files = 0, 0
     with contextlib.ExitStack() as opened:
-        held = [_Listing(root, None, opened)]
+        held = [_FolderListing(root, None, opened)]
         while held and size <= most.bytes and files <= most.files:
             entry = held[-1].next()
             if entry is None:
@@ -93,11 +93,11 @@ def measure(root: str | os.PathLike[str], most: FolderSize) -> FolderSize:
                 if entry.is_dir(follow_symlinks=False):
                     if len(held) > DEEPEST:
                         return FolderSize(float("inf"), files)
-                    held.append(_Listing(entry.name, held[-1].descriptor, opened))
+                    held.append(_FolderListing(entry.name, held[-1].descriptor, opened))
     return FolderSize(size, files)
 
 
-class _Listing:
+class _FolderListing:
     """A folder that is being listed; empty where it was removed or belongs to another user."""
 
     def __init__(self, path: str | os.PathLike[str], within: int | None, opened: contextlib.ExitStack) -> None:

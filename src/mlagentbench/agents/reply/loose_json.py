@@ -92,7 +92,7 @@ _KEY = re.compile(r"\s*+:")
 _HINT = '(inside text, write a quote as \\" and a line break as \\n)'
 
 
-class _Text(NamedTuple):
+class _StringLiteral(NamedTuple):
     """A string between its quotes, before its escapes are decoded."""
 
     raw: str
@@ -104,7 +104,7 @@ def _read_loosely(text: str, start: int) -> tuple[dict[str, Value], int]:
 
     The strings are decoded last, since how they are read depends on the quotes of all keys.
     """
-    parts, texts = list[str](), list[_Text]()
+    parts, texts = list[str](), list[_StringLiteral]()
     depth, at, python = 0, start, False
     while depth or not parts:
         token = _TOKEN.match(text, at)
@@ -135,20 +135,20 @@ def _read_loosely(text: str, start: int) -> tuple[dict[str, Value], int]:
     return value, at
 
 
-def _text(text: str, start: int, quote: str) -> tuple[_Text, int]:
+def _text(text: str, start: int, quote: str) -> tuple[_StringLiteral, int]:
     """Read a string up to its closing quotes; return it and its end. Triple quotes contain no others of their kind."""
     if len(quote) == 1:
         found = _STRINGS[quote].match(text, start)
         if found is None:
             raise Unreadable("its last text has no closing quote, or the reply was cut off")
-        return _Text(found.group(1), quote), found.end()
+        return _StringLiteral(found.group(1), quote), found.end()
     end = text.find(quote, start)
     if end < 0 or text.startswith(quote[0], end + 3):
         raise Unreadable(f"text between {quote} is not JSON")
-    return _Text(text[start:end], quote), end + 3
+    return _StringLiteral(text[start:end], quote), end + 3
 
 
-def _filled(value: Value, texts: Sequence[_Text], python: bool) -> Value:
+def _filled(value: Value, texts: Sequence[_StringLiteral], python: bool) -> Value:
     if isinstance(value, dict):
         return {texts[int(key)].raw: _filled(item, texts, python) for key, item in value.items()}
     if isinstance(value, list):

@@ -30,7 +30,7 @@ _told: dict[str, Price] = {}
 """The prices that this module has set in Inspect, by model."""
 
 
-class _Entry(Record):
+class _PriceEntry(Record):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     cache_read: float | None = Field(default=None, ge=0)
@@ -40,7 +40,7 @@ class _Entry(Record):
 class _PriceList(Record):
     source: str
     date: datetime.date
-    prices: Mapping[str, _Entry]
+    prices: Mapping[str, _PriceEntry]
 
 
 class _PriceFile(Record):

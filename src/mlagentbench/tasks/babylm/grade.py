@@ -78,7 +78,7 @@ def grade(context: GradingContext) -> Score:
     with context.sandbox(
         SubmissionFiles(folder), SERVE, packages=None, environment=OFFLINE, limits=LIMITS, max_code_bytes=MAX_WEIGHTS + 2 * MAX_JSON
     ) as process:
-        model = Model(CodeClient(process, InvalidSubmission), config)
+        model = ServedModel(CodeClient(process, InvalidSubmission), config)
         rows = [model.encode(text) for text in texts]
         found = [window for row in rows for window in windows(row, model.context)]
         model.look_for_the_future(found, rng)
@@ -150,7 +150,7 @@ def _laid_out(context: GradingContext, config: dict[str, Any]) -> Path:
     return folder
 
 
-class Model:
+class ServedModel:
     """The agent's model and tokenizer in their sandbox.
 
     Args:

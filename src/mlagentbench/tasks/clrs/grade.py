@@ -57,7 +57,7 @@ def grade(context: GradingContext) -> Score:
     pairs = list(zip(graphs, pointers, strict=True))
     edges_alone = float((pointers == np.arange(graphs.shape[1])[:, None]).mean())
     with _model_process(context) as model_talk, _processor(context) as processor:
-        model = _Model.load(model_talk)
+        model = _ModelInSandbox.load(model_talk)
         size = processor.load(0, model.hidden_dim)
         right = [_right(model.predict(graph, processor), truth) for graph, truth in pairs]
         found: dict[float, list[float]] = {noise: [] for noise in NOISES}
@@ -94,7 +94,7 @@ def grade(context: GradingContext) -> Score:
     )
 
 
-class _Processor(NamedTuple):
+class _ProcessorInSandbox(NamedTuple):
     """The agent's processor in its sandbox."""
 
     talk: CodeClient
@@ -120,7 +120,7 @@ class _Processor(NamedTuple):
         return returned
 
 
-class _Model(NamedTuple):
+class _ModelInSandbox(NamedTuple):
     """The task's own model in its sandbox, with the agent's weights."""
 
     talk: CodeClient
@@ -129,13 +129,13 @@ class _Model(NamedTuple):
     """How many weights it has without the processor."""
 
     @staticmethod
-    def load(talk: CodeClient) -> _Model:
+    def load(talk: CodeClient) -> _ModelInSandbox:
         """Have the process load the agent's weights into the model."""
         doing = "loading checkpoint.npz into model.py"
         loaded = talk.ask(serve_model.LOAD, doing=doing, seconds=LOAD_SECONDS, count=1, max_values=2).arrays[0]
-        return _Model(talk, int(loaded[0]), float(loaded[1]))
+        return _ModelInSandbox(talk, int(loaded[0]), float(loaded[1]))
 
-    def predict(self, graph: Array, processor: _Processor) -> Array:
+    def predict(self, graph: Array, processor: _ProcessorInSandbox) -> Array:
         """Return the pointers that the model predicts for a graph, of shape (nodes, nodes)."""
         nodes = len(graph)
         doing = f"predicting the paths of a graph of {nodes} nodes"
@@ -160,7 +160,7 @@ def _model_process(context: GradingContext) -> Iterator[CodeClient]:
 
 
 @contextmanager
-def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iterator[_Processor]:
+def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iterator[_ProcessorInSandbox]:
     """Start the agent's processor.
 
     Args:
@@ -180,7 +180,7 @@ def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iter
     if not weights:
         checkpoint.rename(folder / files[0])
     with _sandbox(context, folder, serve_processor.__file__) as talk:
-        yield _Processor(talk)
+        yield _ProcessorInSandbox(talk)
 
 
 @contextmanager

@@ -31,10 +31,10 @@ def main() -> None:
     questions, answers = private_pipes()
     code = os.path.abspath("code")
     sys.path.insert(0, code)
-    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=code)
+    serve(questions, answers, _ModelServer().answer, max_values=MAX_VALUES, code=code)
 
 
-class _Server:
+class _ModelServer:
     def __init__(self) -> None:
         self._torch: Any = importlib.import_module("torch")
         self._model: Any = None

@@ -26,10 +26,10 @@ def main() -> None:
     questions, answers = private_pipes()
     code = os.path.abspath("code")
     sys.path.insert(0, code)
-    serve(questions, answers, _Server().answer, max_values=MAX_VALUES, code=code)
+    serve(questions, answers, _ProcessorServer().answer, max_values=MAX_VALUES, code=code)
 
 
-class _Server:
+class _ProcessorServer:
     def __init__(self) -> None:
         self._torch: Any = importlib.import_module("torch")
         self._torch.manual_seed(0)
