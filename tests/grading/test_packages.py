@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlagentbench import GradingError
-from mlagentbench.grading.packages import importable
+from mlagentbench.grading.code.packages import importable
 
 
 def test_a_package_comes_with_its_shared_libraries_and_what_it_requires() -> None:

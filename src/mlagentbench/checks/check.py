@@ -24,13 +24,14 @@ from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepared
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.baseline import ScriptSettings, StarterRun, run_starter
-from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer, fork_server
+from mlagentbench.grading.fork_server import ForkServer, fork_server
 from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.proofs import Files
 from mlagentbench.task.seeds import SEED
+from mlagentbench.util.machine import ONE_THREAD
 from mlagentbench.util.temporary import temporary_folder
 
 RUNS = 2

@@ -24,11 +24,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import IO, NamedTuple
 
 from mlagentbench.grading import worker
+from mlagentbench.util.machine import ONE_THREAD
 
 DESCRIPTORS = 4
 """The number of descriptors sent for each grader."""
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-"""Environment of graders: they compute little and must not disturb what they time, and a process with threads cannot be forked safely."""
 
 
 class Forked(NamedTuple):
@@ -94,7 +93,7 @@ async def fork_server() -> AsyncIterator[ForkServer | None]:
                 *(sys.executable, "-P", "-m", "mlagentbench.grading.fork_server"),
                 stdin=theirs.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
-                env={**os.environ, **ONE_THREAD},
+                env={**os.environ, **ONE_THREAD},  # a process with threads cannot be forked safely
                 start_new_session=True,
             )
         try:

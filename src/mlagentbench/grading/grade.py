@@ -22,7 +22,7 @@ from typing import NamedTuple, Self
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError, SandboxUnavailable
-from mlagentbench.grading.fork_server import ONE_THREAD, ForkServer
+from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.lock import timing
 from mlagentbench.grading.worker import GradingOutcome, Request, one_line
 from mlagentbench.limits import SandboxChoice
@@ -30,6 +30,7 @@ from mlagentbench.records import Record, Score, Variant
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import TaskSpec
+from mlagentbench.util.machine import ONE_THREAD
 from mlagentbench.util.temporary import temporary_folder
 from mlagentbench.workspace.files import write_all
 
@@ -212,7 +213,7 @@ async def _started(errors: Path) -> AsyncIterator[_Process]:
             stdin=inside,
             stdout=asyncio.subprocess.PIPE,
             stderr=sink,
-            env={**os.environ, **ONE_THREAD},
+            env={**os.environ, **ONE_THREAD},  # it computes little, and must not disturb what it times
             start_new_session=True,
             limit=MAX_ANSWER,
         )

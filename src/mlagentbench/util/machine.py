@@ -13,6 +13,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+"""Environment variables by which numerical libraries use one thread."""
 PACKAGES = ("mlagentbench", "inspect_ai", "numpy")
 _GROUP = Path("/sys/fs/cgroup")
 

@@ -32,7 +32,6 @@ from mlagentbench.records import Baseline, Score
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.task.success import THRESHOLD
 
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 START_SECONDS = 120.0
 """For starting, for importing train.py, and for whatever else is not timed."""
 REST = 0.1

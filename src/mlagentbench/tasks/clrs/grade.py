@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
+from mlagentbench.grading.code.packages import importable
 from mlagentbench.grading.code.protocol import Array
-from mlagentbench.grading.code.timing import ONE_THREAD
-from mlagentbench.grading.packages import importable
 from mlagentbench.tasks.clrs import serve_model, serve_processor
+from mlagentbench.util.machine import ONE_THREAD
 
 CHECKPOINT, MODEL = "checkpoint.npz", "model.py"
 MAX_CHECKPOINT = 256 * 2**20

@@ -23,10 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mlagentbench import GradingContext, GradingError, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
-from mlagentbench.grading.code.timing import ONE_THREAD, compare, in_turns, timing_core
+from mlagentbench.grading.code.timing import compare, in_turns, timing_core
 from mlagentbench.records import Variant
 from mlagentbench.sandbox.process import SandboxProcess
 from mlagentbench.tasks.vectorization.layer import Case, Layer, draw
+from mlagentbench.util.machine import ONE_THREAD
 
 SERVE = Path(__file__).with_name("serve.py")
 LIMITS = ScriptLimits(seconds=300, memory_mb=1024, processes=256, file_mb=16, workspace_mb=256)
