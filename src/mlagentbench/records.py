@@ -74,7 +74,7 @@ Variant = Literal["mini", "full"]
 """The variant of a task's data: small and generated, or real."""
 
 BaselineChoice = Literal["auto", "paper", "none"]
-"""The baseline that a run is compared with: the best available, the paper's, or none."""
+"""The baseline that a run is compared with: the starter's own, the paper's, or none."""
 
 StepStatus = Literal["ok", "error", "limit_time", "limit_memory", "limit_output", "limit_disk", "limit_processes"]
 """How an action went: done, refused or failed (`error`), or ended by a limit on scripts."""

@@ -6,14 +6,16 @@ import asyncio
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from mlagentbench import Task, TaskError
 from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, measure, read_baseline
-from mlagentbench.records import Baseline
-from mlagentbench.runner.preflight import find_baseline, script_settings
+from mlagentbench.records import Baseline, Variant
+from mlagentbench.run_spec import RunLimits
+from mlagentbench.runner.preflight import find_baseline
 from mlagentbench.task.catalogue import load_task
 from tests import commands
 from tests.plans import Plan, make_plan
@@ -153,21 +155,18 @@ def found_for(plan: Plan) -> Baseline | None:
     return asyncio.run(find_baseline(plan.spec, plan.task))
 
 
-def test_a_run_is_compared_with_the_best_there_is(tmp_path: Path) -> None:
-    plan = make_plan(make(tmp_path), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
-    assert (against := found_for(plan)) is not None and (against.value, against.source) == (3.0, "paper")
-    asyncio.run(measure(plan.task, "full", settings=script_settings(plan.spec)._replace(limits=None), runs=1))
-    assert (against := found_for(plan)) is not None and (against.value, against.source) == (10.0, "measured")
-    for choice, value in (("paper", 3.0), ("none", None)):
-        chosen = plan.but(baseline=choice)
-        found = found_for(chosen)
-        assert (found.value if found else None) == value
+@pytest.mark.parametrize("variant", ["mini", "full"])
+def test_a_run_is_compared_with_the_papers_number_only_if_asked(tmp_path: Path, variant: Variant) -> None:
+    plan = make_plan(make(tmp_path), tmp_path / "runs", agent="baseline", variant=variant, sandbox="none", baseline="auto")
+    assert (against := found_for(plan)) is not None and (against.values[0], against.source) == (10.0, "measured")
+    assert (against := found_for(plan.but(baseline="paper"))) is not None and (against.value, against.source) == (3.0, "paper")
+    assert found_for(plan.but(baseline="none")) is None
 
 
-def test_where_the_paper_has_no_number_the_starter_is_measured_before_the_run(tmp_path: Path) -> None:
-    task = make(tmp_path)
-    specification = task.folder / "task.toml"
-    specification.write_text(specification.read_text().replace("paper = { baseline = 3.0 }\n", ""))
-    plan = make_plan(load_task(task.folder), tmp_path / "runs", agent="baseline", variant="full", sandbox="none", baseline="auto")
-    assert (against := found_for(plan)) is not None
-    assert (against.values, against.source) == ((10.0, 11.0, 12.0), "measured")
+def test_the_time_limit_of_a_run_holds_for_its_starter_too(tmp_path: Path) -> None:
+    task = make(tmp_path, train="import time\ntime.sleep(60)\n")
+    plan = make_plan(task, tmp_path / "runs", agent="baseline", variant="mini", sandbox="none", baseline="auto", limits=RunLimits(time=1))
+    started = time.monotonic()
+    with pytest.raises(TaskError, match=r"longer than the 1 s that the run may take; measure it once with `mlab baseline count"):
+        found_for(plan)
+    assert time.monotonic() - started < 30

@@ -117,8 +117,8 @@ GROUPS = {
     type=click.Choice(["auto", "paper", "none"]),
     default="auto",
     show_default=True,
-    help="What scores are compared with: the starter's own as measured here, or else the paper's, or else (and on mini) the starter's,"
-    " measured now; only the paper's; nothing.",
+    help="What scores are compared with: the starter's own as measured here, first if it was not yet; the paper's number for its own"
+    " starter; nothing.",
 )
 @click.option("--steps", "limits__steps", type=click.IntRange(1), help="Steps; by default the task's own limit.")
 @click.option("--time", "limits__time", type=Duration(), help="Time in all, such as 90s, 30m or 5h; by default the task's own limit.")

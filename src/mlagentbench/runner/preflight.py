@@ -18,7 +18,7 @@ from rich.console import Console
 from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
-from mlagentbench.errors import UsageError
+from mlagentbench.errors import TaskError, UsageError
 from mlagentbench.grading.baseline import ScriptSettings, measure, read_baseline, script_limits
 from mlagentbench.grading.score import paper_baseline
 from mlagentbench.records import Baseline
@@ -168,19 +168,23 @@ async def with_baseline(run: ReadyRun) -> ReadyRun:
 async def find_baseline(spec: RunSpec, task: Task) -> Baseline | None:
     """Return what a run's score is compared with; None for nothing, and if the grader measures the starter beside the submission.
 
-    With `auto`, that is the starter's score measured on a machine like this one. If there is none yet, it is measured now on the mini
-    variant and if the paper gives no number; on the real data the paper's number stands in, and the run is flagged. The starter of a task
-    graded as code is measured beside every submission instead.
+    With `auto`, that is the starter's score on a machine like this one, measured now if there is none yet; the run's own time limit holds
+    for that, too. The paper's number belongs to the paper's starter, which is not ours, so it only serves with `paper`. The starter of a
+    task graded as code is measured beside every submission instead.
 
     Raises:
-        TaskError: the starter left no score.
+        TaskError: the starter left no score, or measuring it took longer than the run may.
     """
     if _is_measured(spec, task):
-        return (await measure(task, spec.variant, settings=_starter_settings(spec))).baseline
-    if spec.baseline == "none" or task.spec.metric.name == UNGRADED or (spec.baseline == "auto" and task.spec.submission.mode == "code"):
-        return None
-    found = await asyncio.to_thread(read_baseline, task, spec.variant, _starter_settings(spec)) if spec.baseline == "auto" else None
-    return found.baseline if found else paper_baseline(task.spec)
+        try:
+            async with asyncio.timeout(spec.limits.time):
+                return (await measure(task, spec.variant, settings=_starter_settings(spec))).baseline
+        except TimeoutError:
+            raise TaskError(
+                f"measuring the starter of {task.id} took longer than the {spec.limits.time:g} s that the run may take; measure it once"
+                f" with `mlab baseline {task.id} --variant {spec.variant}`, or go on with --baseline none"
+            ) from None
+    return paper_baseline(task.spec) if spec.baseline == "paper" and task.spec.metric.name != UNGRADED else None
 
 
 def measures_first(run: ReadyRun) -> bool:
@@ -189,9 +193,7 @@ def measures_first(run: ReadyRun) -> bool:
 
 
 def _is_measured(spec: RunSpec, task: Task) -> bool:
-    if spec.baseline != "auto" or task.spec.metric.name == UNGRADED or task.spec.submission.mode == "code":
-        return False
-    return spec.variant == "mini" or paper_baseline(task.spec) is None
+    return spec.baseline == "auto" and task.spec.metric.name != UNGRADED and task.spec.submission.mode != "code"
 
 
 def _starter_settings(spec: RunSpec) -> ScriptSettings:
