@@ -77,7 +77,7 @@ class AtThreshold(NamedTuple):
     last: Interval | None
     """At the last step."""
     best: Interval | None
-    """At the best step; None where a run's steps were not all graded."""
+    """At the best step, chosen on the hidden test (optimistic); None where a run's steps were not all graded."""
 
 
 class ScoreCurve(NamedTuple):

@@ -17,6 +17,9 @@ MANY_TIMES = 1.995
 NO_MODEL = "none/none"
 """The model of an agent that asks none, as Inspect names it."""
 
+BEST_STEP = "best step, chosen on the hidden test (optimistic)"
+"""What numbers at the best step are called wherever they are shown: of many submissions, the best is so by luck, too."""
+
 VERDICTS: Mapping[GradeStatus, str] = {
     "success": "success",
     "no_improvement": "no success",

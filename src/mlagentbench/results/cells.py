@@ -57,7 +57,10 @@ class Cell:
 
     @cached_property
     def best_rate(self) -> Interval | None:
-        """The success rate at each run's best step; None if no run counts, or not every step of each was graded."""
+        """The success rate at each run's best step, chosen on the hidden test (optimistic).
+
+        None if no run counts, or not every step of each was graded.
+        """
         return _rate([run.best_success[THRESHOLD] if run.best_success else None for run in self.counted])
 
     @cached_property

@@ -33,7 +33,7 @@ NO_BASELINE = "no_baseline"
 
 
 class Best(NamedTuple):
-    """The best submission that a run had after any step."""
+    """The best submission that a run had after any step, chosen on the hidden test: an optimistic number, since luck chooses too."""
 
     step: int
     """The first step after which the submission was there."""
@@ -62,7 +62,7 @@ class Counts(NamedTuple):
     improvement: float | None
     """The improvement at the last step, relative to the baseline (arXiv 2310.03302, section 3); positive for better."""
     best: Best | None
-    """The best submission; None if none was valid, or not every step was graded (`every_step`)."""
+    """The best submission, chosen on the hidden test (optimistic); None if none was valid, or not every step was graded (`every_step`)."""
     every_step: bool
     """Whether every step's submission was graded, so that the best one is known."""
 

@@ -84,7 +84,10 @@ def test_points_lead_to_their_runs() -> None:
 def test_the_description_counts_runs_with_and_without_a_score() -> None:
     said = describe_curves(INFO, [curve(0.5, 0.7), curve(0.6, None), curve(None)])
 
-    assert said == "2 runs with a valid score, 1 of them at the end. 1 run without one. Best score: 0.700. Baseline: 0.500."
+    assert said == (
+        "2 runs with a valid score, 1 of them at the end. 1 run without one."
+        " Best step, chosen on the hidden test (optimistic): 0.700. Baseline: 0.500."
+    )
 
 
 def test_no_score_at_all_is_no_picture() -> None:

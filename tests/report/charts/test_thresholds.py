@@ -22,6 +22,12 @@ def test_a_line_a_column_over_the_thresholds() -> None:
     assert "60%" not in texts(found), "the axis ends near the greatest"
 
 
+def test_the_best_step_is_said_to_be_chosen_on_the_hidden_test() -> None:
+    found = success_by_threshold(rates("a", 0.4, 0.3, 0.1), "best")
+
+    assert "success at the best step, chosen on the hidden test (optimistic)" in texts(found)
+
+
 def test_where_no_step_but_the_last_was_graded_there_is_no_picture_of_the_best() -> None:
     assert success_by_threshold(rates("a", 0.4, 0.3, 0.1, best=False), "best") is None
 

@@ -25,7 +25,7 @@ from mlagentbench.report.charts.style import (
 from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.experiment import ScoreCurve
 from mlagentbench.report.formatting import plural, quantity, visible
-from mlagentbench.report.wording import threshold_value
+from mlagentbench.report.wording import BEST_STEP, threshold_value
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
 
@@ -116,7 +116,7 @@ def describe_curves(info: RunInfo, curves: Sequence[ScoreCurve]) -> str:
         sentences.append(f"{plural(len(curves) - len(drawn), 'run')} without one.")
     values = [value for curve in drawn for value in curve.values]
     best = (min if info.direction == "minimize" else max)(values)
-    sentences.append(f"Best score: {quantity(best, info.unit)}.")
+    sentences.append(f"{BEST_STEP.capitalize()}: {quantity(best, info.unit)}.")
     baselines = _baselines(drawn, values)
     if baselines is None:
         sentences.append("No baseline.")

@@ -11,7 +11,7 @@ from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.charts.style import LIGHT, Palette, data, down, layered, margin_label, references
 from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.formatting import plural, quantity, visible
-from mlagentbench.report.wording import change, threshold_value
+from mlagentbench.report.wording import BEST_STEP, change, threshold_value
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
 
@@ -83,7 +83,7 @@ def describe_scores(info: RunInfo, scores: Sequence[StepScore], baseline: Baseli
         against += change(last.value, baseline.value, info.unit, info.direction)
     sentences = [f"Last: {quantity(last.value, info.unit)} after step {last.step}{against}."]
     if best.value != last.value:
-        sentences.append(f"Best: {quantity(best.value, info.unit)} after step {best.step}.")
+        sentences.append(f"{BEST_STEP.capitalize()}: {quantity(best.value, info.unit)} after step {best.step}.")
     if len(valid) < len(scores):
         sentences.append(f"{plural(len(scores) - len(valid), 'graded step')} had no valid score.")
     return " ".join(sentences) + (" The shaded zone is a success." if baseline else "")

@@ -10,6 +10,7 @@ import altair as alt
 from mlagentbench.report.charts.style import LIGHT, Palette, above, data, layered, line_styles, looks, short
 from mlagentbench.report.charts.values import top_of
 from mlagentbench.report.experiment import AtThreshold
+from mlagentbench.report.wording import BEST_STEP
 from mlagentbench.task.success import THRESHOLD
 
 WIDTH, HEIGHT = 310, 230
@@ -30,7 +31,7 @@ def success_by_threshold(
 
     Args:
         found: the rates.
-        at: whether success is judged at the last or at the best step.
+        at: whether success is judged at the last step, or at the best, which is chosen on the hidden test.
         palette: the colours.
         columns: all columns in order, including those without rates, for their names and colours.
         legend: whether a legend names the columns.
@@ -59,11 +60,11 @@ def success_by_threshold(
         scale=alt.Scale(domain=[0, thresholds[-1] + 0.02], nice=False),
         axis=alt.Axis(title="improvement that a success needs", values=thresholds, format=".0%", grid=False),
     )
-    step = "last" if at == "last" else "best"
+    step = "last step" if at == "last" else BEST_STEP
     y = alt.Y(
         "rate:Q",
         scale=alt.Scale(domain=[0, top_of(row["high"] for row in rows)], nice=False),
-        axis=alt.Axis(**above(f"success at the {step} step"), format=".0%", tickCount=5),
+        axis=alt.Axis(**above(f"success at the {step}"), format=".0%", tickCount=5),
     )
     look = line_styles(dict(zip(names, present, strict=True)), legend=legend)
     paper = alt.Chart(data([{"x": THRESHOLD}])).mark_rule(color=palette.muted, strokeDash=[2, 3]).encode(x=x)

@@ -15,6 +15,7 @@ from mlagentbench.report.charts.rates import HeatMap, heat
 from mlagentbench.report.charts.style import THEMED, looks
 from mlagentbench.report.experiment import FEW, Experiment, LeaderboardRow, Notice
 from mlagentbench.report.tables import build
+from mlagentbench.report.wording import BEST_STEP
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
 
@@ -199,7 +200,7 @@ def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
 
 
 def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:
-    titles: Mapping[thresholds.At, str] = {"last": "At the last step", "best": "At the best step"}
+    titles: Mapping[thresholds.At, str] = {"last": "At the last step", "best": f"At the {BEST_STEP}"}
     pictures = []
     for at, title in titles.items():
         chart = thresholds.success_by_threshold(experiment.thresholds, at, THEMED, columns=experiment.columns, legend=False)
