@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlagentbench.records import Termination
 from mlagentbench.report.charts import outcomes
-from mlagentbench.report.charts.style import LIGHT, THEMED
+from mlagentbench.report.charts.palette import LIGHT, THEMED
 from tests.example_cells import broken, column, counted, lost, won
 from tests.report.charts.drawn import texts
 

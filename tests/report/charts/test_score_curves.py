@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mlagentbench.report.charts.palette import LIGHT, THEMED
 from mlagentbench.report.charts.score_curves import describe_curves, scores_of_task
-from mlagentbench.report.charts.style import LIGHT, THEMED, to_svg
+from mlagentbench.report.charts.style import to_svg
 from mlagentbench.report.experiment import ScoreCurve
 from tests.example_runs import run_info
 from tests.report.charts.drawn import baseline, steps, texts
@@ -32,7 +33,7 @@ def of(found: list[dict[str, Any]], mark: str) -> list[dict[str, Any]]:
 def test_every_run_is_a_line_that_breaks_where_it_has_no_score_and_ends_in_a_point() -> None:
     found = layers(curve(0.5, None, math.nan, 0.7), curve(0.5, 0.6, None, column="react, b"))
 
-    [line], [points] = of(found, "line"), of(found, "circle")
+    [line], [points] = of(found, "line"), of(found, "point")
     assert [row["value"] for row in line["rows"]] == [0.5, None, None, 0.7, 0.5, 0.6, None]
     assert [(row["column"], row["step"], row["value"]) for row in points["rows"]] == [("research, a", 4, 0.7), ("react, b", 2, 0.6)]
 
@@ -52,7 +53,7 @@ def test_a_baseline_far_off_is_named_and_not_drawn() -> None:
     chart = scores_of_task(info, far)
     assert chart is not None
 
-    assert [layer["mark"]["type"] for layer in chart.to_dict()["layer"]] == ["line", "circle"]
+    assert [layer["mark"]["type"] for layer in chart.to_dict()["layer"]] == ["line", "point"]
     assert describe_curves(info, far).endswith("Baseline: 1.00e10, far off this chart.")
 
 

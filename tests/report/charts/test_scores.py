@@ -8,7 +8,8 @@ from typing import Any
 
 from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.charts import scores as chart_of
-from mlagentbench.report.charts.style import THEMED, to_svg
+from mlagentbench.report.charts.palette import THEMED
+from mlagentbench.report.charts.style import to_svg
 from tests.example_runs import run_info
 
 BASELINE = Baseline(value=1.1, values=(1.08, 1.12), source="side_by_side")

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, data, ground, layered, quoted, short
+from mlagentbench.report.charts.palette import LIGHT, Palette, ground
+from mlagentbench.report.charts.style import data, layered, quoted, short
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.counts import Counts
 

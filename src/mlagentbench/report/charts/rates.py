@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, data, layered, name, quoted, short
+from mlagentbench.report.charts.palette import LIGHT, Palette
+from mlagentbench.report.charts.style import data, layered, name, quoted, short
 from mlagentbench.report.formatting import interval_text, percentage, plural
 from mlagentbench.report.tables.model import AVERAGE, Row, Table, pivot
 

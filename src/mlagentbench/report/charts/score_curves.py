@@ -9,19 +9,8 @@ from typing import NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import (
-    LIGHT,
-    Palette,
-    SeriesStyle,
-    data,
-    layered,
-    line_styles,
-    looks,
-    margin_label,
-    name,
-    references,
-    short,
-)
+from mlagentbench.report.charts.palette import LIGHT, Palette, SeriesStyle, looks
+from mlagentbench.report.charts.style import data, layered, line_styles, margin_label, name, references, short
 from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.experiment import ScoreCurve
 from mlagentbench.report.formatting import plural, quantity, visible
@@ -158,6 +147,7 @@ def _lines(curves: Sequence[ScoreCurve], by_column: Mapping[str, SeriesStyle], x
         ends.append({**[row for row in own if row["value"] is not None][-1], "link": curve.link})
     faint = len(curves) >= FAINT_FROM
     line = alt.Chart(data(rows)).mark_line(interpolate="step-after", strokeWidth=1.25 if faint else 1.75, opacity=0.4 if faint else 0.75)
-    point = alt.Chart(data(ends)).mark_circle(size=26 if faint else 36, opacity=0.9)
+    point = alt.Chart(data(ends)).mark_point(filled=True, size=26 if faint else 36, opacity=0.9)
     href = {"href": alt.Href("link:N")} if any(curve.link for curve in curves) else {}
-    return [line.encode(x=x, y=y, detail="run:Q", **look), point.encode(x=x, y=y, color=look["color"], **href)]
+    color, dash, shape = look["color"], look["strokeDash"], look["shape"]
+    return [line.encode(x=x, y=y, detail="run:Q", color=color, strokeDash=dash), point.encode(x=x, y=y, color=color, shape=shape, **href)]

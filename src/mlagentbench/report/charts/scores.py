@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import altair as alt
 
 from mlagentbench.records import Baseline, StepScore
-from mlagentbench.report.charts.style import LIGHT, Palette, data, down, layered, margin_label, references
+from mlagentbench.report.charts.palette import LIGHT, Palette
+from mlagentbench.report.charts.style import data, down, layered, margin_label, references
 from mlagentbench.report.charts.values import step_axis, value_axis, value_range, value_scale
 from mlagentbench.report.formatting import plural, quantity, visible
 from mlagentbench.report.wording import BEST_STEP, change, threshold_value

@@ -1,8 +1,4 @@
-"""Define the style of charts, and convert charts to SVG and PNG.
-
-A chart takes its colours from a `Palette`: fixed ones for files, or `THEMED`, whose colours are CSS variables of the page that shows the
-SVG, so that one drawing serves the light and the dark theme.
-"""
+"""Define the style of charts, and convert charts to SVG, PNG and PDF."""
 
 from __future__ import annotations
 
@@ -10,12 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
+from mlagentbench.report.charts.palette import Palette, SeriesStyle
 from mlagentbench.report.formatting import visible
 
 Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart
@@ -26,71 +23,8 @@ _LOADER_BASE = "https://vega.github.io/vega-datasets/"
 
 SCALE = 2.0
 """Pixels of a PNG for each pixel of the SVG, in either direction."""
-DASHES: tuple[Sequence[int], ...] = ([], [5, 3], [2, 2])
-"""The dashes of columns' lines: the next is used each time that the colours are used up."""
 LONGEST_NAME = 44
 """The longest name in a chart, in characters."""
-
-
-class Palette(NamedTuple):
-    """The colours of a chart."""
-
-    ink: str
-    muted: str
-    grid: str
-    line: str
-    baseline: str
-    zone: str
-    bad: str
-    background: str
-    """`transparent` on the page, whose background is `--paper`."""
-    series: tuple[str, ...]
-    """The colours of columns; chosen so that colour-blind people can tell them apart, as far as eight colours allow."""
-    verdicts: Mapping[str, str]
-    """The colours of verdicts, by the keys of `outcomes.VERDICTS`."""
-    endings: Mapping[str, str]
-    """The colours of what ended runs, by the keys of `outcomes.ENDINGS`."""
-    on_bars: str
-    """The colour of text in bars of any colour."""
-
-
-VERDICT_KEYS = ("success", "no_improvement", "invalid_submission", "no_submission", "apart")
-ENDING_KEYS = ("final_answer", "limit_steps", "limit_time", "limit", "format_failure", "agent_error", "apart")
-LIGHT = Palette(
-    *("#1f2328", "#5c636d", "#e6e4df", "#2f5bb7", "#5c636d", "#1a7f4b", "#b3261e", "#ffffff"),
-    series=("#2f5bb7", "#b8530c", "#117a67", "#a3307f", "#806400", "#5b4bc4", "#47751b", "#a5413c"),
-    verdicts=dict(zip(VERDICT_KEYS, ("#7cc29b", "#cdd2d9", "#eebd90", "#e39188", "#f1efea"), strict=True)),
-    endings=dict(zip(ENDING_KEYS, ("#a9c1ea", "#f3d5a5", "#e5b782", "#d3caa0", "#e3b1cf", "#e39188", "#f1efea"), strict=True)),
-    on_bars="#1f2328",
-)
-THEMED = Palette(
-    *("var(--ink)", "var(--muted)", "var(--grid)", "var(--line)", "var(--muted)", "var(--good)", "var(--bad)", "transparent"),
-    series=tuple(f"var(--series-{number})" for number in range(1, 9)),
-    verdicts={key: f"var(--verdict-{key.replace('_', '-')})" for key in VERDICT_KEYS},
-    endings={key: f"var(--ended-{key.replace('_', '-')})" for key in ENDING_KEYS},
-    on_bars="var(--on-bars)",
-)
-
-
-def ground(palette: Palette) -> str:
-    """Return the colour behind a chart, for gaps and halos."""
-    return "var(--paper)" if palette.background == "transparent" else palette.background
-
-
-class SeriesStyle(NamedTuple):
-    """The style of one column's marks."""
-
-    color: str
-    dash: Sequence[int]
-
-
-def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, SeriesStyle]:
-    """Return a style for each column: colours in order, with other dashes each time that they are used up."""
-    count = len(palette.series)
-    return {
-        column: SeriesStyle(palette.series[number % count], DASHES[number // count % len(DASHES)])
-        for number, column in enumerate(dict.fromkeys(columns))
-    }
 
 
 def name(text: str) -> str:
@@ -141,20 +75,43 @@ def layered(
 
 
 def line_styles(styles: Mapping[str, SeriesStyle], *, legend: bool) -> Mapping[str, Any]:
-    """Return the encodings of lines by their `column`: colours, dashes, and with `legend` a legend if there are several.
+    """Return the encodings of lines and points by their `column`, with `legend` also a legend if there are several columns.
+
+    `color` is of both, `strokeDash` of lines and `shape` of points; the legend is that of the points.
 
     Args:
         styles: the style of each name in the data's `column`.
         legend: whether a legend names the columns.
     """
     names = list(styles)
-    key = alt.Legend(title=None, orient="bottom", columns=1, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
+    key = alt.Legend(title=None, orient="bottom", columns=1, symbolOpacity=1) if legend and len(names) > 1 else None
     color = alt.Scale(domain=names, range=[look.color for look in styles.values()])
     dash = alt.Scale(domain=names, range=[list(look.dash) or [1, 0] for look in styles.values()])
+    shape = alt.Scale(domain=names, range=[look.shape for look in styles.values()])
     return {
-        "color": alt.Color("column:N", scale=color, legend=key if legend and len(names) > 1 else None),
+        "color": alt.Color("column:N", scale=color, legend=key),
         "strokeDash": alt.StrokeDash("column:N", scale=dash, legend=None),
+        "shape": alt.Shape("column:N", scale=shape, legend=key),
     }
+
+
+def lines_and_points(
+    rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, encodings: Mapping[str, Any], size: int = 44
+) -> list[alt.Chart]:
+    """Draw a line for each `column` of the rows, with its marker at each of them.
+
+    Args:
+        rows: the data.
+        x: the horizontal axis.
+        y: the vertical axis.
+        encodings: those of `line_styles`.
+        size: the area of a marker, in square pixels.
+    """
+    line, point = ({name: each for name, each in encodings.items() if name != other} for other in ("shape", "strokeDash"))
+    return [
+        alt.Chart(data(rows)).mark_line(strokeWidth=2).encode(x=x, y=y, **line),
+        alt.Chart(data(rows)).mark_point(filled=True, size=size, opacity=1).encode(x=x, y=y, **point),
+    ]
 
 
 def references(baseline: float, threshold: float, edge: float, y: alt.Y, palette: Palette) -> list[alt.Chart]:

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, above, data, layered, line_styles, looks, short
+from mlagentbench.report.charts.palette import LIGHT, Palette, looks
+from mlagentbench.report.charts.style import above, data, layered, line_styles, lines_and_points, short
 from mlagentbench.report.charts.values import top_of
 from mlagentbench.report.experiment import AtThreshold
 from mlagentbench.report.wording import BEST_STEP
@@ -68,8 +69,6 @@ def success_by_threshold(
     )
     look = line_styles(dict(zip(names, present, strict=True)), legend=legend)
     paper = alt.Chart(data([{"x": THRESHOLD}])).mark_rule(color=palette.muted, strokeDash=[2, 3]).encode(x=x)
-    lines = alt.Chart(data(rows)).mark_line(strokeWidth=2).encode(x=x, y=y, **look)
-    color = look["color"]
-    whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.5, opacity=0.35).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high"), color=color)
-    points = alt.Chart(data(rows)).mark_circle(size=40, opacity=1).encode(x=x, y=y, color=color)
-    return layered([paper, *([whiskers] if few else []), lines, points], WIDTH, HEIGHT, palette, right=16)
+    whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.5, opacity=0.35)
+    intervals = [whiskers.encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high"), color=look["color"])] if few else []
+    return layered([paper, *intervals, *lines_and_points(rows, x, y, look)], WIDTH, HEIGHT, palette, right=16)

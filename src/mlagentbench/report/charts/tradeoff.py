@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.style import LIGHT, Palette, SeriesStyle, above, data, ground, layered, looks, short
+from mlagentbench.report.charts.palette import LIGHT, Palette, SeriesStyle, ground, looks
+from mlagentbench.report.charts.style import above, data, layered, line_styles, short
 from mlagentbench.report.charts.values import LOG_FROM, top_of
 from mlagentbench.report.experiment import LeaderboardRow
 from mlagentbench.results.statistics import Interval
@@ -91,7 +92,7 @@ def tradeoff(
     layers = [layer for point in points for layer in _rules(point, by_column[point.column], x, y)]
     layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(leaderboard)))
     for point, place in zip(points, _places(points, span), strict=True):
-        layers += _label(point, place, by_column[point.column].color, ground(palette), x, y)
+        layers += _label(point, place, palette, x, y)
     return layered(layers, WIDTH, HEIGHT, palette, right=16)
 
 
@@ -161,10 +162,9 @@ def _points(points: Sequence[_Point], by_point: Sequence[SeriesStyle], x: alt.X,
     rows: list[dict[str, Any]] = [
         {"x": point.amount.value, "y": point.rate.value, "column": f"{point.label}  {point.name}"} for point in points
     ]
-    scale = alt.Scale(domain=[row["column"] for row in rows], range=[look.color for look in by_point])
-    shown = alt.Legend(title=None, orient="bottom", columns=1) if key else None
-    mark = alt.Chart(data(rows)).mark_circle(size=80, opacity=1)
-    found: alt.Chart = mark.encode(x=x, y=y, color=alt.Color("column:N", scale=scale, legend=shown))
+    look = line_styles({row["column"]: style for row, style in zip(rows, by_point, strict=True)}, legend=key)
+    mark = alt.Chart(data(rows)).mark_point(filled=True, size=70, opacity=1)
+    found: alt.Chart = mark.encode(x=x, y=y, color=look["color"], shape=look["shape"])
     return found
 
 
@@ -220,12 +220,13 @@ def _box(point: _Point, place: _Place, span: _Span) -> _Box:
     return _Box(left, middle - LINE / 2, left + wide, middle + LINE / 2)
 
 
-def _label(point: _Point, place: _Place, color: str, halo: str, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Write a label beside its point, in the column's colour, on a halo that keeps it legible over lines."""
+def _label(point: _Point, place: _Place, palette: Palette, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Write a label beside its point, on a halo that keeps it legible over lines."""
+    halo = ground(palette)
     row = {"x": point.amount.value, "y": point.rate.value, "text": point.label}
     options: dict[str, Any] = {"align": place.align, "baseline": "middle", "dx": place.dx, "dy": place.dy, "fontSize": 12}
     marks = [
         alt.Chart(data([row])).mark_text(color=halo, stroke=halo, strokeWidth=4, strokeJoin="round", **options),
-        alt.Chart(data([row])).mark_text(color=color, **options),
+        alt.Chart(data([row])).mark_text(color=palette.ink, **options),
     ]
     return [mark.encode(x=x, y=y, text=alt.Text("text:N")) for mark in marks]

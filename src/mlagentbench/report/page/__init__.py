@@ -24,6 +24,7 @@ from markupsafe import Markup, escape
 from mlagentbench.errors import UsageError
 from mlagentbench.report import formatting
 from mlagentbench.report.charts import scores, style, thresholds
+from mlagentbench.report.charts.palette import THEMED
 from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.page.comparison import LEADERBOARD_COLUMNS, comparison
 from mlagentbench.report.run_view import RunView, run_view
@@ -111,7 +112,7 @@ def _run_page(templates: Environment, run: Run, scope: str, **links: str | None)
     view = run_view(run, LONGEST_TEXT)
     baseline = run.result.baseline if run.result else None
     steps = run.steps[-1].number if run.steps else 0
-    chart = scores.score_over_steps(run.info, run.scores, baseline, steps, style.THEMED, link=lambda step: f"#step-{step}")
+    chart = scores.score_over_steps(run.info, run.scores, baseline, steps, THEMED, link=lambda step: f"#step-{step}")
     return templates.get_template("run.html.j2").render(
         title=f"{run.info.spec.task}: {view.title}",
         scope=scope,

@@ -11,8 +11,8 @@ from markupsafe import Markup
 from mlagentbench.report import formatting
 from mlagentbench.report.charts import outcomes, score_curves, style, thresholds, tradeoff
 from mlagentbench.report.charts.outcomes import BarPart
+from mlagentbench.report.charts.palette import THEMED, SeriesStyle, looks
 from mlagentbench.report.charts.rates import HeatMap, heat
-from mlagentbench.report.charts.style import THEMED, looks
 from mlagentbench.report.experiment import FEW, Experiment, LeaderboardRow, Notice
 from mlagentbench.report.tables import build
 from mlagentbench.report.wording import BEST_STEP
@@ -23,12 +23,18 @@ KEYED = 2
 """From so many columns on, a key of colours is shown."""
 
 
-class ColourKey(NamedTuple):
-    """An entry of a key: a colour of the charts and the name it stands for."""
+class KeyEntry(NamedTuple):
+    """An entry of a key: the colour, dashes and marker of a column in the charts, and its name."""
 
     name: str
-    color: str
-    dash: str = ""
+    look: SeriesStyle
+    lines: bool = True
+    """Whether the charts draw the column as lines, not as points only."""
+
+    @property
+    def dash(self) -> str:
+        """The dashes as SVG writes them; empty for a solid line."""
+        return " ".join(map(str, self.look.dash))
 
 
 class Picture(NamedTuple):
@@ -67,7 +73,7 @@ class Overview(NamedTuple):
     """The parts of the overview."""
 
     notices: tuple[Notice, ...]
-    key: tuple[ColourKey, ...]
+    key: tuple[KeyEntry, ...]
     leaderboard: tuple[LeaderboardRow, ...]
     """The columns of the heat maps."""
     agents: tuple[tuple[LeaderboardRow, tuple[Amount, ...]], ...]
@@ -77,7 +83,7 @@ class Overview(NamedTuple):
     notes: Mapping[str, str]
     """Notes on the rows of the heat maps: a task's category, a category's number of tasks."""
     tradeoffs: tuple[Picture, ...]
-    numbers: tuple[ColourKey, ...]
+    numbers: tuple[KeyEntry, ...]
     """The key of `tradeoffs`, where points have numbers."""
     outcomes: tuple[Bars, ...]
     thresholds: tuple[Picture, ...]
@@ -118,9 +124,7 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
         notes[name] = formatting.plural(len({task for group in groups.values() for task in group.tasks}), "task")
     return Overview(
         notices=tuple(experiment.notices()),
-        key=tuple(ColourKey(column, look.color, " ".join(map(str, look.dash))) for column, look in by_column.items())
-        if len(by_column) >= KEYED
-        else (),
+        key=tuple(KeyEntry(column, look) for column, look in by_column.items()) if len(by_column) >= KEYED else (),
         leaderboard=rows,
         agents=tuple((row, _amounts(row)) for row in compared),
         success=heat(build.success(experiment), experiment.columns) if by_task else None,
@@ -128,7 +132,9 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
         categories=heat(build.categories(experiment), experiment.columns) if many and experiment.categories else None,
         notes=notes,
         tradeoffs=_tradeoffs(compared),
-        numbers=tuple(ColourKey(f"{number}  {column}", look.color) for number, (column, look) in enumerate(by_column.items(), start=1))
+        numbers=tuple(
+            KeyEntry(f"{number}  {column}", look, lines=False) for number, (column, look) in enumerate(by_column.items(), start=1)
+        )
         if tradeoff.numbered(compared)
         else (),
         outcomes=_outcomes(experiment) if many else (),
