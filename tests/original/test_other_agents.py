@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.original.trace import TraceStep
 from mlagentbench.original.write import import_logs
 from mlagentbench.results.load import Run
 from tests.original.logs import OriginalLog
@@ -119,3 +120,17 @@ def test_autogpts_steps_are_read_off_its_calls(tmp_path: Path) -> None:
     assert (run.result.outcome.ended, run.result.final_answer) == ("final_answer", "It runs.")
     assert set(run.files(2) or {}) == {"train.py", "submission.csv"}
     assert any("read from the agent's own calls" in problem for problem in run.problems)
+
+
+@pytest.mark.parametrize(
+    ("output", "status"),
+    [
+        ('  File "train.py", line 27\n    x = "\n        ^\nSyntaxError: unterminated string literal (detected at line 27)\n', "error"),
+        ("Traceback (most recent call last):\n  x\nKeyError: 1\n", "error"),
+        ("ignored a SyntaxError: see the log\nTest Accuracy: 57.17%\n", "ok"),
+    ],
+)
+def test_a_script_failed_if_python_says_so(output: str, status: str) -> None:
+    observation = f"The script has been executed. Here is the output:\n{output}"
+
+    assert TraceStep("Execute Script", {"script_name": "train.py"}, observation, None).status == status

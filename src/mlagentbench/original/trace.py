@@ -17,6 +17,8 @@ APPEND, RETRIEVE = "Append Summary to Research Log", "Retrieval from Research Lo
 FINAL = "Final Answer"
 SHUT_DOWN = "The environment has shut down because"
 _REFUSED = ("EnvError:", "LLMError:", "Invalid action:", "The action input for ", "ActionInputParsingError:", SHUT_DOWN)
+_FAILED = re.compile(r"^(?:Traceback \(most recent call last\):|(?:Syntax|Indentation|Tab)Error: )", re.MULTILINE)
+"""What Python prints of a script that failed; of one that it cannot parse, it prints no traceback."""
 LATEST = 1e11
 """Seconds from the epoch; later times are taken for errors."""
 _DID: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -43,8 +45,8 @@ class TraceStep(NamedTuple):
 
     @property
     def status(self) -> StepStatus:
-        """`error` if the action was refused or its script failed, in which case the original's observation contains a traceback."""
-        failed = self.action == "Execute Script" and "Traceback (most recent call last):" in self.observation
+        """`error` if the action was refused or its script failed, which the log says only by what Python printed."""
+        failed = self.action == "Execute Script" and _FAILED.search(self.observation) is not None
         return "error" if failed or self.observation.startswith(_REFUSED) else "ok"
 
 
