@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from mlagentbench.run_spec import RunLimits as RunLimits
     from mlagentbench.run_spec import RunSpec as RunSpec
     from mlagentbench.task.catalogue import Task as Task
+    from mlagentbench.task.metrics import mean_absolute_error as mean_absolute_error
+    from mlagentbench.task.metrics import root_mean_squared_error as root_mean_squared_error
     from mlagentbench.task.proofs import Files as Files
     from mlagentbench.task.proofs import Invalid as Invalid
     from mlagentbench.task.proofs import edited_starter as edited_starter
@@ -106,6 +108,7 @@ _MODULES = {
     "results.logs": ("Logs", "load"),
     "run_spec": ("RunLimits", "RunSpec"),
     "task.catalogue": ("Task",),
+    "task.metrics": ("mean_absolute_error", "root_mean_squared_error"),
     "task.proofs": ("Files", "Invalid", "edited_starter", "invalid_tables", "shuffled", "table_text"),
     "task.seeds": ("SEED",),
     "task.table_task": ("TableTask",),

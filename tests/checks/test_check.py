@@ -202,13 +202,15 @@ def test_a_preparation_that_fails_says_why(task: Task, plant: Plant) -> None:
 
 BY_HAND = """
 def grade(context):
+    import polars as pl
+
     from mlagentbench.task.tables import align
 
     submission = context.submission.read_bytes("submission.csv")
     answers = TABLE.answers(context.private)
     columns = {**TABLE.columns}
     found = align(submission, "submission.csv", ids=answers["id"], id_column="id", columns=columns)
-    return error(answers, found)
+    return TABLE.metric(answers, found)
 """
 """A grader that does what `TABLE.grade` does, for faults to be planted in."""
 
@@ -225,14 +227,14 @@ LABELS = Fault(
     {"label column": "test.csv has the answers in its column 'strength' (100% of 200)", "proxy column": ""},
 )
 NO_IDS = Fault(
-    [("grade.py", "    return error(", '    found["strength"] = pl.read_csv(submission)["strength"].to_numpy()\n    return error(')],
+    [("grade.py", "    return TABLE.", '    found["strength"] = pl.read_csv(submission)["strength"].to_numpy()\n    return TABLE.')],
     {"row order": "does not go by the ids", "oracle": "'rows reversed' by", "naive": ""},
 )
 SWAPPED = Fault(
     [
-        ("proof.py", "def solution()", "def other()"),
-        ("proof.py", "def ineffective()", "def solution()"),
-        ("proof.py", "def other()", "def ineffective()"),
+        ("proof.py", "\nsolution =", "\nother ="),
+        ("proof.py", "\nineffective =", "\nsolution ="),
+        ("proof.py", "\nother =", "\nineffective ="),
     ],
     {"solution": "no success", "ineffective": "a success for next to nothing"},
 )
@@ -306,14 +308,15 @@ def test_a_reversed_metric_and_a_starter_whose_luck_is_a_success_are_caught(task
 
 
 def test_a_grader_that_scores_all_alike_is_caught(task: Task, plant: Plant) -> None:
-    plant("grade.py", "value=float(np.sqrt((errors**2).mean()))", "value=1.0")
+    plant("grade.py", "import Number, TableTask, root_mean_squared_error", "import Number, Score, TableTask")
+    plant("grade.py", "root_mean_squared_error", "lambda answers, found: Score(value=1.0)")
     assert {"naive", "constant", "shuffled", "ids", "oracle", "solution"} <= failures(checked(task)).keys()
 
 
 def test_a_stub_is_compared_with_its_predictor(task: Task, plant: Plant) -> None:
     plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
     plant("starter/train.py", "def main():\n", "STUB = True\n\n\ndef main():\n    if STUB:\n        raise NotImplementedError\n")
-    plant("proof.py", "{LINEAR: BETTER}", '{LINEAR: BETTER, "STUB = True": "STUB = False"}')
+    plant("proof.py", "BETTER = {", 'BETTER = {"STUB = True": "STUB = False", ')
     plant("proof.py", '"RIDGE = 1e-2"}', '"RIDGE = 1e9", "STUB = True": "STUB = False"}')
     found = checked(task)
     assert failures(found) == {}

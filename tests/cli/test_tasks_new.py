@@ -22,6 +22,7 @@ def test_a_new_task_is_a_folder_and_the_next_commands_are_told(tmp_path: Path) -
     folder = tmp_path / "mine" / "my_task"
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
     assert names == {"task.toml", "problem.md", "prepare.py", "grade.py", "proof.py", "starter", "starter/train.py"}
+    assert sum(len((folder / name).read_text().splitlines()) for name in ("grade.py", "proof.py")) <= 20
     assert f"mlab tasks check my-task --task-path {tmp_path / 'mine'}" in finished.stdout
     assert f"mlab run my-task --task-path {tmp_path / 'mine'} --variant mini --agent baseline" in finished.stdout
     shown = json.loads(mlab("tasks", "show", "my-task", "--json", "--task-path", tmp_path / "mine").stdout)
