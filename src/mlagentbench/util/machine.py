@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import psutil
 from pydantic import JsonValue
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
@@ -31,7 +32,7 @@ def versions(packages: Sequence[str] = PACKAGES) -> Mapping[str, str]:
 
 
 def cores() -> int:
-    """Return how many cores this process may use: the lesser of its affinity and its control group's quota; at least 1."""
+    """Return how many cores this process may use: the lesser of its affinity and its control group's quota, which psutil does not read."""
     usable = len(os.sched_getaffinity(0))
     quota, _, period = _read(_GROUP / "cpu.max").partition(" ")
     if quota.isdigit() and period.strip().isdigit():
@@ -41,10 +42,7 @@ def cores() -> int:
 
 def free_memory_mb() -> int:
     """Return the free memory in megabytes (2^20 bytes): the lesser of the machine's and the control group's."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for line in _read(Path("/proc/meminfo")).splitlines():
-        if line.startswith("MemAvailable:"):
-            free = int(line.split()[1]) << 10
+    free = int(psutil.virtual_memory().available)
     limit, used = _read(_GROUP / "memory.max").strip(), _read(_GROUP / "memory.current").strip()
     if limit.isdigit() and used.isdigit():
         free = min(free, int(limit) - int(used))
@@ -62,13 +60,14 @@ def hardware() -> Mapping[str, JsonValue]:
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "gpus": list(_gpus()),
         "system": f"{platform.system()} {platform.machine()}",
     }
 
 
 def _cpu() -> str:
+    """Return the processor's name, which psutil does not know."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -17,8 +17,11 @@ import os
 import secrets
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import psutil
 
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.access import FolderSize, measure
@@ -31,6 +34,7 @@ MEMORY_ERRORS = ("MemoryError", "std::bad_alloc", "an't allocate memory", "annot
 """What programs print when an allocation fails. A first letter that may be a capital is left out."""
 
 _ROOT = Path("/sys/fs/cgroup")
+T = TypeVar("T")
 
 
 class ControlGroup(NamedTuple):
@@ -127,7 +131,7 @@ class LimitWatch:
             # The kernel enforces these limits, but the remaining processes may wait forever for one that it refused or killed.
             return "processes" if self._group.hit("pids") else "memory" if self._group.hit("memory") else None
         members = self.members()
-        if sum(map(_tasks, members)) >= self._limits.processes:
+        if sum(_measure(members, lambda process: process.num_threads())) >= self._limits.processes:
             return "processes"
         return "memory" if _memory(members, self._limits.memory_mb << 20) > self._limits.memory_mb << 20 else None
 
@@ -221,7 +225,7 @@ def _tidy(parents: tuple[Path, ...]) -> None:
     """Remove the empty groups of harness processes that were killed."""
     for parent in parents:
         for folder in parent.glob("mlagentbench-*-*"):
-            if not os.path.exists(f"/proc/{folder.name.split('-')[1]}"):
+            if not psutil.pid_exists(int(folder.name.split("-")[1])):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
@@ -264,41 +268,33 @@ def _make(parents: tuple[Path, ...], limits: ScriptLimits) -> ControlGroup:
 
 def _memory(pids: list[int], limit: int) -> int:
     """Return the bytes of anonymous memory of processes: a cheap upper bound, or the exact number where the bound is over the limit."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    bound = 0
-    for pid in pids:
-        fields = _read(Path(f"/proc/{pid}/statm")).split()
-        bound += (int(fields[1]) - int(fields[2])) * page if fields else 0
+    bound: int = sum(info.rss - info.shared for info in _measure(pids, lambda process: process.memory_info()))
     if bound <= limit:
         return bound
     return sum(_shared_fairly(pid) for pid in pids)  # the bound counts memory that forked workers share once per worker
 
 
 def _shared_fairly(pid: int) -> int:
+    """Return a process's share of anonymous memory, in bytes. psutil gives that of all memory only, which counts mapped files too."""
     for line in _read(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
         if line.startswith("Pss_Anon:"):
             return int(line.split()[1]) << 10
     return 0
 
 
-def _tasks(pid: int) -> int:
-    """Return the number of threads of a process; 0 where it has ended."""
-    try:
-        return len(os.listdir(f"/proc/{pid}/task"))
-    except OSError:
-        return 0
-
-
 def _tasks_of_user() -> int:
     """Count the processes and threads of this user, which RLIMIT_NPROC counts together with the command's."""
-    tasks = 0
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if path.stat().st_uid == os.getuid():
-                tasks += len(os.listdir(path / "task"))
-        except OSError:
-            continue
-    return tasks
+    own = os.getuid()
+    return sum(_measure(psutil.pids(), lambda process: process.num_threads() if process.uids().real == own else 0))
+
+
+def _measure(pids: Iterable[int], measure: Callable[[psutil.Process], T]) -> list[T]:
+    """Measure processes, without those that have ended."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(psutil.Error, OSError):
+            found.append(measure(psutil.Process(pid)))
+    return found
 
 
 def _free(folder: Path) -> FolderSize:

@@ -22,6 +22,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+import psutil
+
 from mlagentbench.errors import ActionError, InfrastructureError
 from mlagentbench.sandbox.base import EndReason, Launch, SandboxSpec
 from mlagentbench.sandbox.linux.limits import LimitWatch, make_group, prelude
@@ -195,7 +197,10 @@ def _adopt_orphans(pid: int) -> None:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Return the variables a process was started with; none where it has ended or is ending."""
+    """Return the variables a process was started with; none where it has ended or is ending.
+
+    psutil's `environ` reads only up to the first empty variable, behind which a process could hide its mark.
+    """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
@@ -204,7 +209,10 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _leads_namespace(pid: int) -> bool:
-    """Return whether a process is the first of a pid namespace below ours. When it ends, the kernel first ends all others in it."""
+    """Return whether a process is the first of a pid namespace below ours. When it ends, the kernel first ends all others in it.
+
+    psutil does not know namespaces.
+    """
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             numbers = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
@@ -218,4 +226,4 @@ def _gone(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
-        return not os.path.exists(f"/proc/{pid}")
+        return not psutil.pid_exists(pid)

@@ -53,7 +53,10 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return all descendants of a process, parents before their children."""
+    """Return all descendants of a process, parents before their children.
+
+    psutil's `children` reads all processes of the machine; and this file runs with the standard library alone.
+    """
     if os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         below = children
     else:
