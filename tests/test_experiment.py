@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,7 +14,7 @@ import mlagentbench
 from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.proofs import Files
 from tests.cli.test_cli import mlab
-from tests.report.browser import browser, executable
+from tests.report.browser import Complaints, browser, needs_browser, open_file
 from tests.support import lean_path, reply
 
 pytestmark = pytest.mark.slow
@@ -113,16 +112,16 @@ def test_the_tables_say_who_succeeds_where_and_how_sure_that_is(logs: Path, tmp_
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
 
 
-@pytest.mark.skipif(executable() is None, reason="no browser of the Chromium family is on the PATH")
+@needs_browser
 def test_the_page_opens_and_tells_the_story_of_each_run(logs: Path, tmp_path: Path) -> None:
     assert mlab("report", logs, "-o", tmp_path / "report.html").returncode == 0
-    with browser(tmp_path / "profile") as page:
-        page.open(tmp_path / "report.html")
-        assert page.problems() == [] and page.requests() == []
-        rows: Any = page.evaluate("document.querySelectorAll('#table tbody tr').length")
-        assert rows == len(TASKS) * 3 * RUNS
-        text = page.evaluate("document.body.innerText")
+    with browser() as chromium:
+        page = chromium.new_page()
+        complaints = Complaints(page)
+        open_file(page, tmp_path / "report.html")
+        assert page.locator("#table tbody tr").count() == len(TASKS) * 3 * RUNS
+        text = page.inner_text("body")
         assert "invalid submission" in text and "100" in text
-        page.evaluate("document.querySelector('#table tbody tr td a').click()")
-        page.wait("document.querySelector('article.run .step') !== null")
-        assert page.problems() == []
+        page.click("#table tbody tr td a")
+        page.wait_for_selector("article.run .step")
+        assert complaints == []

@@ -1,26 +1,28 @@
-"""A browser for the tests that look at the page, started once."""
+"""A browser for the tests that look at the page, started once for each of their files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser, Page
 
-from tests.report.browser import Page, browser, executable
+from tests.report.browser import Complaints, browser
 
 
-@pytest.fixture(scope="session")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A tab of a headless browser. Whatever a test opens in it must leave no error and ask nothing of a network."""
-    if executable() is None:
-        pytest.skip("no Chromium or Chrome is on the PATH; `make test` installs one where it may")
-    with browser(tmp_path_factory.mktemp("profile")) as tab:
-        yield tab
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A headless browser. Other files' tests need `asyncio.run`, so it ends with this one's."""
+    with browser() as started:
+        yield started
 
 
 @pytest.fixture
-def tab(page: Page) -> Iterator[Page]:
-    """A tab that must end without an error, a warning, a dialog or a request."""
-    yield page
-    assert page.problems() == []
-    assert page.requests() == []
+def tab(chromium: Browser) -> Iterator[Page]:
+    """A tab of a fresh profile, which must end without an error, a warning, a dialog or a request."""
+    with chromium.new_context(viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        complaints = Complaints(page)
+        yield page
+        page.evaluate("0")
+        assert complaints == []

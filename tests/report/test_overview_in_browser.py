@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page
 
 from tests.example_experiment import CONTESTANTS, TASKS, Contestant, write_experiment
-from tests.report.browser import Page
+from tests.report.browser import needs_browser, open_file
 from tests.report.test_page_in_browser import CONTRASTS, report, sideways
+
+pytestmark = needs_browser
 
 
 @pytest.fixture
@@ -26,7 +29,8 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_of_an_experiment_has_the_contrast_that_wcag_aa_asks(tab: Page, experiment: Path, dark: bool) -> None:
-    tab.open(experiment, dark=dark)
+    tab.emulate_media(color_scheme="dark" if dark else "light")
+    open_file(tab, experiment)
     contrasts = tab.evaluate(CONTRASTS)
 
     assert len(contrasts) > 250
@@ -36,10 +40,11 @@ def test_every_text_of_an_experiment_has_the_contrast_that_wcag_aa_asks(tab: Pag
 def test_many_columns_scroll_in_their_box_and_tasks_stay_in_sight(tab: Page, logs: Path) -> None:
     contestants = [Contestant("agent" * 6, f"vendor/{'model-' * number}x", 0.5, 1000, 2.0, None) for number in range(1, 14)]
     write_experiment(logs, tasks=TASKS[:2], contestants=contestants, runs=1, steps=2)
-    tab.open(report(logs), width=390)
+    tab.set_viewport_size({"width": 390, "height": 900})
+    open_file(tab, report(logs))
     assert sideways(tab) == 0
 
-    tab.resize(1440)
+    tab.set_viewport_size({"width": 1440, "height": 900})
 
     assert sideways(tab) == 0
     box = "document.querySelector('.scroll:has(.heat)')"
@@ -53,27 +58,28 @@ def test_many_columns_scroll_in_their_box_and_tasks_stay_in_sight(tab: Page, log
 
 
 def test_the_contents_lead_to_their_parts(tab: Page, experiment: Path) -> None:
-    tab.open(experiment)
+    open_file(tab, experiment)
     links = tab.evaluate("[...document.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))")
     assert links == ["#agents", "#success", "#improvement", "#categories", "#tradeoff", "#outcomes", "#thresholds", "#curves", "#all"]
 
     for link in links[:-2]:
         tab.click(f".contents a[href='{link}']")
-        tab.wait(f"Math.abs(document.querySelector('{link}').getBoundingClientRect().top) < 60")
+        tab.wait_for_function(f"Math.abs(document.querySelector('{link}').getBoundingClientRect().top) < 60")
 
 
 def test_a_point_of_a_task_leads_to_its_run(tab: Page, experiment: Path) -> None:
-    tab.open(experiment)
+    open_file(tab, experiment)
     run = tab.evaluate("document.querySelector('#curves ~ .pictures a').getAttribute('href')")
 
     tab.click("#curves ~ .pictures a")
 
-    tab.wait(f"location.pathname.endsWith('/{run}') && document.querySelector('.steps')?.checkVisibility()")
+    tab.wait_for_function(f"location.pathname.endsWith('/{run}') && document.querySelector('.steps')?.checkVisibility()")
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_an_experiment_stays_within_its_window_and_no_picture_is_cut(tab: Page, experiment: Path, width: int) -> None:
-    tab.open(experiment, width=width)
+    tab.set_viewport_size({"width": width, "height": 900})
+    open_file(tab, experiment)
 
     assert sideways(tab) == 0
     # A pixel may be lost to rounding.
@@ -84,7 +90,7 @@ def test_an_experiment_stays_within_its_window_and_no_picture_is_cut(tab: Page, 
 
 
 def test_the_tables_are_tables_with_heads_for_every_cell(tab: Page, experiment: Path) -> None:
-    tab.open(experiment)
+    open_file(tab, experiment)
 
     for table in ("#agents", "#success", "#improvement", "#categories"):
         within = f"document.querySelector('{table}').closest('section')"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page
 
 from mlagentbench.report.page import write_report
 from mlagentbench.results.load import scan
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
-from tests.report.browser import Page
+from tests.report.browser import Complaints, needs_browser, open_file
 from tests.report.test_page import HOSTILE, hostile_run
 
+pytestmark = needs_browser
 CONTRASTS = """
 (() => {
   const parse = (color) => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return { rgb: [r, g, b], a }; };
@@ -62,8 +64,9 @@ def page_of(report: Path, run: str) -> Path:
     return report.with_name("report-runs") / f"{run}.html"
 
 
-@pytest.fixture
-def one(logs: Path) -> Path:
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    logs = tmp_path_factory.mktemp("one") / "logs"
     write_run(logs)
     return report(logs)
 
@@ -75,8 +78,9 @@ def write_some(logs: Path) -> None:
     write_run(logs, "d-middle", vectorization_steps(0.1), flags=(), started=400.0)
 
 
-@pytest.fixture
-def many(logs: Path) -> Path:
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    logs = tmp_path_factory.mktemp("many") / "logs"
     write_some(logs)
     return report(logs)
 
@@ -87,8 +91,7 @@ def shown_rows(tab: Page) -> list[str]:
 
 
 def sort_by(tab: Page, label: str) -> None:
-    number = tab.evaluate(f"[...document.querySelectorAll('#table th')].findIndex((head) => head.textContent === {json.dumps(label)}) + 1")
-    tab.click(f"#table th:nth-child({number}) button")
+    tab.locator("#table th button", has_text=re.compile(f"^{label}$")).click()
 
 
 def sideways(tab: Page) -> int:
@@ -97,7 +100,7 @@ def sideways(tab: Page) -> int:
 
 
 def test_one_run_opens_on_its_verdict(tab: Page, one: Path) -> None:
-    tab.open(one)
+    open_file(tab, one)
 
     assert (
         tab.evaluate("document.querySelector('h1').checkVisibility() && document.querySelector('h1').textContent")
@@ -109,7 +112,7 @@ def test_one_run_opens_on_its_verdict(tab: Page, one: Path) -> None:
 
 
 def test_steps_open_and_close_one_by_one_and_all_at_once(tab: Page, one: Path) -> None:
-    tab.open(one)
+    open_file(tab, one)
     opened = "document.querySelectorAll('.step > details[open]').length"
     assert tab.evaluate(opened) == 0
 
@@ -119,45 +122,45 @@ def test_steps_open_and_close_one_by_one_and_all_at_once(tab: Page, one: Path) -
 
     tab.click(".unfold")
     assert tab.evaluate(opened) == 8
-    tab.wait("document.querySelector('.unfold').textContent === 'Close all'")
+    tab.wait_for_function("document.querySelector('.unfold').textContent === 'Close all'")
     tab.click(".unfold")
     assert tab.evaluate(opened) == 0
 
 
 def test_the_keyboard_is_enough(tab: Page, many: Path) -> None:
-    tab.open(many)
+    open_file(tab, many)
 
     tab.evaluate("document.querySelector('#table th:nth-child(5) button').focus()")
-    tab.press("Enter", 13, "\r")
+    tab.keyboard.press("Enter")
     assert shown_rows(tab)[0] == "b-fast"
 
     tab.evaluate("document.querySelector('#table tbody a').focus()")
-    tab.press("Enter", 13, "\r")
-    tab.wait("location.pathname.endsWith('report-runs/b-fast.html') && document.readyState === 'complete'")
+    tab.keyboard.press("Enter")
+    tab.wait_for_function("location.pathname.endsWith('report-runs/b-fast.html') && document.readyState === 'complete'")
 
     tab.evaluate("document.querySelector('.step summary').focus()")
-    tab.press("Enter", 13, "\r")
+    tab.keyboard.press("Enter")
     assert tab.evaluate("document.querySelector('.step details').open")
 
 
 def test_an_address_leads_to_a_step(tab: Page, one: Path) -> None:
-    tab.open(one, anchor="#step-5")
+    open_file(tab, one, "#step-5")
 
-    tab.wait("document.querySelector('.step:nth-child(5) > details').open")
+    tab.wait_for_function("document.querySelector('.step:nth-child(5) > details').open")
     assert tab.evaluate("document.querySelectorAll('.step > details[open]').length") == 1
     assert abs(tab.evaluate("document.querySelector('.step:nth-child(5)').getBoundingClientRect().top")) < 400
 
 
 def test_a_point_of_the_chart_leads_to_its_step(tab: Page, one: Path) -> None:
-    tab.open(one)
+    open_file(tab, one)
 
     tab.click(".chart a[href='#step-4']")
 
-    tab.wait("document.querySelector('.step:nth-child(4) > details').open")
+    tab.wait_for_function("document.querySelector('.step:nth-child(4) > details').open")
 
 
 def test_the_table_sorts_by_value_and_keeps_what_has_none_last(tab: Page, many: Path) -> None:
-    tab.open(many)
+    open_file(tab, many)
     assert shown_rows(tab) == ["a-slow", "b-fast", "c-invalid", "d-middle"]
 
     sort_by(tab, "Improvement")
@@ -175,14 +178,14 @@ def test_the_table_sorts_by_value_and_keeps_what_has_none_last(tab: Page, many: 
 
 
 def test_the_table_filters_by_words_and_by_choice(tab: Page, many: Path) -> None:
-    tab.open(many)
+    open_file(tab, many)
 
     tab.evaluate("document.querySelector('#filter').focus()")
-    tab.type("SUCCESS model")
+    tab.keyboard.insert_text("SUCCESS model")
     assert shown_rows(tab) == ["b-fast"]
     assert tab.evaluate("document.querySelector('#shown').textContent") == "1 of 4 runs"
 
-    tab.type(" nothing")
+    tab.keyboard.insert_text(" nothing")
     assert shown_rows(tab) == []
     tab.click("#clear")
     assert len(shown_rows(tab)) == 4
@@ -193,27 +196,26 @@ def test_the_table_filters_by_words_and_by_choice(tab: Page, many: Path) -> None
 
 
 def test_a_run_opens_from_the_table_and_leads_on_and_back(tab: Page, many: Path) -> None:
-    tab.open(many)
+    open_file(tab, many)
     shown = "document.readyState === 'complete' && document.querySelector('h1').textContent"
 
     tab.click("a[href='report-runs/c-invalid.html']")
-    tab.wait(f"({shown} || '').startsWith('Invalid submission')")
+    tab.wait_for_function(f"({shown} || '').startsWith('Invalid submission')")
     assert tab.evaluate("document.querySelector('.steps').checkVisibility()")
 
     tab.click(".next")
-    tab.wait(f"{shown} === 'Success: 11 times faster'")
+    tab.wait_for_function(f"{shown} === 'Success: 11 times faster'")
     assert not tab.evaluate("document.querySelector('.next')")
 
     tab.click(".back")
-    tab.wait(f"{shown} === '4 runs of vectorization'")
+    tab.wait_for_function(f"{shown} === '4 runs of vectorization'")
     assert len(shown_rows(tab)) == 4
 
 
 def test_the_theme_follows_the_system_until_the_reader_chooses(tab: Page, one: Path) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
-    tab.open(one)
-    tab.evaluate("localStorage.clear()")
-    tab.open(one, dark=True)
+    tab.emulate_media(color_scheme="dark")
+    open_file(tab, one)
     dark = tab.evaluate(ground)
     assert tab.evaluate("document.querySelector('#theme').textContent") == "Light"
     ink = tab.evaluate("getComputedStyle(document.querySelector('.chart text[font-weight=\"600\"]')).fill")
@@ -223,27 +225,27 @@ def test_the_theme_follows_the_system_until_the_reader_chooses(tab: Page, one: P
 
     assert (dark, light) == ("rgb(19, 21, 25)", "rgb(251, 250, 247)")
     assert ink != tab.evaluate("getComputedStyle(document.querySelector('.chart text[font-weight=\"600\"]')).fill")
-    tab.open(one, dark=True)
+    open_file(tab, one)
     assert tab.evaluate(ground) == light
-    tab.evaluate("localStorage.clear()")
 
 
 def test_paper_is_light(tab: Page, one: Path) -> None:
-    tab.open(one, dark=True)
+    tab.emulate_media(color_scheme="dark")
+    open_file(tab, one)
 
-    tab.send("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    tab.emulate_media(media="print")
     ink, button = tab.evaluate("[getComputedStyle(document.body).color, document.querySelector('#theme').checkVisibility()]")
-    tab.send("Emulation.setEmulatedMedia", media="")
 
     assert ink == "rgb(31, 35, 40)" and not button
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_has_the_contrast_that_wcag_aa_asks(tab: Page, many: Path, dark: bool) -> None:
-    tab.open(many, dark=dark)
+    tab.emulate_media(color_scheme="dark" if dark else "light")
+    open_file(tab, many)
     contrasts = tab.evaluate(CONTRASTS)
     for run in ("a-slow", "c-invalid"):
-        tab.open(page_of(many, run), dark=dark)
+        open_file(tab, page_of(many, run))
         tab.click(".unfold")
         contrasts += tab.evaluate(CONTRASTS)
 
@@ -259,10 +261,11 @@ def test_nothing_scrolls_sideways(tab: Page, logs: Path, width: int) -> None:
     write_run(logs, "long" * 40, steps, reason="r" * 500, agent="agent" * 30, models={"agent": "model" * 40})
     path = report(logs)
 
-    tab.open(path, width=width)
+    tab.set_viewport_size({"width": width, "height": 900})
+    open_file(tab, path)
     assert sideways(tab) == 0
     for run in ("a-slow", "hostile", "long" * 25):
-        tab.open(page_of(path, run), width=width)
+        open_file(tab, page_of(path, run))
         tab.click(".unfold")
         tab.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         assert sideways(tab) == 0, run
@@ -273,7 +276,7 @@ def test_what_agents_write_shows_as_text(tab: Page, logs: Path) -> None:
     hostile_run(logs, "two")
     overview = report(logs)
     for path in (overview, page_of(overview, "two")):
-        tab.open(path)
+        open_file(tab, path)
         assert tab.evaluate("typeof hacked") == "undefined"
         assert tab.evaluate("document.querySelectorAll('img, iframe, object, article script, article [onerror]').length") == 0
 
@@ -284,11 +287,11 @@ def test_what_agents_write_shows_as_text(tab: Page, logs: Path) -> None:
     assert written + "\n" + written in blocks
 
 
-def test_without_a_script_everything_can_be_read(page: Page, many: Path) -> None:
-    for path in (many, page_of(many, "b-fast")):
-        page.open(path, script=False)
-        document = page.send("DOM.getDocument", depth=0)["root"]["nodeId"]
-        for selector in ("h1", "table" if path == many else ".steps"):
-            node = page.send("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
-            assert page.send("DOM.getBoxModel", nodeId=node)["model"]["height"] > 0
-        assert page.requests() == []
+def test_without_a_script_everything_can_be_read(chromium: Browser, many: Path) -> None:
+    with chromium.new_context(java_script_enabled=False) as context:
+        tab = context.new_page()
+        complaints = Complaints(tab)
+        for path, parts in ((many, "table"), (page_of(many, "b-fast"), ".steps")):
+            tab.goto(path.as_uri())
+            assert tab.locator("h1").is_visible() and tab.locator(parts).first.is_visible()
+        assert complaints == []
