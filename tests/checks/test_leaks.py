@@ -18,7 +18,8 @@ import pytest
 
 from mlagentbench.checks.findings import Name
 from mlagentbench.checks.leaks import lint
-from mlagentbench.checks.public_tables import read_answers, read_tables
+from mlagentbench.checks.public_files import read_tables
+from mlagentbench.checks.public_tables import read_answers
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.new import TEMPLATE

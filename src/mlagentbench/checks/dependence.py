@@ -1,7 +1,7 @@
 """Measure how much of the answers a column, an order or a file's size gives away, from 0 (nothing) to 1 (everything).
 
 Each probe tries to get the answers without learning: by sorting, or by looking values up. A good feature of an honest task stays well below
-1. With few rows, chance alone gives high values; `beyond_chance` excludes that.
+1. With few rows, chance alone gives high values; `beyond_chance` and `BITS` exclude that.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ Array = NDArray[Any]
 
 FEW_ROWS = 12
 """With fewer rows than this, every result may be chance."""
+BITS = 20.0
+"""With less information than this in the answers, in bits, one of thousands of columns tells them by chance."""
 CLASSES = 20
 """The most distinct values of a column of classes; a column with no more is one, even if its values are numbers."""
 PERMUTATIONS = 19
@@ -126,7 +128,8 @@ def telling(probes: tuple[Probe, ...], column: Array, target: Target, bar: float
     if there.sum() < FEW_ROWS:
         return None
     column, target = column[there], target.part(there)
-    if len(np.unique(target.values)) < 2:
+    shares = np.unique(target.values, return_counts=True)[1] / len(column)
+    if -len(column) * float((shares * np.log2(shares)).sum()) < BITS:
         return None
     best = 0.0
     for probe in probes:

@@ -24,7 +24,7 @@ ScoreFinding = Literal[
 ]
 """The names of the findings that depend on scores."""
 
-LeakFinding = Literal["label column", "proxy column", "order", "metadata", "copies"]
+LeakFinding = Literal["label column", "proxy column", "order", "metadata", "duplicates", "copies"]
 """The names of the findings on leaks."""
 
 Name = Literal["spec", "problem", "extras", "data", "deterministic", "seeded", "proof", "grader", ScoreFinding, LeakFinding]

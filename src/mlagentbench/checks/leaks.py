@@ -1,26 +1,26 @@
 """Check for leaks: does anything that the agent sees give the answers away, so that they need not be learnt?
 
 The lint checks public tables and arrays (for a label column left in, or a column from which the answers can be read off), ids, the order of
-rows and files, and the metadata of files; and it searches everything public for parts of the private files. It takes the answers from the
-oracle submission, so that a task needs no convention for it. It cannot find answers in the pixels of an image or the words of a text, nor
-in formats that only some program can open.
+rows and files, what files and pictures carry beside their content, and copies of test rows among others. And it searches everything public
+for parts of the private files. It takes the answers from the oracle submission, so that a task needs no convention for it. It cannot find
+answers in the pixels of an image or the words of a text, nor in formats that only some program can open.
 """
 
 from __future__ import annotations
 
-import os
-import tarfile
-import zipfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import polars as pl
 
 from mlagentbench.checks.dependence import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
+from mlagentbench.checks.duplicates import duplicates
+from mlagentbench.checks.file_clues import FileClues, Picture, read_files
 from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped, some
+from mlagentbench.checks.parts import Clue, parts_of_text
 from mlagentbench.checks.private_copies import find_copies
-from mlagentbench.checks.public_tables import Answers, Array, Clue, PublicArray, PublicTable, columns_of, features, place_of
+from mlagentbench.checks.public_files import Array, PublicArray, PublicTable
+from mlagentbench.checks.public_tables import Answers, columns_of, place_of
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task
 
@@ -28,6 +28,8 @@ PROXY = 0.98
 """How much of the answers, from 0 to 1, makes a column a proxy of the answers. A feature may predict well; it may not be the answer."""
 ORDER = 0.8
 """How much of the answers an order must give away to be a leak. It should give away nothing, but neighbours may be alike."""
+COPIED = 0.9
+"""How much of the answers must stand beside copies of test rows to be a leak: a few rows are near others by chance."""
 AGREES = 0.5
 """The share of answers, beyond what the commonest one explains, that a column with an answer's name may hold."""
 
@@ -58,11 +60,13 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
             "leave it out of the public data, or make it less than the answer",
         )
         found["order"] = _order(answers, tables)
-        found["metadata"] = _metadata(data.public, answers)
+        files = read_files(data.public, answers, tables)
+        found["metadata"] = _metadata(files, answers)
+        found["duplicates"] = _duplicates(answers, tables, grids, files.pictures)
     return [found[name] for name in LEAKS]
 
 
-def _telling(columns: list[Clue], answers: Answers, probes: tuple[Probe, ...], bar: float) -> Iterator[str]:
+def _telling(columns: Iterable[Clue], answers: Answers, probes: tuple[Probe, ...], bar: float) -> Iterator[str]:
     """Yield a line for each column from which some probe can tell a target."""
     for column in columns:
         for target in answers.targets:
@@ -115,7 +119,7 @@ def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
     if answers.id_column is not None:
         name = f"the id ({answers.id_column!r})"
         orders.append(Clue("the order of the ids, as text,", "the answers", np.argsort(np.argsort(answers.ids.to_numpy())).astype(float)))
-        for column in features(answers.ids, name, "the answers"):
+        for column in parts_of_text(answers.ids, name, "the answers"):
             (orders if column.values.dtype.kind == "f" else looked_up).append(column)
     leaks = [
         *_telling(orders, answers, (by_sorting,), ORDER),
@@ -125,86 +129,20 @@ def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
     return _report("order", iter(leaks), "shuffle the rows before they get their ids")
 
 
-def _metadata(public: Path, answers: Answers) -> Finding:
-    """Check the metadata of files that belong to one answer each: times, sizes, folders, and the order on disk and in archives."""
-    ids = {value: row for row, value in enumerate(answers.ids.to_list())}
-    if answers.id_column is None:
-        return skipped("metadata", "rows have no ids by which files could be named")
-    orders: list[Clue] = []
-    others: list[Clue] = []
-    paths = [path for path in sorted(public.rglob("*")) if path.is_file()]
-    groups: dict[str, dict[str, os.stat_result]] = {}
-    for path in paths:
-        name = path.relative_to(public)
-        groups.setdefault(name.parts[0] if len(name.parts) > 1 else "public files", {})[name.as_posix()] = path.stat()
-    for where, files in groups.items():
-        orders += _by_file(ids, {name: found.st_mtime_ns for name, found in files.items()}, "the time of change", where)
-        orders += _by_file(ids, {name: found.st_ino for name, found in files.items()}, "the order in which they were made", where)
-        others += _by_file(ids, {name: found.st_size for name, found in files.items()}, "the size", where)
-        others += _folders(ids, list(files), where)
-    for path in paths:
-        members = _members(path)
-        where = path.relative_to(public).as_posix()
-        orders += _by_file(ids, {name: place for place, (name, _, _) in enumerate(members)}, "the order of members", where)
-        orders += _by_file(ids, {name: time for name, _, time in members}, "the time of change of members", where)
-        others += _by_file(ids, {name: size for name, size, _ in members}, "the size of members", where)
-        others += _folders(ids, [name for name, _, _ in members], where)
+def _metadata(files: FileClues, answers: Answers) -> Finding:
+    """Check what files that belong to one answer each tell beside their content."""
     leaks = [
-        *_telling(orders, answers, (by_sorting,), ORDER),
-        *_telling(orders, answers, (by_repeating,), PROXY),
-        *_telling(others, answers, (by_sorting, by_looking_up), PROXY),
+        *_telling(files.orders, answers, (by_sorting,), ORDER),
+        *_telling(files.orders, answers, (by_repeating,), PROXY),
+        *_telling(files.others, answers, (by_sorting, by_looking_up), PROXY),
     ]
-    return _report("metadata", iter(leaks), "write files one after the other by id, all of one time, in folders that tell nothing")
+    remedy = (
+        "write files one after the other by id, all of one time, in folders that tell nothing, and nothing beside the content into them"
+    )
+    return _report("metadata", iter(leaks), remedy)
 
 
-def _by_file(ids: dict[str, int], values: dict[str, int], what: str, where: str) -> list[Clue]:
-    """Return a number of each file as a column with a number for each answer; nothing if too few files are named by ids."""
-    first = min(values.values(), default=0)
-    column = np.full(len(ids), np.nan)
-    for name, value in values.items():
-        row = _row(ids, name)
-        if row is not None and np.isnan(column[row]):
-            column[row] = value - first  # float64 would round nanoseconds since 1970
-    return [Clue(what, where, column)] if (~np.isnan(column)).sum() >= FEW_ROWS else []
-
-
-def _folders(ids: dict[str, int], names: list[str], where: str) -> list[Clue]:
-    column = np.full(len(ids), "", dtype=object)
-    for name in names:
-        row = _row(ids, name)
-        if row is not None:
-            # A folder named by an id only names the row, so it cannot give the answer away.
-            column[row] = "/".join(part for part in Path(name).parts[:-1] if part not in ids)
-    return [Clue("the folder", where, column)] if (column != "").sum() >= FEW_ROWS else []
-
-
-def _row(ids: dict[str, int], name: str) -> int | None:
-    path = Path(name)
-    parts: Iterator[str] = iter((name, path.name, path.stem, path.name.partition(".")[0], *reversed(path.parts[:-1])))
-    return next((ids[part] for part in parts if part in ids), None)
-
-
-def _members(path: Path) -> list[tuple[str, int, int]]:
-    """Return the names, sizes and times of an archive's files, in their order; nothing for other files and broken archives."""
-    readers: tuple[Callable[[Path], list[tuple[str, int, int]]], ...] = (_zip_members, _tar_members)
-    for suffixes, reader in zip(((".zip",), (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")), readers, strict=True):
-        if path.name.endswith(suffixes):
-            try:
-                return reader(path)
-            except (OSError, zipfile.BadZipFile, tarfile.TarError):
-                return []
-    return []
-
-
-def _zip_members(path: Path) -> list[tuple[str, int, int]]:
-    with zipfile.ZipFile(path) as archive:
-        return [
-            (member.filename, member.file_size, int("".join(f"{part:02}" for part in member.date_time)))
-            for member in archive.infolist()
-            if not member.is_dir()
-        ]
-
-
-def _tar_members(path: Path) -> list[tuple[str, int, int]]:
-    with tarfile.open(path) as archive:
-        return [(member.name, member.size, int(member.mtime)) for member in archive if member.isfile()]
+def _duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Picture]) -> Finding:
+    """Check rows and pictures of which another with a known answer is a copy, or all but a copy."""
+    leaks = _telling(duplicates(answers, tables, grids, pictures), answers, (by_sorting, by_looking_up), COPIED)
+    return _report("duplicates", leaks, "keep all copies of a row, and all rows of a group with one answer, on one side of the split")

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from mlagentbench.checks.findings import Finding, failed, ok, some
-from mlagentbench.checks.public_tables import SEPARATORS, Answers, numbers_or_text, unpacked
+from mlagentbench.checks.public_files import SEPARATORS, unpacked
+from mlagentbench.checks.public_tables import Answers, numbers_or_text
 from mlagentbench.task.catalogue import Task
 from mlagentbench.workspace.paths import CACHES
 

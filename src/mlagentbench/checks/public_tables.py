@@ -1,12 +1,8 @@
-"""Read a task's tables for the leak lint: the oracle answers, and the public tables and arrays with a row for each answer."""
+"""Join a task's tables for the leak lint: the oracle answers, and the public tables and arrays with a row for each answer."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,30 +11,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.checks.dependence import FEW_ROWS, Target, as_target, codes
+from mlagentbench.checks.dependence import FEW_ROWS, Target, as_target
+from mlagentbench.checks.parts import Clue, parts_of_number, parts_of_text
+from mlagentbench.checks.public_files import MAX_COLUMNS, SEPARATORS, PublicArray, PublicTable, parse_table
 
 Array = NDArray[Any]
 
-MAX_BYTES = 512 << 20
-"""Bytes above which a file is not read as a table."""
-MAX_COLUMNS = 256
-"""The most columns of an array that is checked, since the columns of a wider one are data; and the most answer columns."""
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ID, PLACE = "the row's id", "the row's place"
 """The names of columns that this module adds; no task uses them."""
 ID_NAME = re.compile(r"(^|_)(id|idx|index|node|row|key)$|Id$|ID$")
-
-
-class Clue(NamedTuple):
-    """A value for each answer's row, from a table, an order or metadata."""
-
-    name: str
-    place: str
-    """The file or other place that the column comes from, for messages."""
-    values: Array
-    """Float64 with NaN for gaps, or text with the empty string for them."""
-    raw: Array | None = None
-    """The values of a table's column as text; None for other columns."""
 
 
 class Answers(NamedTuple):
@@ -63,23 +44,14 @@ class Answers(NamedTuple):
         return self.frame[self.id_column].str.strip_chars().alias(ID)
 
     @property
+    def classes(self) -> int:
+        """The most classes of a target; 0 if none has classes."""
+        return max((len(np.unique(target.values)) for target in self.targets if target.classes), default=0)
+
+    @property
     def values(self) -> pl.DataFrame:
         """The answer columns: all but the id column."""
         return self.frame.drop(self.id_column) if self.id_column else self.frame
-
-
-class PublicTable(NamedTuple):
-    """A public table, as text."""
-
-    name: str
-    frame: pl.DataFrame
-
-
-class PublicArray(NamedTuple):
-    """A public array as a float64 table, its first axis being the rows."""
-
-    name: str
-    values: Array
 
 
 def read_answers(name: str, data: bytes, tables: Iterable[PublicTable], names: Iterable[str]) -> Answers | None:
@@ -95,42 +67,12 @@ def read_answers(name: str, data: bytes, tables: Iterable[PublicTable], names: I
         The answers; None if the file is no table.
     """
     separator = SEPARATORS.get(Path(name).suffix)
-    frame = _parse(data, separator) if separator else None
+    frame = parse_table(data, separator) if separator else None
     if frame is None or not len(frame) or not frame.width:
         return None
     id_column = _id_column(frame, tables, names)
     values = frame.drop(id_column) if id_column else frame
     return Answers(frame, id_column, tuple(_targets(values)))
-
-
-def read_tables(public: Path) -> tuple[list[PublicTable], list[PublicArray]]:
-    """Read all public tables and arrays with at least `FEW_ROWS` rows, including those in archives."""
-    tables: list[PublicTable] = []
-    grids: list[PublicArray] = []
-    for path in sorted(public.rglob("*")):
-        if path.is_file() and path.stat().st_size <= MAX_BYTES:
-            for name, data in unpacked(path.relative_to(public).as_posix(), path.read_bytes()):
-                frame = _parse_any(name, data)
-                if frame is not None and len(frame) >= FEW_ROWS:
-                    tables.append(PublicTable(name, frame))
-                grids += _parse_arrays(name, data)
-    return tables, grids
-
-
-def unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield a file's name and bytes, or for an archive those of each member, named `archive/member`."""
-    if name.endswith(".gz") and not name.endswith(".tar.gz"):
-        try:
-            yield name.removesuffix(".gz"), gzip.decompress(data)
-        except (OSError, EOFError):
-            yield name, data
-    elif name.endswith((".zip", ".npz", ".pt", ".pth")) and zipfile.is_zipfile(io.BytesIO(data)):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for member in archive.infolist():
-                if not member.is_dir() and member.file_size <= MAX_BYTES:
-                    yield f"{name}/{member.filename}", archive.read(member)
-    else:
-        yield name, data
 
 
 def columns_of(table: PublicTable | PublicArray, answers: Answers) -> list[Clue]:
@@ -147,19 +89,6 @@ def place_of(table: PublicTable, answers: Answers) -> Array | None:
     return order[PLACE].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
-def features(texts: pl.Series, name: str, place: str) -> Iterator[Clue]:
-    """Yield columns made from a column of text: its last number, its letters, its first and last character, its length and more."""
-    texts = texts.fill_null("")
-    last_number = texts.str.extract(r"(\d+(?:\.\d+)?)\D*$").cast(pl.Float64, strict=False).fill_null(float("nan"))
-    yield Clue(f"the last number in {name}", place, last_number.to_numpy())
-    # Such parts of a path are its folder, too.
-    yield Clue(f"{name} without its digits", place, texts.str.replace_all(r"\d", "").to_numpy())
-    yield Clue(f"the part of {name} before its last / or _", place, texts.str.replace(r"[/_][^/_]*$", "").to_numpy())
-    yield Clue(f"the first character of {name}", place, texts.str.slice(0, 1).to_numpy())
-    yield Clue(f"the last character of {name}", place, texts.str.slice(-1).to_numpy())
-    yield Clue(f"the length of {name}", place, texts.str.len_chars().cast(pl.Float64).to_numpy())
-
-
 def numbers_or_text(column: pl.Series) -> Array:
     """Return a column of text as numbers if all values but gaps are numbers, else as text."""
     texts = column.fill_null("").str.strip_chars()
@@ -170,39 +99,49 @@ def numbers_or_text(column: pl.Series) -> Array:
     return texts.to_numpy()
 
 
-def _table_columns(table: PublicTable, answers: Answers) -> list[Clue]:
+def joined(table: PublicTable, answers: Answers) -> pl.DataFrame | None:
+    """Return a table's columns but that of the ids, with a row for each answer; None if the rows do not correspond."""
     key = _key(table.frame, answers)
     if key is not None:
-        frame = answers.ids.to_frame().join(_unique(table.frame, key), on=ID, how="left", maintain_order="left").drop(ID, PLACE)
-    elif len(table.frame) == answers.rows:
-        frame = table.frame
-    else:
-        return []
+        rows = answers.ids.to_frame().join(_unique(table.frame, key), on=ID, how="left", maintain_order="left")
+        return rows.drop(ID, PLACE)
+    return table.frame if len(table.frame) == answers.rows else None
+
+
+def places_in(grid: PublicArray, answers: Answers) -> Array | None:
+    """Return the row number of each answer in an array; None if the rows do not correspond."""
+    rows = len(grid.values)
+    if rows == answers.rows:
+        return np.arange(rows)
+    places = _whole_numbers(answers.ids)
+    return None if places is None or places.min() < 0 or places.max() >= rows else places
+
+
+def _table_columns(table: PublicTable, answers: Answers) -> list[Clue]:
+    frame = joined(table, answers)
     found = []
-    for name in frame.columns:
-        if name == key:
-            continue
-        values = numbers_or_text(frame[name])
-        shown = f"the column {name!r}"
-        found.append(Clue(shown, table.name, values, frame[name].fill_null("").str.strip_chars().to_numpy()))
+    for column in frame.get_columns() if frame is not None else ():
+        values = numbers_or_text(column)
+        shown = f"the column {column.name!r}"
+        texts = column.fill_null("").str.strip_chars()
+        found.append(Clue(shown, table.name, values, texts.to_numpy()))
         if values.dtype.kind in "OU":
-            found += features(frame[name], shown, table.name)
+            found += parts_of_text(texts, shown, table.name)
+        else:
+            found += parts_of_number(values, texts, shown, table.name, answers.classes)
     return found
 
 
 def _grid_columns(grid: PublicArray, answers: Answers) -> list[Clue]:
-    rows = len(grid.values)
-    if rows == answers.rows:
-        values = grid.values
-    else:
-        places = _whole_numbers(answers.ids)
-        if places is None or places.min() < 0 or places.max() >= rows:
-            return []
-        values = grid.values[places]
-    return [
-        Clue(f"the column {number}" if values.shape[1] > 1 else "its only column", grid.name, values[:, number])
-        for number in range(values.shape[1])
-    ]
+    places = places_in(grid, answers)
+    if places is None or grid.projected:
+        return []
+    found = []
+    for number in range(grid.values.shape[1]):
+        shown = f"the column {number}" if grid.values.shape[1] > 1 else "its only column"
+        values = grid.values[places, number]
+        found += [Clue(shown, grid.name, values), *parts_of_number(values, None, shown, grid.name, answers.classes)]
+    return found
 
 
 def _key(frame: pl.DataFrame, answers: Answers) -> str | None:
@@ -269,69 +208,3 @@ def _targets(values: pl.DataFrame) -> Iterator[Target]:
             kinds = len(np.unique(target.values))
         if kinds > 1:
             yield target
-
-
-def _parse_any(name: str, data: bytes) -> pl.DataFrame | None:
-    suffix = Path(name).suffix
-    try:
-        if suffix in SEPARATORS:
-            return _parse(data, SEPARATORS[suffix])
-        if suffix == ".parquet":
-            return _as_text(pl.read_parquet(io.BytesIO(data)))
-        if suffix in (".jsonl", ".ndjson"):
-            return _records([json.loads(line) for line in data.splitlines() if line.strip()])
-        if suffix == ".json":
-            found = json.loads(data)
-            if isinstance(found, dict) and found and not isinstance(next(iter(found.values())), list | dict):
-                found = [{"key": key, "value": value} for key, value in found.items()]
-            return _records(found)
-    except (pl.exceptions.PolarsError, ValueError, TypeError):
-        return None
-    return None
-
-
-def _parse(data: bytes, separator: str) -> pl.DataFrame | None:
-    try:
-        return pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False)
-    except (pl.exceptions.PolarsError, ValueError):
-        return None
-
-
-def _records(found: object) -> pl.DataFrame | None:
-    """Return a table from a JSON list of objects or of values, or from an object of lists of one length; None for all else."""
-    if isinstance(found, list) and found and all(isinstance(row, dict) for row in found):
-        return _as_text(pl.DataFrame([{key: _flat(value) for key, value in row.items()} for row in found], infer_schema_length=None))
-    if isinstance(found, list) and found and not any(isinstance(value, list | dict) for value in found):
-        return pl.DataFrame({"value": [_flat(value) for value in found]})
-    if isinstance(found, dict) and found and all(isinstance(column, list) for column in found.values()):
-        if len({len(column) for column in found.values()}) > 1:
-            return None
-        return pl.DataFrame({key: [_flat(value) for value in column] for key, column in found.items()})
-    return None
-
-
-def _flat(value: object) -> str | None:
-    return None if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    flat = [column.name for column in frame if not column.dtype.is_nested() and column.dtype != pl.Binary]
-    return frame.select(pl.col(flat).cast(pl.String))
-
-
-def _parse_arrays(name: str, data: bytes) -> Iterator[PublicArray]:
-    if not name.endswith(".npy"):
-        return
-    try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except ValueError:
-        return
-    if array.ndim == 0 or len(array) < FEW_ROWS:
-        return
-    flat = array.reshape(len(array), -1)
-    if flat.shape[1] > MAX_COLUMNS:
-        return
-    if flat.dtype.kind in "fiub":
-        yield PublicArray(name, flat.astype(np.float64))
-    elif flat.dtype.kind in "US":
-        yield PublicArray(name, np.column_stack([codes(flat[:, number]) for number in range(flat.shape[1])]).astype(np.float64))

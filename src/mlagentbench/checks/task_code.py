@@ -16,7 +16,8 @@ from pathlib import Path
 
 from mlagentbench.checks.findings import Finding
 from mlagentbench.checks.leaks import lint
-from mlagentbench.checks.public_tables import SEPARATORS, read_answers, read_tables
+from mlagentbench.checks.public_files import SEPARATORS, read_tables
+from mlagentbench.checks.public_tables import read_answers
 from mlagentbench.data.metadata import level
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.grading.baseline import write_files
