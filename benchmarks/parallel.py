@@ -122,7 +122,7 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
     """Do so many runs at once in this process."""
     from rich.console import Console
 
-    from mlagentbench.cli.progress import Progress
+    from mlagentbench.cli.output.progress import Progress
     from mlagentbench.engine.evaluate import evaluate
     from mlagentbench.rundir.directory import RunDirectory
     from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run

@@ -20,7 +20,8 @@ import click
 import pytest
 import yaml
 
-from mlagentbench.cli import main, tasks
+from mlagentbench.cli import main
+from mlagentbench.cli.tasks.group import tasks
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.runner.lives import make_task
@@ -89,7 +90,7 @@ def script(path: Path, *replies: str | Mapping[str, object]) -> str:
 
 def test_the_help_lists_every_command_as_it_describes_itself_and_waits_for_no_engine() -> None:
     shown = mlab("--help").stdout
-    for group in (main.mlab, tasks.tasks):
+    for group in (main.mlab, tasks):
         context = click.Context(group)
         for section in group.lazy.values():
             for name, lazy in section.items():

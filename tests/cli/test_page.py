@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from mlagentbench.cli.main import run as mlab
-from mlagentbench.cli.page import PAGES, drawing, print_own_page
+from mlagentbench.cli.output.page import PAGES, drawing, print_own_page
 from mlagentbench.errors import ReportFailed
 from tests.example_runs import write_run
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 from rich.console import Console
 
-from mlagentbench.cli.table import RunTable
+from mlagentbench.cli.output.run_table import RunTable
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.records import Action, Outcome, Result, Score, Step, Usage
 from mlagentbench.runner.preflight import ReadyRun, make_spec

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.data import archives
-from mlagentbench.data.archives import unpack
+from mlagentbench.data.download import archives
+from mlagentbench.data.download.archives import unpack
 from mlagentbench.errors import TaskError
 
 FILES = {"data/train/a.csv": b"a" * 5000, "data/train/b.csv": b"b", "data/test/c.csv": b"", "notes.txt": b"n"}

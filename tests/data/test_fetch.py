@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mlagentbench.data import display, fetch, transfer
+from mlagentbench.data import fetch
+from mlagentbench.data.download import display, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.task.spec import TaskSpec
 from tests.mirror import Cut, Mirror, Redirect, Slow, Status, Wrong, serve

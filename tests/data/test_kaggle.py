@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mlagentbench.data import fetch, transfer
+from mlagentbench.data import fetch
+from mlagentbench.data.download import transfer
 from mlagentbench.errors import TaskError
 from tests.mirror import STORAGE, Cut, Mirror, Slow, Status
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from mlagentbench.cli.options import logs_argument
-from mlagentbench.cli.summary import as_json
+from mlagentbench.cli.output.summary import as_json
 from mlagentbench.errors import RunNotFound
 from mlagentbench.report.console import Item, Listing, command_console
 from mlagentbench.report.formatting import plural, quantity, visible

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from mlagentbench.cli.options import log_directory_option
-from mlagentbench.cli.summary import as_json
+from mlagentbench.cli.output.summary import as_json
 from mlagentbench.original.files import path_text
 from mlagentbench.original.write import ImportedRun, import_logs
 from mlagentbench.report.console import Item, Listing, command_console, unbroken

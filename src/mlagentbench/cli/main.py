@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
         "agents": LazyCommand("mlagentbench.cli.agents:agents", "List the agents, and describe one."),
     },
     "Tasks": {
-        "tasks": LazyCommand("mlagentbench.cli.tasks:tasks", "List, describe, check and make tasks."),
+        "tasks": LazyCommand("mlagentbench.cli.tasks.group:tasks", "List, describe, check and make tasks."),
         "prepare": LazyCommand("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),
         "cache": LazyCommand("mlagentbench.cli.cache:cache_group", "List and clear what was prepared and downloaded."),
         "baseline": LazyCommand("mlagentbench.cli.baseline:baseline", "Measure the starter's own score and its spread."),

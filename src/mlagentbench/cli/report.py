@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from mlagentbench.cli.options import logs_argument
-from mlagentbench.cli.page import OVERVIEW, drawing, write_page
+from mlagentbench.cli.output.page import OVERVIEW, drawing, write_page
 from mlagentbench.errors import ReportFailed, UsageError
 from mlagentbench.report.console import INDENT, command_console, unbroken
 from mlagentbench.report.experiment import FEW, Experiment

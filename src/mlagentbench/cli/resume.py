@@ -9,8 +9,8 @@ from rich.text import Text
 
 from mlagentbench.cli.interactive import ask_person, end
 from mlagentbench.cli.options import Duration, Size, run_argument
+from mlagentbench.cli.output.summary import as_json
 from mlagentbench.cli.run import carry_out, check_runs, print_results, status
-from mlagentbench.cli.summary import as_json
 from mlagentbench.engine.models.prices import price_of
 from mlagentbench.engine.models.providers import check_model
 from mlagentbench.report.console import command_console

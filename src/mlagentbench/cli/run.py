@@ -25,10 +25,10 @@ from mlagentbench.cli.options import (
     task_path_option,
     variant_option,
 )
-from mlagentbench.cli.page import print_own_page
-from mlagentbench.cli.progress import Progress
+from mlagentbench.cli.output.page import print_own_page
+from mlagentbench.cli.output.progress import Progress
+from mlagentbench.cli.output.summary import JsonLines, show, show_all
 from mlagentbench.cli.spec import spec_fields
-from mlagentbench.cli.summary import JsonLines, show, show_all
 from mlagentbench.engine import run as run_engine
 from mlagentbench.engine.evaluate import Evaluation, evaluate
 from mlagentbench.engine.models.providers import check_models

@@ -30,12 +30,12 @@ from typing import Literal, NamedTuple
 from rich.console import Console
 from rich.filesize import decimal
 
-from mlagentbench.data import archives, kaggle
 from mlagentbench.data.cache import RECORD_SUFFIX, Source, cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.data.checksums import Expected, digest
-from mlagentbench.data.display import Display
+from mlagentbench.data.download import archives, kaggle
+from mlagentbench.data.download.display import Display
+from mlagentbench.data.download.transfer import Interrupted, PartialDownload, Refused, persist, transfer
 from mlagentbench.data.extras import install_command
-from mlagentbench.data.transfer import Interrupted, PartialDownload, Refused, persist, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.task.spec import TaskSpec

@@ -24,7 +24,7 @@ from rich.filesize import decimal
 from mlagentbench.data import sources
 from mlagentbench.data.cache import FULL, cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.data.checksums import digest
-from mlagentbench.data.display import Display
+from mlagentbench.data.download.display import Display
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.fetch import fetching
 from mlagentbench.data.inventory import downloaded

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from mlagentbench.data.transfer import Advance
+from mlagentbench.data.download.transfer import Advance
 
 LARGE = 10_000_000
 """Bytes from which a file gets lines of its own where there is no terminal."""

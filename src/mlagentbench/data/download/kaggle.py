@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mlagentbench.data.transfer import TEMPORARY, Interrupted
+from mlagentbench.data.download.transfer import TEMPORARY, Interrupted
 from mlagentbench.errors import TaskError
 
 SETTINGS = "https://www.kaggle.com/settings"

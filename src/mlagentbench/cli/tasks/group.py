@@ -23,8 +23,8 @@ ARROWS = {"maximize": "↑", "minimize": "↓"}
 
 COMMANDS = {
     "Commands": {
-        "new": LazyCommand("mlagentbench.cli.new:new_task", "Make a task of your own: a small one, complete, to be changed."),
-        "check": LazyCommand("mlagentbench.cli.check:check_tasks", "Let tasks prove themselves."),
+        "new": LazyCommand("mlagentbench.cli.tasks.new:new_task", "Make a task of your own: a small one, complete, to be changed."),
+        "check": LazyCommand("mlagentbench.cli.tasks.check:check_tasks", "Let tasks prove themselves."),
     }
 }
 """The commands that need more than the catalogue, imported when they are called."""

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple, cast
 
 from rich.filesize import decimal
 
-from mlagentbench.data.transfer import Advance
+from mlagentbench.data.download.transfer import Advance
 from mlagentbench.errors import TaskError
 
 BLOCK = 1 << 20

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from mlagentbench.cli.table import MARKS, RunStatus, RunTable
+from mlagentbench.cli.output.run_table import MARKS, RunStatus, RunTable
 from mlagentbench.environment import Listener
 from mlagentbench.records import Result, Step
 from mlagentbench.report.formatting import duration, tokens, visible
