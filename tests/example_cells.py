@@ -15,7 +15,7 @@ NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(Counts._fields),
     **dict.fromkeys(("seconds", "model_seconds", "waited_seconds", "script_seconds", "framework_seconds", "grading_seconds"), 0.0),
     **dict.fromkeys(("steps", "tokens", "edits", "executions", "failed_executions", "debugging_streak", "failed_actions", "malformed"), 0),
-    **{"flags": (), "final_answer": True, "every_step": False, "tokens_by_role": {}},
+    **{"flags": (), "final_answer": True, "every_step": False, "tokens_by_role": {}, "baseline_values": (), "move": 0.0},
 }
 
 
@@ -24,11 +24,12 @@ def counted(ended: str, verdict: str, improvement: float | None = None, *, best_
     valid = 1.0 if verdict in ("success", "no_improvement") else None
     best = None if best_success is None else {**dict.fromkeys(THRESHOLDS, False), THRESHOLD: best_success}
     last = {**dict.fromkeys(THRESHOLDS, False), THRESHOLD: verdict == "success"}
-    facts = {"improvement": improvement, "score": valid, "baseline": valid, "last_success": last, "best_success": best, **fields}
+    facts = {"improvement": improvement, "gain": improvement, "score": valid, "baseline": valid, "last_success": last, **fields}
+    facts = {"best_success": best, "success_within_baseline": (verdict == "success",) * 2, **facts}
     return Counts(**{**NOTHING, "ended": ended, "verdict": verdict, **facts})
 
 
-def won(improvement: float = 0.5, **fields: Any) -> Counts:
+def won(improvement: float | None = 0.5, **fields: Any) -> Counts:
     return counted("final_answer", "success", improvement, **fields)
 
 

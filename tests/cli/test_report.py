@@ -80,6 +80,13 @@ def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tm
         assert (folder / f"success{suffix}").is_file()
     assert pl.read_csv(folder / "runs.csv")["improvement"].null_count() == 2
     assert len(pl.read_parquet(folder / "steps.parquet")) == 9
+    shares = {(row["model"], row["level"]): row["share"] for row in told["tables"]["profiles"]["rows"]}
+    assert shares[GPT, 0.1] == rows[0]["rate"]
+    budgets = pl.read_csv(folder / "budgets.csv").filter(pl.col("model") == GPT).sort("budget")
+    assert budgets.filter(pl.col("spent") == "steps")["rate"].to_list()[-1] == rows[0]["rate"]
+    attempts = pl.read_csv(folder / "attempts.csv").filter((pl.col("model") == GPT) & (pl.col("k") == 2))
+    assert attempts["pass_at_k"].to_list() == [pytest.approx(5 / 6)], "of 4 runs, 2 successes: one of 6 pairs has none"
+    assert "over" in (folder / "probability-of-improvement.md").read_text()
     assert {path.name for path in folder.glob("*.md")}.isdisjoint({"runs.md", "steps.md"})
 
 

@@ -96,7 +96,7 @@ def test_categories_are_averaged_over_tasks() -> None:
     assert kaggle.mean is not None and kaggle.mean == pytest.approx((0.375, 0.079170, 0.807217), abs=1e-5)
     assert kaggle.improvement is not None and kaggle.improvement.value == pytest.approx((0.2 + 0.0) / 2)
     assert (canonical.name, canonical.runs, canonical.mean and canonical.mean.value) == ("canonical", 1, 1.0)
-    assert (unknown.name, unknown.tasks, unknown.runs, unknown.improvement) == (UNKNOWN_CATEGORY, ("d",), 1, None)
+    assert (unknown.name, unknown.tasks, unknown.runs, unknown.improvement) == (UNKNOWN_CATEGORY, ("d",), 1, (0.0, 0.0, 0.0))
     assert unknown.left_out == ("e",)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,11 +11,11 @@ from scipy.stats import mannwhitneyu, trim_mean, ttest_1samp, ttest_ind
 
 from mlagentbench.results.robust import (
     average,
+    best_of,
     difference,
     interquartile_mean,
     mean,
     median,
-    performance_profile,
     probability_of_improvement,
 )
 
@@ -76,16 +77,46 @@ def test_one_diverged_run_moves_neither_median_nor_interquartile_mean() -> None:
     assert middle.value == pytest.approx(0.2) and robust.value == pytest.approx(0.2) and plain.value < -1e7
 
 
-def test_a_performance_profile_is_the_share_above_each_threshold() -> None:
-    groups = [[0.0, 1.0], [1.0, 1.0, 1.0, 3.0]]
-    assert performance_profile(groups, [-1.0, 0.0, 0.5, 1.0, 3.0]) == [1.0, 0.75, 0.75, 0.125, 0.0]
-
-
 def test_the_probability_of_improvement_is_the_mann_whitney_statistic() -> None:
     draw = np.random.default_rng(2)
     first, second = draw.integers(0, 5, (3, 8)), draw.integers(0, 4, (3, 6))
     expected = np.mean([mannwhitneyu(one, other).statistic / (8 * 6) for one, other in zip(first, second, strict=True)])
-    assert probability_of_improvement(first.tolist(), second.tolist()) == pytest.approx(expected)
+    found = probability_of_improvement(first.tolist(), second.tolist())
+    assert found is not None and found.value == pytest.approx(expected)
+    assert 0.05 < found.high - found.low < 0.5 and found.low < found.value < found.high
+    assert probability_of_improvement([[1.0, 2.0]], [[0.0]]) == (1.0, 1.0, 1.0), "too few runs for an interval"
+
+
+def test_an_interquartile_mean_and_a_median_count_each_task_once() -> None:
+    """Runs of one task are as good as none of weight: twenty of the first are one of the second."""
+    many_of_the_first, many_of_the_second = [[0.2] * 20, [0.6]], [[0.2], [0.6] * 20]
+    for statistic in (interquartile_mean, median):
+        one, other = statistic(many_of_the_first), statistic(many_of_the_second)
+        assert one is not None and other is not None and one.value == pytest.approx(0.4) and other.value == pytest.approx(0.4)
+
+
+def test_the_best_of_k_is_the_mean_over_all_ways_to_draw_k() -> None:
+    values = [0.3, -0.1, 0.9, 0.0, 0.4]
+    found = best_of([values, [1.0] * 5], 5)
+    for k, best in enumerate(found, start=1):
+        expected = np.mean([max(chosen) for chosen in itertools.combinations(values, k)])
+        assert best.value == pytest.approx((expected + 1.0) / 2) and best.low <= best.value <= best.high
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_interval_carries_the_uncertainty_of_a_baseline_that_runs_share(seeds: int) -> None:
+    """Over many measurements of the baseline, intervals that ignore it hold the truth far less often than they say."""
+    draw = np.random.default_rng(0)
+    held = [0, 0]
+    for _ in range(150):
+        baseline, scores = draw.normal(1.0, 0.1, seeds), draw.normal(1.2, 0.05, 8)
+        measured = float(baseline.mean())
+        improvements = (scores / measured - 1).tolist()
+        moves = ((baseline - measured) * scores.mean() / measured**2).tolist()
+        for place, shared in enumerate(([], [[moves]])):
+            found = average([improvements], shared)
+            held[place] += found is not None and found.low <= 0.2 <= found.high
+    assert held[0] < 80 and held[1] >= 130, "about 40 to 55 and 92 to 95 of 100"
 
 
 def test_a_difference_over_one_task_is_welchs() -> None:

@@ -19,6 +19,7 @@ from mlagentbench.report.console import INDENT, command_console, unbroken
 from mlagentbench.report.experiment import FEW, Experiment
 from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.tables.build import tables
+from mlagentbench.report.tables.curves import curves
 from mlagentbench.report.tables.export import FORMATS, Format, report_object, write_tables
 from mlagentbench.report.tables.model import Table
 from mlagentbench.report.tables.terminal import shown
@@ -85,11 +86,13 @@ def report(
     loaded = scan(logs)
     experiment = Experiment.of(loaded.runs)
     found = tables(experiment, _cutoffs(experiment, dict(given)))
+    # Curves are for files: they take a while, and a terminal has no room for them.
+    every = [*found, *curves(experiment)] if folder is not None or as_json else found
     faults: list[ReportFailed] = []
     if not as_json:
         _print(experiment, found, loaded)
     if folder is not None:
-        _write(folder, experiment, found, formats or ("csv",))
+        _write(folder, experiment, every, formats or ("csv",))
         if not as_json:
             click.echo(f"tables  {folder}")
     drawn = _unless_failed(faults, lambda: _draw(figures, loaded.runs)) if figures is not None else None
@@ -101,7 +104,7 @@ def report(
     if as_json:
         written = {
             "page": None if page is None else str(page),
-            **report_object(experiment, found, loaded.damage),
+            **report_object(experiment, every, loaded.damage),
         }
         click.echo(json.dumps(written, indent=1))
     for fault in faults:

@@ -17,7 +17,8 @@ from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.formatting import plural
 from mlagentbench.report.wording import FLAGS
 from mlagentbench.results import robust, statistics
-from mlagentbench.results.cells import Cell, cells, columns
+from mlagentbench.results.budget import cost_per_success
+from mlagentbench.results.cells import Cell, cells, columns, improvement_over_tasks, rate_over_tasks
 from mlagentbench.results.compare import TaskGroup, by_category
 from mlagentbench.results.conditions import Conditions, conditions
 from mlagentbench.results.counts import THRESHOLDS
@@ -65,6 +66,8 @@ class LeaderboardRow(NamedTuple):
     steps: Interval | None
     cost: Interval | None
     """US dollars; None where no run's cost is known."""
+    cost_per_success: Interval | None
+    """US dollars (`budget.cost_per_success`); None where a run's cost is not known, or none succeeds."""
     priced: int
     """How many counted runs have a known cost; `cost` is their mean."""
 
@@ -230,13 +233,14 @@ def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         tasks=tuple(task for task, cell in by_task.items() if cell.counted),
         runs=len(runs),
         apart=_together(cell.apart for cell in by_task.values()),
-        rate=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in by_task.values() if cell.counted]),
-        improvement=robust.average([cell.improvements or [0.0] * len(cell.counted) for cell in by_task.values() if cell.counted]),
+        rate=rate_over_tasks(by_task.values()),
+        improvement=improvement_over_tasks(by_task.values()),
         valid=sum(len(cell.improvements) for cell in by_task.values()),
         tokens=robust.average([[run.tokens for run in one] for one in counted], least=0.0),
         seconds=robust.average([[run.seconds for run in one] for one in counted], least=0.0),
         steps=robust.average([[run.steps for run in one] for one in counted], least=0.0),
         cost=robust.average(costs, least=0.0),
+        cost_per_success=cost_per_success(by_task),
         priced=sum(map(len, costs)),
     )
 

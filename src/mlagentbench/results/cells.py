@@ -18,8 +18,11 @@ from mlagentbench.results import robust, statistics
 from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences
 from mlagentbench.results.counts import Counts, counts
 from mlagentbench.results.load import Run
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import Interval, Tally
 from mlagentbench.task.success import THRESHOLD
+
+Moves = Mapping[tuple[float, ...], float]
+"""What a mean moves by with the mean of each baseline that runs share, by the baseline's values."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,14 @@ class Cell:
 
     @cached_property
     def rate(self) -> Interval | None:
-        """The success rate, 0 to 1, with Wilson's interval; None if no run counts."""
-        return _rate([run.success for run in self.counted])
+        """The success rate, 0 to 1, with its interval (`statistics.average_rate`); None if no run counts."""
+        return statistics.average_rate([self.tally]) if self.counted else None
+
+    @property
+    def tally(self) -> Tally:
+        """The successes of the counted runs, and how many there would be over a shared baseline at the bounds of its own interval."""
+        harder, easier = (sum(run.success_within_baseline[bound] for run in self.counted) for bound in (0, 1))
+        return Tally(self.successes, len(self.counted), harder, easier)
 
     @cached_property
     def best_rate(self) -> Interval | None:
@@ -69,14 +78,46 @@ class Cell:
         return _rate([run.last_clears_noise for run in self.counted])
 
     @property
+    def valid(self) -> tuple[Counts, ...]:
+        """The counted runs with a valid submission at the last step."""
+        return tuple(run for run in self.counted if run.valid)
+
+    @property
     def improvements(self) -> list[float]:
-        """The improvements of the counted runs that have one, relative to the baseline."""
-        return [run.improvement for run in self.counted if run.improvement is not None]
+        """The improvements of `valid`, relative to the baseline and clipped to `robust.CLIP`; none if a baseline is 0."""
+        found = [robust.clipped(run.improvement) for run in self.valid if run.improvement is not None]
+        return found if len(found) == len(self.valid) else []
+
+    @property
+    def clipped(self) -> int:
+        """How many of `improvements` were clipped."""
+        return sum(run.improvement != clipped for run, clipped in zip(self.valid, self.improvements, strict=False))
+
+    @property
+    def averaged(self) -> list[float]:
+        """The improvements in averages over tasks: as in the paper, zeros without any valid submission; none over a baseline of 0."""
+        return self.improvements or ([0.0] * len(self.counted) if not self.valid else [])
+
+    @property
+    def gains(self) -> list[float]:
+        """The gains of `valid` over the baseline, in the metric's unit."""
+        return [run.gain for run in self.valid if run.gain is not None]
+
+    @property
+    def moves(self) -> Moves:
+        """What the mean of `improvements` moves by with the mean of each shared baseline."""
+        return moves(self.valid if self.improvements else ())
 
     @cached_property
     def improvement(self) -> Interval | None:
         """The mean of `improvements` with its interval (`robust.average`); None if there are none."""
-        return robust.mean(self.improvements)
+        return robust.mean(self.improvements, deviations(self.moves))
+
+    @cached_property
+    def gain(self) -> Interval | None:
+        """The mean of `gains` in the metric's unit, with its interval; None if there are none."""
+        shares = Counter(run.baseline_values for run in self.valid if run.baseline_values)
+        return robust.mean(self.gains, deviations({values: count / len(self.valid) for values, count in shares.items()}))
 
     @property
     def flags(self) -> Mapping[Flag, int]:
@@ -125,6 +166,38 @@ def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell
     for run in runs:
         found.setdefault(conditions(run.info)._replace(**{name: ANY[name] for name in mixing}), []).append(run)
     return [_cell(shared, together) for shared, together in found.items()]
+
+
+def moves(runs: Sequence[Counts]) -> Moves:
+    """Return what the mean improvement of runs with a valid submission moves by with the mean of each shared baseline (the delta method).
+
+    An improvement that is clipped does not move.
+    """
+    found: dict[tuple[float, ...], float] = {}
+    for run in runs:
+        if run.baseline_values and run.improvement is not None and robust.clipped(run.improvement) == run.improvement:
+            found[run.baseline_values] = found.get(run.baseline_values, 0.0) + run.move / len(runs)
+    return found
+
+
+def deviations(moves: Moves) -> robust.Shared:
+    """Return what a mean moves by with each value of some baselines, as `robust.average` needs them."""
+    found = []
+    for values, move in moves.items():
+        middle = sum(values) / len(values)
+        found.append([move * (value - middle) for value in values])
+    return found
+
+
+def rate_over_tasks(cells: Iterable[Cell]) -> Interval | None:
+    """Return the mean of the success rates of some cells of a column, each task counting once; None if no run counts."""
+    return statistics.average_rate([cell.tally for cell in cells if cell.counted])
+
+
+def improvement_over_tasks(cells: Iterable[Cell]) -> Interval | None:
+    """Return the mean of the improvements of some cells of a column, each task counting once; None if there are none (`Cell.averaged`)."""
+    found = [(cell.averaged, deviations(cell.moves)) for cell in cells if cell.averaged]
+    return robust.average([groups for groups, _ in found], [shared for _, shared in found])
 
 
 def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:

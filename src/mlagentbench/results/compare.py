@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from mlagentbench.results import robust, statistics
-from mlagentbench.results.cells import Cell
+from mlagentbench.results.cells import Cell, Moves, deviations, improvement_over_tasks, rate_over_tasks
 from mlagentbench.results.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks, runs_needed
 from mlagentbench.results.statistics import Interval
 
@@ -62,7 +62,7 @@ class TaskGroup(NamedTuple):
     mean: Interval | None
     """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
     improvement: Interval | None
-    """The mean over tasks of their average improvements (`robust.average`); tasks without a valid submission are left out."""
+    """The mean over tasks of their average improvements (`robust.average`); as in the paper, a task without a valid submission counts 0."""
     left_out: tuple[str, ...] = ()
     """The tasks of which no run counts."""
 
@@ -96,6 +96,7 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
     these = on_these_tasks([TaskCounts(*_counted(ones[task]), *_counted(others[task])) for task in tasks])
     beyond = on_other_tasks([one[task] - other[task] for task in tasks])
     valid = tuple(task for task in tasks if ones[task].improvements and others[task].improvements)
+    pairs = [(ones[task], others[task]) for task in valid]
     return Comparison(
         first=first,
         second=second,
@@ -110,7 +111,11 @@ def compare(first: str, ones: Column, second: str, others: Column) -> Comparison
         p_these_tasks=these.p if these else None,
         p_other_tasks=beyond.p if beyond else None,
         runs_needed=runs_needed([(one[task], other[task]) for task in tasks]),
-        improvement=robust.difference([ones[task].improvements for task in valid], [others[task].improvements for task in valid]),
+        improvement=robust.difference(
+            [first.improvements for first, _ in pairs],
+            [second.improvements for _, second in pairs],
+            [deviations(_moves(first.moves, second.moves)) for first, second in pairs],
+        ),
         improvement_tasks=valid,
     )
 
@@ -153,8 +158,8 @@ def _group(name: str, column: Column) -> TaskGroup:
         name=name,
         tasks=tuple(rates),
         runs=sum(len(cell.counted) for cell in column.values()),
-        mean=statistics.average_rate([(cell.successes, len(cell.counted)) for cell in column.values() if cell.counted]),
-        improvement=robust.average([cell.improvements for cell in column.values() if cell.improvements]),
+        mean=rate_over_tasks(column.values()),
+        improvement=improvement_over_tasks(column.values()),
         left_out=tuple(task for task in column if task not in rates),
     )
 
@@ -167,6 +172,11 @@ def _lack(cell: Cell | None) -> str:
 
 def _rates(column: Column) -> dict[str, float]:
     return {task: cell.rate.value for task, cell in column.items() if cell.rate is not None}
+
+
+def _moves(first: Moves, second: Moves) -> Moves:
+    """Return what a difference of improvements moves by with each baseline: of one that both share, what is left when both move."""
+    return {values: first.get(values, 0.0) - second.get(values, 0.0) for values in dict.fromkeys((*first, *second))}
 
 
 def _counted(cell: Cell) -> tuple[int, int]:

@@ -6,12 +6,15 @@ Runs in progress, killed runs and runs with damaged files are counted as far as 
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
 from mlagentbench.errors import RunNotFound
-from mlagentbench.records import BaselineSource, Flag, Role, Step
+from mlagentbench.records import Baseline, BaselineSource, Flag, Role, Step
 from mlagentbench.results.load import Run
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import THRESHOLD, clears_noise, exceeds, is_success
@@ -28,6 +31,8 @@ DAMAGED = "damaged_result"
 """`Counts.ended` of a run whose result cannot be read."""
 NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
 """How runs end that say nothing about the agent."""
+CHEATED: Flag = "cheated"
+"""The flag that makes a submission worth nothing, whatever its score."""
 NO_BASELINE = "no_baseline"
 """The value of `Counts.apart` for a valid submission that was compared with nothing (`--baseline none`)."""
 
@@ -40,6 +45,31 @@ class Best(NamedTuple):
     score: float
     improvement: float | None
     """Relative to the baseline; None without one, and over a baseline of 0."""
+
+
+class Progress(NamedTuple):
+    """What a run had spent and reached after one of its steps."""
+
+    steps: int
+    """The steps that count against the limit of steps."""
+    tokens: int
+    dollars: float | None
+    """None if any part of it is unknown."""
+    hours: float
+    score: float | None
+    """The score of the submission as it then stood; None without a valid one."""
+    success: bool
+    """Whether it is a success."""
+    success_within_baseline: tuple[bool, bool]
+    """As `Counts.success_within_baseline`."""
+    improvement: float | None
+    """None without a valid submission, and over a baseline of 0."""
+    move: float
+    """As `Counts.move`."""
+
+
+NOTHING_YET = Progress(0, 0, 0.0, 0.0, None, False, (False, False), None, 0.0)
+"""Before the first step."""
 
 
 class Counts(NamedTuple):
@@ -61,6 +91,10 @@ class Counts(NamedTuple):
     """The score at the last step; None without a valid submission."""
     improvement: float | None
     """The improvement at the last step, relative to the baseline (arXiv 2310.03302, section 3); positive for better."""
+    gain: float | None
+    """How much better the score is than the baseline, in the metric's unit; negative for worse."""
+    baseline_values: tuple[float, ...]
+    """The measurements of a baseline that other runs share; empty for one that was measured beside the submission, or only once."""
     best: Best | None
     """The best submission, chosen on the hidden test (optimistic); None if none was valid, or not every step was graded (`every_step`)."""
     every_step: bool
@@ -68,6 +102,13 @@ class Counts(NamedTuple):
 
     last_success: Mapping[float, bool]
     """Success at the last step by threshold (`THRESHOLDS`); at 0.1 it is the paper's success."""
+    success_within_baseline: tuple[bool, bool]
+    """The paper's success at the last step, had the shared baseline (`baseline_values`) come out at the harder or at the easier bound of
+    its own 95% interval, which is Student's."""
+    move: float
+    """What the improvement at the last step moves by with the mean of the shared baseline: S / B^2 for a score S and a baseline B."""
+    progress: tuple[Progress, ...] | None
+    """What was spent and reached after each step; None if not every step was graded."""
     best_success: Mapping[float, bool] | None
     """Success at the best step by threshold; None if not every step was graded."""
     last_clears_noise: bool | None
@@ -114,6 +155,11 @@ class Counts(NamedTuple):
         return self.last_success[THRESHOLD]
 
     @property
+    def valid(self) -> bool:
+        """Whether the last submission was valid: it has a score, which was not obtained by cheating."""
+        return self.score is not None and CHEATED not in self.flags
+
+    @property
     def apart(self) -> str | None:
         """Why the run does not count: how it ended, `ungraded` or `no_baseline`; None if it counts."""
         if self.ended in NOT_COUNTED:
@@ -138,9 +184,11 @@ def counts(run: Run) -> Counts:
     ran = [step for step in run.steps if executed(step)]
     last = _worth(run, run.score, result.improvement if result else None)
     at_best = _worth(run, best.score if best else None, best.improvement if best else None) if every_step else None
+    metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
+    cheated = outcome is not None and CHEATED in outcome.flags
     return Counts(
         ended=outcome.ended if outcome else DAMAGED if run.result_is_damaged else UNFINISHED,
-        verdict=outcome.verdict if outcome else "ungraded",
+        verdict=("invalid_submission" if cheated and run.score is not None else outcome.verdict) if outcome else "ungraded",
         flags=outcome.flags if outcome else (),
         reason=outcome.reason if outcome else None,
         final_answer=(result is not None and result.final_answer is not None) or any("final_answer" in step.details for step in run.steps),
@@ -148,9 +196,14 @@ def counts(run: Run) -> Counts:
         baseline_source=baseline.source if baseline else None,
         score=run.score,
         improvement=result.improvement if result else None,
+        gain=metric.gain(run.score, baseline.value) if baseline and run.score is not None else None,
+        baseline_values=_shared(baseline),
         best=best,
         every_step=every_step,
         last_success=last.success,
+        success_within_baseline=last.success_within_baseline,
+        move=last.move,
+        progress=_progress(run) if every_step else None,
         best_success=at_best.success if at_best else None,
         last_clears_noise=last.clears_noise,
         best_clears_noise=at_best.clears_noise if at_best else None,
@@ -203,10 +256,12 @@ def best_step(run: Run) -> Best | None:
 
 
 class _Worth(NamedTuple):
-    """A submission's success by each rule: by threshold, and noise-calibrated."""
+    """A submission's success by each rule: by threshold, and noise-calibrated; and what a shared baseline moves."""
 
     success: Mapping[float, bool]
     clears_noise: bool | None
+    success_within_baseline: tuple[bool, bool] = (False, False)
+    move: float = 0.0
 
 
 NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
@@ -216,6 +271,8 @@ NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
 def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
     """Return a submission's success by each rule, given its score and improvement (None for no valid submission)."""
     baseline = run.result.baseline if run.result else None
+    if run.result and CHEATED in run.result.outcome.flags:
+        return NOTHING
     if score is None:
         return NOTHING if run.result and run.result.outcome.verdict != "ungraded" else NOTHING._replace(clears_noise=None)
     if baseline is None:
@@ -223,10 +280,48 @@ def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
     metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
     if improvement is None or improvement == metric.improvement(score, baseline.value):
         success = {threshold: is_success(metric, score, baseline.value, threshold) for threshold in THRESHOLDS}
-        return _Worth(success, clears_noise(metric, score, baseline))
+        found = _Worth(success, clears_noise(metric, score, baseline), (success[THRESHOLD],) * 2)
+        if not _shared(baseline):
+            return found
+        bounds = sorted(is_success(metric, score, bound) for bound in _bounds(baseline.values))
+        return found._replace(success_within_baseline=(bounds[0], bounds[-1]), move=score / baseline.value**2 if baseline.value else 0.0)
     # This is an earlier step of a timed task. The baseline timed beside it is not stored, so the spread of the last step's stands in.
     clears = None if baseline.spread is None else exceeds(improvement) and improvement * abs(baseline.value) > baseline.spread
-    return _Worth({threshold: exceeds(improvement, threshold) for threshold in THRESHOLDS}, clears)
+    success = {threshold: exceeds(improvement, threshold) for threshold in THRESHOLDS}
+    return _Worth(success, clears, (success[THRESHOLD],) * 2)
+
+
+def _shared(baseline: Baseline | None) -> tuple[float, ...]:
+    """Return the measurements of a baseline that other runs share; empty if it has none, or a single one, of which no spread is known."""
+    return baseline.values if baseline and baseline.source == "measured" and len(baseline.values) > 1 else ()
+
+
+@cache
+def _bounds(values: tuple[float, ...]) -> tuple[float, float]:
+    """Return Student's 95% interval of the mean of some values."""
+    from scipy.special import stdtrit  # imported here because it takes longer than most reports do
+
+    middle = statistics.mean(values)
+    margin = float(stdtrit(len(values) - 1, 0.975)) * statistics.stdev(values) / math.sqrt(len(values))
+    return middle - margin, middle + margin
+
+
+def _progress(run: Run) -> tuple[Progress, ...]:
+    """Return what a run had spent and reached after each of its steps."""
+    scores = {score.step: score for score in run.scores}
+    steps, tokens, dollars, seconds = 0, 0, 0.0 if run.usage.cost is not None else None, 0.0
+    found = []
+    for step in run.steps:
+        steps, tokens, seconds = steps + step.counted, tokens + step.usage.tokens, seconds + step.seconds
+        # A step without a call of a model costs nothing.
+        priced = step.usage.cost if step.usage.calls else 0.0
+        dollars = None if dollars is None or priced is None else dollars + priced
+        score = scores.get(step.number)
+        value, improvement = (score.value, score.improvement) if score else (None, None)
+        worth = _worth(run, value, improvement)
+        reached = (value, worth.success[THRESHOLD], worth.success_within_baseline, improvement, worth.move)
+        found.append(Progress(steps, tokens, dollars, seconds / 3600, *reached))
+    return tuple(found)
 
 
 def _last_malformed(run: Run) -> int:

@@ -47,6 +47,7 @@ RUNS: Mapping[str, Any] = {
     "baseline_source": pl.String,
     "score": pl.Float64,
     "improvement": pl.Float64,
+    "gain": pl.Float64,
     "success": pl.Boolean,
     "best_step": pl.Int64,
     "best_score": pl.Float64,

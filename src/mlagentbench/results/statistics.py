@@ -44,12 +44,26 @@ def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"
     return Interval(successes / runs, low, high)
 
 
-def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
+class Tally(NamedTuple):
+    """The successes of one task's runs."""
+
+    successes: int
+    runs: int
+    fewest: int | None = None
+    """How many would be successes with the baseline at the upper bound of its own 95% interval; None where no runs share a baseline."""
+    most: int | None = None
+    """And at the lower bound."""
+
+
+def average_rate(counts: Sequence[Tally | tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
     """Return the mean over tasks of success rates, each task counting once; None for no tasks.
 
     The interval says how the mean would vary with other runs of these same tasks, and holds even for few tasks with one run each. It is
     Wilson's interval of the mean, for as many runs as would leave a single rate as uncertain: k^2 / (1 / n1 + ... + 1 / nk). It is a little
     wide if tasks differ much, since the mean of unlike rates varies less than one rate of its size. For one task it is the task's own.
+
+    Where runs share a baseline, another measurement of it would move their successes together. Its bounds' distances are added to those of
+    Wilson's in quadrature, as for a sum of independent parts (Zou and Donner 2008, "MOVER").
 
     Args:
         counts: successes and runs of each task.
@@ -58,11 +72,18 @@ def average_rate(counts: Sequence[tuple[int, int]], *, level: float = LEVEL) -> 
     Raises:
         ValueError: a task has no runs, or more successes than runs.
     """
-    rates = [success_rate(successes, runs, level=level) for successes, runs in counts]
-    if len(rates) <= 1:
-        return rates[0] if rates else None
+    tallies = [Tally(*count) for count in counts]
+    rates = [success_rate(each.successes, each.runs, level=level) for each in tallies]
+    if not rates:
+        return None
     value = sum(rate.value for rate in rates) / len(rates)
-    return _wilson(value, len(counts) ** 2 / sum(1 / runs for _, runs in counts), level)
+    found = rates[0] if len(rates) == 1 else _wilson(value, len(rates) ** 2 / sum(1 / each.runs for each in tallies), level)
+    down, up = (
+        sum(((each.successes - (each.successes if bound is None else bound)) / each.runs / len(tallies)) ** 2 for each, bound in bounds)
+        for bounds in ([(each, each.fewest) for each in tallies], [(each, each.most) for each in tallies])
+    )
+    low, high = value - math.sqrt((value - found.low) ** 2 + down), value + math.sqrt((found.high - value) ** 2 + up)
+    return Interval(value, max(0.0, low), min(1.0, high)) if down or up else found
 
 
 def pass_at_k(successes: int, runs: int, k: int) -> float | None:
@@ -73,6 +94,31 @@ def pass_at_k(successes: int, runs: int, k: int) -> float | None:
     if runs < k:
         return None
     return 1 - math.comb(runs - successes, k) / math.comb(runs, k)
+
+
+def average_pass_at_k(counts: Sequence[tuple[int, int]], k: int, *, level: float = LEVEL) -> Interval | None:
+    """Return the mean over tasks of `pass_at_k`; None for no tasks, and if a task has fewer than k runs.
+
+    For k = 1 it is `average_rate`. For more, the interval of each task's success rate p becomes that of 1 - (1 - p)^k, and the distances of
+    the tasks' bounds are added in quadrature (Zou and Donner 2008, "MOVER"), which is a little wide.
+
+    Args:
+        counts: successes and runs of each task.
+        k: how many runs are tried.
+        level: the interval's confidence level.
+    """
+    if not counts or any(runs < k for _, runs in counts):
+        return None
+    if k == 1:
+        return average_rate(counts, level=level)
+    values, down, up = [], 0.0, 0.0
+    for successes, runs in counts:
+        rate, value = success_rate(successes, runs, level=level), pass_at_k(successes, runs, k) or 0.0
+        low, high = (1 - (1 - bound) ** k for bound in (rate.low, rate.high))
+        values.append(value)
+        down, up = down + max(0.0, value - low) ** 2, up + max(0.0, high - value) ** 2
+    mean = sum(values) / len(values)
+    return Interval(mean, max(0.0, mean - math.sqrt(down) / len(values)), min(1.0, mean + math.sqrt(up) / len(values)))
 
 
 def adjusted(ps: Sequence[float]) -> list[float]:

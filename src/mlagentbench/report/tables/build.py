@@ -48,8 +48,8 @@ def success(experiment: Experiment) -> Table:
     return _by_task(
         experiment,
         "rate",
-        lambda cell: {**_interval("rate", cell.rate), "successes": cell.successes},
-        lambda row: {**_interval("rate", row.rate), "successes": None},
+        lambda cell: {**interval("rate", cell.rate), "successes": cell.successes},
+        lambda row: {**interval("rate", row.rate), "successes": None},
         name="success",
         title="Success rate, % [95% interval], n runs that count",
         of="runs",
@@ -65,13 +65,13 @@ def improvement(experiment: Experiment) -> Table:
 
     def of_cell(cell: Cell) -> Row:
         found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
-        return {**_interval("improvement", found), "valid": len(cell.improvements)}
+        return {**interval("improvement", found), "valid": len(cell.improvements)}
 
     return _by_task(
         experiment,
         "improvement",
         of_cell,
-        lambda row: {**_interval("improvement", row.improvement), "valid": row.valid},
+        lambda row: {**interval("improvement", row.improvement), "valid": row.valid},
         name="improvement",
         title="Improvement over the baseline, % [95% interval], n valid submissions",
         of="valid",
@@ -84,13 +84,14 @@ def cost(experiment: Experiment) -> Table:
 
     def values(row: LeaderboardRow) -> Row:
         amounts = {"tokens": row.tokens, "seconds": row.seconds, "steps": row.steps, "cost": row.cost}
-        found = {f"{name}{bound}": value for name, mean in amounts.items() for bound, value in _bounds(mean).items()}
-        return {**_column(experiment, row.column), "runs": row.runs, **found, "priced": row.priced}
+        amounts["cost_per_success"] = row.cost_per_success
+        found = {f"{name}{bound}": value for name, mean in amounts.items() for bound, value in bounds(mean).items()}
+        return {**identity(experiment, row.column), "runs": row.runs, **found, "priced": row.priced}
 
     def mean(name: str, formatted: Callable[[float], str]) -> Callable[[Row], str]:
         return lambda row: formatting.NONE if row[name] is None else formatted(_number(row[name]))
 
-    amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in ("tokens", "seconds", "steps", "cost") for bound in BOUNDS}
+    amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in AMOUNTS for bound in BOUNDS}
     return Table(
         name="cost",
         title="What a run took, on average",
@@ -102,7 +103,8 @@ def cost(experiment: Experiment) -> Table:
             TextColumn("steps", mean("steps", lambda steps: f"{steps:.1f}")),
             TextColumn("time", mean("seconds", formatting.duration)),
             TextColumn("tokens", mean("tokens", lambda tokens: formatting.tokens(round(tokens)))),
-            TextColumn("cost", _price),
+            TextColumn("cost", lambda row: _price(row, "cost")),
+            TextColumn("cost per success", lambda row: _price(row, "cost_per_success") if row["cost_per_success"] else formatting.NONE),
         ],
         notes=_priced(experiment),
     )
@@ -205,6 +207,7 @@ def not_counted(experiment: Experiment) -> Table:
 NAME = TextColumn("agent, model", lambda row: named(row["column"]), number=False)
 TASK = TextColumn("task", lambda row: AVERAGE if row["task"] is None else str(row["task"]), number=False)
 BOUNDS = ("", "_low", "_high")
+AMOUNTS = ("tokens", "seconds", "steps", "cost", "cost_per_success")
 
 
 def _by_task(
@@ -222,10 +225,10 @@ def _by_task(
     rows: list[Row] = []
     for task, column, cell in experiment.cells:
         counts = {"runs": len(cell.counted), "tasks": 1, "not_counted": sum(cell.apart.values())}
-        rows.append({"task": task, **_column(experiment, column), **of_cell(cell), **counts})
+        rows.append({"task": task, **identity(experiment, column), **of_cell(cell), **counts})
     for row in experiment.leaderboard:
         counts = {"runs": row.runs, "tasks": len(row.tasks), "not_counted": row.apart.total()}
-        rows.append({"task": None, **_column(experiment, row.column), **of_column(row), **counts})
+        rows.append({"task": None, **identity(experiment, row.column), **of_column(row), **counts})
     kinds: dict[str, Kind] = {measure: "number", **INTERVAL, "successes" if measure == "rate" else "valid": "count"}
     return Table(
         name=name,
@@ -233,23 +236,26 @@ def _by_task(
         columns={"task": "text", **COLUMN, **kinds, **RUNS},
         rows=rows,
         down=TASK,
-        shown=[TextColumn("", lambda row: _estimate(row, measure, of=of, signed=measure == "improvement"))],
+        shown=[TextColumn("", lambda row: estimate(row, measure, of=of, signed=measure == "improvement"))],
         across="column",
         notes=[note, *_averaged_over(experiment)],
     )
 
 
-def _column(experiment: Experiment, column: str) -> dict[str, Value]:
+def identity(experiment: Experiment, column: str) -> dict[str, Value]:
+    """Return the values of `COLUMN`: a column's name, its agent and its model."""
     shared = next(iter(experiment.columns[column].values())).conditions
     return {"column": column, "agent": shared.agent, "model": shared.model}
 
 
-def _interval(name: str, found: Interval | None) -> dict[str, Value]:
+def interval(name: str, found: Interval | None) -> dict[str, Value]:
+    """Return an estimate under its name, and its bounds as `low` and `high`; None where they are not known."""
     values = [None if value is None or math.isnan(value) else value for value in found or (None, None, None)]
     return dict(zip((name, "low", "high"), values, strict=True))
 
 
-def _bounds(found: Interval | None) -> dict[str, Value]:
+def bounds(found: Interval | None) -> dict[str, Value]:
+    """Return an estimate and its bounds by `BOUNDS`, which are to be appended to its name."""
     return dict(zip(BOUNDS, found or (None, None, None), strict=True))
 
 
@@ -266,7 +272,7 @@ def _averaged_over(experiment: Experiment) -> list[str]:
 
 
 def _group(experiment: Experiment, name: str, column: str, group: TaskGroup) -> Row:
-    return {name: group.name, **_column(experiment, column), **_interval("rate", group.mean), "tasks": len(group.tasks), "runs": group.runs}
+    return {name: group.name, **identity(experiment, column), **interval("rate", group.mean), "tasks": len(group.tasks), "runs": group.runs}
 
 
 def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
@@ -276,7 +282,7 @@ def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
         columns={down: "text", **COLUMN, "rate": "number", **INTERVAL, "tasks": "count", "runs": "count"},
         rows=rows,
         down=TextColumn(down, lambda row: str(row[down]), number=False),
-        shown=[TextColumn("", lambda row: _estimate(row, "rate", of="tasks"))],
+        shown=[TextColumn("", lambda row: estimate(row, "rate", of="tasks"))],
         across="column",
     )
 
@@ -286,7 +292,7 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
     rows: list[Row] = []
     for column, by_task in experiment.columns.items():
         together = Counter(getattr(run, what) for cell in by_task.values() for run in cell.runs)
-        rows += [{**_column(experiment, column), what: kind, "runs": together[kind]} for kind in words if together[kind]]
+        rows += [{**identity(experiment, column), what: kind, "runs": together[kind]} for kind in words if together[kind]]
     there = [kind for kind in words if any(row[what] == kind for row in rows)]
     rows.sort(key=lambda row: there.index(str(row[what])))
     return Table(
@@ -309,14 +315,14 @@ def _comparison(found: Comparison) -> Row:
         **{"tasks": len(found.tasks), "first_runs": found.first_runs, "second_runs": found.second_runs},
         **{"first_rate": found.first_rate, "second_rate": found.second_rate, "runs_needed": found.runs_needed},
         "left_out": "; ".join(f"{task}: {why}" for task, why in found.left_out.items()) or None,
-        **{f"improvement_{name}": value for name, value in _interval("difference", found.improvement).items()},
+        **{f"improvement_{name}": value for name, value in interval("difference", found.improvement).items()},
         "improvement_tasks": len(found.improvement_tasks),
     }
 
 
 def _inference(prefix: str, found: Inference | None, adjusted: float | None) -> dict[str, Value]:
     assert found is not None
-    values = {**_interval("difference", found.difference), "p": found.p, "p_adjusted": adjusted, "smallest_p": found.smallest_p}
+    values = {**interval("difference", found.difference), "p": found.p, "p_adjusted": adjusted, "smallest_p": found.smallest_p}
     return {f"{prefix}{name}": value for name, value in values.items()}
 
 
@@ -326,11 +332,11 @@ def _inferred(row: Row, prefix: str) -> str:
         return "too few"
     own = {name: row[f"{prefix}{name}"] for name in ("difference", "low", "high")}
     p = _number(row[f"{prefix}p_adjusted"])
-    return f"{_estimate(own, 'difference', signed=True)} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+    return f"{estimate(own, 'difference', signed=True)} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
 
 
-def _price(row: Row) -> str:
-    return formatting.cost(None if row["cost"] is None else _number(row["cost"]), _number(row["tokens"]) if row["tokens"] else 0)
+def _price(row: Row, name: str) -> str:
+    return formatting.cost(None if row[name] is None else _number(row[name]), _number(row["tokens"]) if row["tokens"] else 0)
 
 
 def _priced(experiment: Experiment) -> list[str]:
@@ -342,7 +348,7 @@ def _priced(experiment: Experiment) -> list[str]:
     ]
 
 
-def _estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
+def estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
     """Format a fraction in percent with its interval and the number it is computed from: `62.5 [31, 86] n=8`."""
     if row[name] is None:
         return formatting.NONE
