@@ -99,7 +99,7 @@ def history(steps: Sequence[Step], description: str = "") -> History:
     changes: dict[str, list[int]] = {}
     files = list(_readings(0, description, None))
     for step in steps:
-        for path in _written(step):
+        for path in written(step):
             changes.setdefault(path, []).append(step.number)
         script = executed(step)
         if script is not None:
@@ -115,7 +115,7 @@ def executed(step: Step) -> str | None:
     return str(step.details["script"]) if "script" in step.details else ran
 
 
-def _written(step: Step) -> Iterator[str]:
+def written(step: Step) -> Iterator[str]:
     for key in ("changed", "undone"):
         if key in step.details:
             yield str(step.details[key])

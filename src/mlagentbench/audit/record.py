@@ -40,3 +40,84 @@ class Claim(Record):
     evidence: Evidence | None = None
     reason: str
     stated: Stated | None = None
+
+
+FailureMode = Literal[
+    "success",
+    "format_failures",
+    "token_limit",
+    "hallucination",
+    "debugging",
+    "stopped_early",
+    "no_submission",
+    "invalid_submission",
+    "small_improvement",
+    "zero_improvement",
+    "bad_plan",
+]
+
+
+class Mode(Record):
+    """How a run came out, and the evidence for it in one line."""
+
+    mode: FailureMode
+    reason: str
+
+
+class Plan(Record):
+    """Where the plans of a run broke. Steps of the agent's own bookkeeping are not counted."""
+
+    longest_edits: Count
+    """The longest chain of edits without an execution in between."""
+    repeated: Count
+    """Steps that repeat an earlier one, with the same observation, though no file changed in between."""
+    undone: Count
+    """Edits that put the files back as they were at an earlier step."""
+    edits: Count
+    executions: Count
+    failed_executions: Count
+    last_improved: Count | None
+    """The last step whose submission was better than all before it; None if none has a score."""
+
+
+class LogLosses(Record):
+    """What the summaries and retrievals of a research log dropped or altered."""
+
+    summaries: Count
+    retrievals: Count
+    dropped_numbers: Count
+    altered_numbers: Count
+    dropped_errors: Count
+
+
+class FactChecks(Record):
+    """How an agent's own Fact Check compares with the evidence, over the claims that it repeats."""
+
+    confirmed: Count
+    """Claims that it called confirmed, and that are."""
+    not_confirmed: Count
+    """Claims that it called confirmed, and that are not."""
+    guessed: Count
+    """Claims without evidence that it called guessed."""
+    not_guessed: Count
+    """Claims without evidence that it did not call guessed."""
+
+
+class Audit(Record):
+    """What the rules found in one run: `audit.json` in its directory."""
+
+    version: Literal[1] = 1
+    claims: tuple[Claim, ...]
+    mode: Mode | None
+    """None for a run that says nothing about its agent, and for one whose score is unknown and would decide."""
+    plan: Plan
+    log: LogLosses
+    fact_checks: FactChecks
+    first_unfounded: Count | None
+    """The first step that states what the evidence does not bear out; None if none does."""
+    carried: bool
+    """True if the final answer does."""
+    claimed_score: float | None
+    """The last result in the final answer that is of the part of the data that was held out; None if it states none."""
+    gap: float | None
+    """The claimed score minus the graded one; None unless both are known and in the task's metric."""
