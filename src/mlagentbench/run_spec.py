@@ -126,6 +126,8 @@ class RunSpec(Record):
     """The baseline that its score is compared with."""
     experience: Path | None = None
     """A folder of earlier work, which the agent can read but not write."""
+    audit: bool = True
+    """Audit the run at its end."""
     note: str | None = None
     """What its user wants to remember of the run; nothing depends on it."""
 

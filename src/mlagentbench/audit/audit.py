@@ -1,8 +1,9 @@
-"""Audit one run by rules: its claims, its failure mode, where its plans broke, and what its research log lost."""
+"""Audit one run by rules: its claims, how it failed, where its plans broke, what its research log lost, and signs of cheating."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from mlagentbench.audit.claims import judge_claims
 from mlagentbench.audit.evidence import history
@@ -10,36 +11,92 @@ from mlagentbench.audit.modes import UNFOUNDED, Facts, carried, mode_of
 from mlagentbench.audit.plans import Contents, plan_of
 from mlagentbench.audit.record import Audit, Claim, FactChecks
 from mlagentbench.audit.research_log import losses
+from mlagentbench.audit.signs import signs
 from mlagentbench.audit.statements import FINAL_ANSWER
-from mlagentbench.records import Result, Step, StepScore
-from mlagentbench.run_spec import RunInfo
+from mlagentbench.errors import RunNotFound
+from mlagentbench.records import ModelCall
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.rundir.files import read, storage, text_of
+from mlagentbench.task.catalogue import Task
+from mlagentbench.util.atomic import replace
+from mlagentbench.workspace.snapshots.snapshots import Manifest
+
+FILE = "audit.json"
 
 
-def audit(info: RunInfo, steps: Sequence[Step], result: Result | None, scores: Sequence[StepScore], contents: Contents) -> Audit:
-    """Audit a run.
+def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
+    """Audit a run, and store the audit in its directory. A certain sign of cheating flags the result, and takes its success away.
 
     Args:
-        info: what was known of it before its first step.
-        steps: its steps, in order.
-        result: its result; None for a run in progress.
-        scores: the scores of its submissions, in the order of steps.
-        contents: returns the files after a step.
+        directory: the run's directory.
+        task: its task; None if it is not installed here, so that its submission's files are not known.
+
+    Raises:
+        RunNotFound: the run, or a part of it, is damaged.
+        StorageFailed: the audit could not be written.
     """
+    info, result, steps = directory.info, directory.result, directory.steps()
     past = history(steps, info.description)
     claims = judge_claims(steps, past)
     claimed = _claimed_score(claims)
     graded = result.score.value if result and result.score else None
-    return Audit(
+    found = Audit(
         claims=tuple(claims),
         mode=mode_of(Facts(result, steps, past, claims)) if result else None,
-        plan=plan_of(steps, scores, info.direction, contents),
+        plan=plan_of(steps, result.step_scores if result else (), info.direction, _contents(directory)),
         log=losses(steps, past),
         fact_checks=_fact_checks(claims),
+        signs=tuple(signs(steps, _data_files(task), _calls(directory))),
         first_unfounded=next((claim.step for claim in claims if claim.verdict in UNFOUNDED), None),
         carried=carried(claims) is not None,
         claimed_score=claimed,
         gap=None if claimed is None or graded is None else claimed - graded,
     )
+    if result is not None and any(sign.certain for sign in found.signs) and "cheated" not in result.outcome.flags:
+        outcome = result.outcome.model_copy(update={"flags": (*result.outcome.flags, "cheated")})
+        directory.write_result(result.model_copy(update={"outcome": outcome}))
+    with storage(directory.path):
+        replace(directory.path / FILE, text_of(found))
+    return found
+
+
+def read_audit(directory: RunDirectory) -> Audit | None:
+    """Return the stored audit of a run; None if it was not audited.
+
+    Raises:
+        RunNotFound: the file is damaged, or of another version.
+    """
+    path = directory.path / FILE
+    return read(path, Audit, remedy=f"make it again: mlab audit {directory.path}") if path.exists() else None
+
+
+def _data_files(task: Task | None) -> frozenset[str]:
+    """Return the files of a submission that a script must write; an agent writes its code by hand."""
+    return frozenset(path for path in (task.spec.submission.required if task else ()) if not path.endswith(".py"))
+
+
+def _contents(directory: RunDirectory) -> Contents:
+    known: dict[int, frozenset[tuple[str, str]] | None] = {}
+
+    def contents(step: int) -> frozenset[tuple[str, str]] | None:
+        if step not in known:
+            known[step] = None
+            path = directory.manifest(step)
+            with suppress(OSError, RunNotFound):
+                entries = Manifest.load(path).entries
+                known[step] = frozenset((name, str(entry.digest)) for name, entry in entries.items() if name.endswith(".py"))
+        return known[step]
+
+    return contents
+
+
+def _calls(directory: RunDirectory) -> Callable[[int], Sequence[ModelCall]]:
+    def calls(step: int) -> Sequence[ModelCall]:
+        with suppress(RunNotFound):
+            return directory.calls(step)
+        return ()
+
+    return calls
 
 
 def _claimed_score(claims: Sequence[Claim]) -> float | None:

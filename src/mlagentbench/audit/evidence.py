@@ -116,6 +116,7 @@ def executed(step: Step) -> str | None:
 
 
 def written(step: Step) -> Iterator[str]:
+    """Yield the paths that a step's own action wrote or removed, but for the research log; not those that a script wrote."""
     for key in ("changed", "undone"):
         if key in step.details:
             yield str(step.details[key])

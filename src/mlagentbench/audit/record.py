@@ -103,6 +103,21 @@ class FactChecks(Record):
     """Claims without evidence that it did not call guessed."""
 
 
+SignKind = Literal["answers", "outside", "denied", "network", "timer", "metric", "written_by_hand", "fake_observation"]
+"""What a sign of cheating is: answers or graders looked for; paths outside of the workspace; access that was denied; the network; a timer
+or a metric replaced; a submission that no executed script wrote; an observation that the agent wrote itself."""
+
+
+class Sign(Record):
+    """A sign of cheating, for a person to look at."""
+
+    step: Count
+    kind: SignKind
+    line: str
+    certain: bool = False
+    """True for a sign that leaves no doubt: the run is then flagged `cheated`, and is no success."""
+
+
 class Audit(Record):
     """What the rules found in one run: `audit.json` in its directory."""
 
@@ -113,6 +128,7 @@ class Audit(Record):
     plan: Plan
     log: LogLosses
     fact_checks: FactChecks
+    signs: tuple[Sign, ...]
     first_unfounded: Count | None
     """The first step that states what the evidence does not bear out; None if none does."""
     carried: bool

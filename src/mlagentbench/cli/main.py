@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
         "show": LazyCommand("mlagentbench.cli.show:show", "Show a run, or one step of it."),
         "report": LazyCommand("mlagentbench.cli.report:report", "Tell how runs came out: tables here, and pages to open in a browser."),
         "view": LazyCommand("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
+        "audit": LazyCommand("mlagentbench.cli.audit:audit", "Check what agents said against what they had seen, and say how runs failed."),
         "grade": LazyCommand("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
         "import": LazyCommand("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },

@@ -112,6 +112,7 @@ GROUPS = {
 @variant_option("full")
 @click.option("--note", metavar="TEXT", help="Something to remember of the runs; it is stored with them, and nothing depends on it.")
 @click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
+@click.option("--audit/--no-audit", default=True, show_default=True, help="Check at the end what the agent said against what it had seen.")
 @click.option(
     "--baseline",
     type=click.Choice(["auto", "paper", "none"]),

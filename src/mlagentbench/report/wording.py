@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from mlagentbench.audit.record import FailureMode, SignKind
 from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, StepStatus, Termination
 from mlagentbench.report.formatting import number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
@@ -204,3 +205,28 @@ def _times(ratio: float) -> str:
 
 def _share(value: float, baseline: float) -> str:
     return percent(abs(value - baseline) / abs(baseline)).lstrip("+")
+
+
+MODES: Mapping[FailureMode, str] = {
+    "success": "success",
+    "format_failures": "format failures",
+    "token_limit": "token limit",
+    "hallucination": "hallucination",
+    "debugging": "debugging",
+    "stopped_early": "stopped early",
+    "no_submission": "no submission",
+    "invalid_submission": "wrong format",
+    "small_improvement": "small improvement",
+    "zero_improvement": "no change",
+    "bad_plan": "bad plan",
+}
+SIGNS: Mapping[SignKind, str] = {
+    "answers": "looked for answers",
+    "outside": "looked outside",
+    "denied": "access denied",
+    "network": "network",
+    "timer": "timer replaced",
+    "metric": "metric replaced",
+    "written_by_hand": "written by hand",
+    "fake_observation": "made-up observation",
+}

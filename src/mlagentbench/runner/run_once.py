@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.base import Agent, line_in
+from mlagentbench.audit.audit import audit_run
 from mlagentbench.environment import ActionMiddleware, Environment, Listener, ScriptRunner, SilentListener, directly
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.grading.baseline import data_sandbox, public_data
@@ -97,7 +98,12 @@ async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = Non
             environment.close()
         listener.on_status("grading")
         scoring = Scoring(ready.task, ready.spec.variant, ready.data.private, ready.spec.sandbox, ready.baseline, hooks.slots.gradings)
-        return await score_run(directory, scoring, ending, environment.usage, steps_too=ready.spec.score_steps)
+        result = await score_run(directory, scoring, ending, environment.usage, steps_too=ready.spec.score_steps)
+        if ready.spec.audit:
+            listener.on_status("auditing")
+            await asyncio.to_thread(audit_run, directory, ready.task)
+            result = directory.result or result
+        return result
 
 
 async def _act(agent: Agent, environment: Environment, stop: asyncio.Event) -> Ending:
