@@ -7,13 +7,15 @@ clock. A run's `run.json` and `result.json` hold a `schema_version`, which chang
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic_core import PydanticCustomError
 
 from mlagentbench.errors import LimitName
 
@@ -21,20 +23,38 @@ SCHEMA_VERSION = 1
 """The version of `result.json`."""
 
 
-def _known(version: int) -> int:
-    if version != SCHEMA_VERSION:
-        raise ValueError(f"version {version} is of another mlagentbench than this one, which reads version {SCHEMA_VERSION}")
+UNKNOWN_VERSION = "unknown_version"
+"""The type of the validation error for a record whose `schema_version` is not known here."""
+
+
+def unknown_version(version: object, *known: int) -> PydanticCustomError:
+    """Return the validation error for a record of a version that is not among the known ones."""
+    words = {"version": json.dumps(version)[:40], "known": " and ".join(map(str, known))}
+    return PydanticCustomError(
+        UNKNOWN_VERSION, "its schema version is {version}, and this mlagentbench knows {known}; read it with the one that wrote it", words
+    )
+
+
+def _known(version: object) -> object:
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise unknown_version(version, SCHEMA_VERSION)
     return version
 
 
-Version = Annotated[int, AfterValidator(_known)]
-Seconds = Annotated[float, Field(ge=-1e11, le=1e11, allow_inf_nan=False)]
-"""A duration, within bounds, since a damaged file may hold any number."""
+Version = Annotated[int, BeforeValidator(_known)]
+LARGEST = 1e100
+"""The size of scores and improvements, beyond which sums of their squares could overflow."""
+Measure = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+"""A score, a baseline or an improvement, within bounds, since a damaged file may hold any number."""
+Seconds = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
+"""A duration."""
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 """A time on the clock, in seconds from the epoch."""
 Dollars = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A count, small enough for a float to hold exactly."""
+Count = Annotated[int, Field(ge=0, le=10**12)]
+"""A count. Sums of thousands of them fit into 64 bits."""
+Word = Annotated[str, Field(max_length=1000)]
+"""A name, which stands in headings of tables and in charts."""
 
 Role = Literal["agent", "fast", "editor"]
 """What a model is used for: as the agent, as the cheap reader of long texts, or as the editor of scripts."""
@@ -131,7 +151,8 @@ class Usage(Record):
         """Return the sum of usages; its cost is None unless the cost of every part with a call is known."""
         parts = [part for part in parts if part.calls]
         costs = [part.cost for part in parts if part.cost is not None]
-        return Usage(
+        # Not validated: a sum may be beyond the bounds of its parts.
+        return Usage.model_construct(
             input_tokens=sum(part.input_tokens for part in parts),
             output_tokens=sum(part.output_tokens for part in parts),
             cache_read_tokens=sum(part.cache_read_tokens for part in parts),
@@ -219,9 +240,9 @@ class Step(Record):
 class Baseline(Record):
     """The score that a run's score is compared with, and its source."""
 
-    value: float
+    value: Measure
     """The baseline score: the mean of `values`, or their median for a timed score, which is a median too."""
-    values: tuple[float, ...] = ()
+    values: tuple[Measure, ...] = ()
     source: BaselineSource
 
     @property
@@ -243,8 +264,15 @@ class Score(Record):
     """The result of a grader. `baseline` is set if the grader timed the starter too, in the same minute on the same machine."""
 
     value: float
+    """In the metric's unit. Any number, until it is checked to be a `Measure`, since graders may give any."""
     baseline: Baseline | None = None
     details: Mapping[str, JsonValue] = Field(default_factory=dict)
+
+
+def _measured(score: Score) -> Score:
+    if not abs(score.value) <= LARGEST:
+        raise ValueError(f"the score is {score.value:g}, and must be a finite number of at most {LARGEST:g}")
+    return score
 
 
 class StepScore(Record):
@@ -252,8 +280,8 @@ class StepScore(Record):
 
     step: Count
     """The step's number; 0 is the unchanged starter."""
-    value: float | None = None
-    improvement: float | None = None
+    value: Measure | None = None
+    improvement: Measure | None = None
     reason: str | None = None
 
 
@@ -300,9 +328,9 @@ class Result(Record):
     run: str
     outcome: Outcome
     final_answer: str | None = None
-    score: Score | None = None
+    score: Annotated[Score, AfterValidator(_measured)] | None = None
     baseline: Baseline | None = None
-    improvement: float | None = None
+    improvement: Measure | None = None
     """The improvement relative to the baseline, positive for better: 0.5 is a score 1.5 times as high, or half the time."""
     success: bool = False
     step_scores: tuple[StepScore, ...] = ()

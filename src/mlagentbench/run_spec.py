@@ -17,7 +17,20 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_valida
 
 from mlagentbench.errors import LimitReached, UsageError
 from mlagentbench.limits import SandboxChoice, ScriptLimits
-from mlagentbench.records import BaselineChoice, Direction, Experience, Imported, Moment, Price, Record, Role, Usage, Variant
+from mlagentbench.records import (
+    BaselineChoice,
+    Direction,
+    Experience,
+    Imported,
+    Moment,
+    Price,
+    Record,
+    Role,
+    Usage,
+    Variant,
+    Word,
+    unknown_version,
+)
 
 SCHEMA_VERSION: Literal[2] = 2
 """The version of `run.json`. Version 1 held the spec's fields beside the others; it can still be read."""
@@ -87,7 +100,7 @@ class RunLimits:
 class ModelSpec(Record):
     """A model by Inspect's name, such as `openai/gpt-4o`, and the options for its provider."""
 
-    name: str
+    name: Word
     options: Mapping[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -102,12 +115,12 @@ class RunSpec(Record):
     It can be written and read as JSON (`model_dump_json`) and TOML (`to_toml`, `read_spec`).
     """
 
-    task: str
+    task: Word
     """The task's id."""
     task_folder: Path | None = None
     """The task's folder; None for a task of the catalogue."""
     variant: Variant = "full"
-    agent: str = "research"
+    agent: Word = "research"
     agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
     models: Mapping[Role, ModelSpec] = Field(default_factory=dict)
     """The models by role. A missing role uses the agent's model; the mapping is empty for an agent that asks none."""
@@ -203,20 +216,20 @@ class RunInfo(Record):
     """Everything known of a run before its first step: `run.json`."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
-    run: str
+    run: Word
     """The run's name, unique in its log directory."""
     spec: RunSpec
     """The run's specification, with the models that were actually used, and their prices if they were known."""
-    category: str = ""
+    category: Word = ""
     """The task's category; empty if it is unknown."""
     published: datetime.date | None = None
     """The date on which the task was published: a model trained later may have seen it. None if it is unknown."""
     description: str
     """The task's description, as the agent was given it."""
-    metric: str
-    unit: str
+    metric: Word
+    unit: Word
     direction: Direction
-    isolation: str
+    isolation: Word
     """The sandbox that the agent's scripts run in; `spec.sandbox` is the one that was asked for."""
     started: Moment
     """Seconds since the epoch; 0 if an imported log does not say."""
@@ -239,8 +252,8 @@ class RunInfo(Record):
     @classmethod
     def _from_version_1(cls, value: Any) -> Any:
         version = value.get("schema_version", SCHEMA_VERSION) if isinstance(value, Mapping) else SCHEMA_VERSION
-        if version not in (1, SCHEMA_VERSION):
-            raise ValueError(f"schema version {version} is not known here, only 1 and {SCHEMA_VERSION}; read it with a newer mlagentbench")
+        if type(version) is not int or version not in (1, SCHEMA_VERSION):
+            raise unknown_version(version, 1, SCHEMA_VERSION)
         if version == 1:
             return _version_2(value)
         if isinstance(value, Mapping) and isinstance(value.get("spec"), Mapping):

@@ -82,7 +82,10 @@ def test_a_graders_bug_raises_and_shows_its_traceback(make_task: MakeTask, submi
     assert "grade.py" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize("body", ["return None", "return 0.5", "return Score(value=float('nan'))", "return Score(value=float('inf'))"])
+@pytest.mark.parametrize(
+    "body",
+    ["return None", "return 0.5", "return Score(value=float('nan'))", "return Score(value=float('inf'))", "return Score(value=1e200)"],
+)
 def test_a_grader_that_gives_no_finite_score_has_a_bug(make_task: MakeTask, submission: Path, body: str) -> None:
     with pytest.raises(GradingError, match=r"grade\(\) returned (None|0\.5), which is no Score|as a score; it must be a finite number"):
         graded(make_task(body), submission)

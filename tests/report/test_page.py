@@ -153,7 +153,7 @@ def test_runs_that_cannot_be_read_are_named(logs: Path) -> None:
 
     told = story(first_page(logs))
 
-    assert "1 run cannot be read and is missing here" in told and "two/run.json" in told
+    assert "1 run cannot be read or is a copy, and is missing here" in told and "two/run.json" in told
 
 
 def test_damage_within_a_run_is_named_where_it_matters(logs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ def test_several_log_directories_are_loaded_together_each_run_once(tmp_path: Pat
     logs = mlagentbench.load(tmp_path / "there", tmp_path / "here", tmp_path / "here" / "b")
 
     assert [(run.directory.path.parent.name, run.name) for run in logs.runs] == [("here", "b"), ("there", "a"), ("here", "a")]
+
+
+def test_a_run_and_its_copy_in_another_log_directory_are_one_run(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "here", "a")
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+
+    logs = mlagentbench.load(tmp_path / "here", tmp_path / "there")
+
+    assert [run.directory.path for run in logs.runs] == [directory.path]
+    assert logs.unreadable == (f"{tmp_path}/there/a is a copy of {directory.path}, which is counted in its place; move the copy elsewhere",)
 
 
 def test_a_clusters_machines_are_mixed_only_when_asked_and_the_column_says_so(tmp_path: Path) -> None:

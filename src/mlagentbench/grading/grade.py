@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import signal
 import sys
@@ -26,7 +25,7 @@ from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.lock import timing
 from mlagentbench.grading.worker import GradingOutcome, Request, one_line
 from mlagentbench.limits import SandboxChoice
-from mlagentbench.records import Record, Score, Variant
+from mlagentbench.records import LARGEST, Record, Score, Variant
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import TaskSpec
@@ -145,8 +144,9 @@ class Grader:
             seconds = time.monotonic() - started
         if answer.unavailable is not None:
             raise SandboxUnavailable(answer.unavailable)
-        if answer.score is not None and not math.isfinite(answer.score.value):
-            raise GradingError(f"the grader of {self.task.id} gave {answer.score.value} as a score; it must be a finite number")
+        if answer.score is not None and not abs(answer.score.value) <= LARGEST:
+            value = f"{answer.score.value:g}"
+            raise GradingError(f"the grader of {self.task.id} gave {value} as a score; it must be a finite number of at most {LARGEST:g}")
         return Graded(score=answer.score, reason=answer.invalid, seconds=seconds)
 
     async def _ask(self, request: Request) -> GradingOutcome:

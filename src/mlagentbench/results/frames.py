@@ -196,4 +196,4 @@ def _step_rows(run: Run) -> Iterable[dict[str, Any]]:
 
 def _exit_code(step: Step) -> int | None:
     code = step.details.get("exit_code")
-    return code if isinstance(code, int) else None
+    return code if isinstance(code, int) and abs(code) < 2**31 else None

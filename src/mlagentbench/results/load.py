@@ -6,7 +6,9 @@ are counted in `counts.py`.
 
 from __future__ import annotations
 
+import math
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import NamedTuple, TypeVar
 from mlagentbench.errors import RunNotFound, StorageFailed
 from mlagentbench.records import ModelCall, Result, Role, Step, StepScore, Usage
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.rundir.directory import OUTPUT, RunDirectory, find_runs
-from mlagentbench.rundir.files import PUT_BACK
+from mlagentbench.rundir.directory import CALLS, OUTPUT, RunDirectory, find_runs
+from mlagentbench.rundir.files import LARGEST_FILE, PUT_BACK, grade_again, numbers_of
+from mlagentbench.task.spec import Metric
 from mlagentbench.workspace.files import bytes_of
 from mlagentbench.workspace.snapshots.snapshots import FileChange, Manifest, ManifestEntry, SnapshotStore
 
@@ -153,11 +156,11 @@ class Run:
 
 
 class Loaded(NamedTuple):
-    """The runs that were read, and the directories that could not be."""
+    """The runs that were read, and the directories that were left out."""
 
     runs: list[Run]
     unreadable: list[str]
-    """A line for each directory whose `run.json` cannot be read."""
+    """A line for each directory that is left out: its `run.json` cannot be read, or it is a copy of another run."""
     path: Path
     """The path that was read: a log directory, or one run's directory."""
 
@@ -184,8 +187,29 @@ def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
             runs.append(load_run(directory))
         except RunNotFound as error:
             unreadable.append(str(error))
-    runs.sort(key=lambda run: (run.info.started, run.name))
-    return Loaded(runs, unreadable, path)
+    kept, copies = without_copies(runs)
+    return Loaded(sorted(kept, key=by_start), unreadable + copies, path)
+
+
+def without_copies(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
+    """Return runs without copies, and a line for each copy. A directory that is found by two paths is returned once, without a line.
+
+    Runs of the same name that began at the same moment are one run, which is then counted once: the one whose directory has its name, else
+    the first.
+    """
+    found: dict[tuple[str, float], Run] = {}
+    lines = []
+    # The sort is stable, so that the first of equals stays the first.
+    for run in sorted(runs, key=lambda run: run.directory.name != run.name):
+        kept = found.setdefault((run.name, run.info.started), run)
+        if kept.directory.path.resolve() != run.directory.path.resolve():
+            lines.append(f"{run.directory.path} is a copy of {kept.directory.path}, which is counted in its place; move the copy elsewhere")
+    return list(found.values()), lines
+
+
+def by_start(run: Run) -> tuple[float, str]:
+    """Return the sort key that puts the oldest run first."""
+    return run.info.started, run.name
 
 
 def load(logs: Path) -> list[Run]:
@@ -208,7 +232,10 @@ def load_run(directory: RunDirectory) -> Run:
     result_is_damaged = False
     try:
         result = directory.result
+        if result is not None:
+            _check_result(directory, info, result)
     except RunNotFound as error:
+        result = None
         result_is_damaged = True
         damage[str(error)] = None
     steps = []
@@ -222,7 +249,11 @@ def load_run(directory: RunDirectory) -> Run:
                 damage[f"{directory.path} is damaged: it has no step {number}, and has later ones; {PUT_BACK}"] = None
             else:
                 steps.append(step)
-    damage |= dict.fromkeys(_damage_beside(directory, steps[-1].number if steps else 0))
+    damage |= dict.fromkeys(_damage_beside(directory))
+    if not info.spec.models and any(
+        usage.calls for usage in (*(step.usage for step in steps), *((result and result.usage) or {}).values())
+    ):
+        raise RunNotFound(f"{directory.path / 'run.json'} is damaged: spec: models: it names none, and the run has asked one; {PUT_BACK}")
     return Run(directory, info, tuple(steps), result, tuple(damage), result_is_damaged)
 
 
@@ -234,29 +265,52 @@ def unless_damaged(read: Callable[[], T]) -> T | None:
         return None
 
 
-def _damage_beside(directory: RunDirectory, last: int) -> Iterator[str]:
-    """Yield a line for each damaged folder, snapshot, file of calls and output of a run, up to its last step."""
-    for folder in (directory.workspace, directory.steps_folder, directory.path / "snapshots"):
-        if not folder.is_dir():
-            yield f"{folder} is damaged: it is no folder; {PUT_BACK}"
+def _check_result(directory: RunDirectory, info: RunInfo, result: Result) -> None:
+    """Raise RunNotFound if a result is of another run, or an improvement contradicts its score.
+
+    The starter that was timed beside an earlier step is not stored, so nothing can be said of the improvement then.
+    """
+    metric = Metric(name=info.metric, direction=info.direction, unit=info.unit)
+    baseline = result.baseline
+    scored = [("the submission", result.score.value if result.score else None, result.improvement)]
+    if baseline is None or baseline.source != "side_by_side":
+        scored += [(f"step {score.step}", score.value, score.improvement) for score in result.step_scores]
+    wrong = [f"it is the result of the run {result.run}"] if result.run != info.run else []
+    for what, score, stored in scored:
+        right = metric.improvement(score, baseline.value) if score is not None and baseline else None
+        if stored != right and (stored is None or right is None or not math.isclose(stored, right, rel_tol=1e-6, abs_tol=1e-9)):
+            wrong.append(f"the improvement of {what} is {stored}, and its score and the baseline make {right}")
+    if wrong:
+        raise RunNotFound(f"{directory.path / 'result.json'} is damaged: {wrong[0]}; {grade_again(directory.path)}")
+
+
+def _damage_beside(directory: RunDirectory) -> Iterator[str]:
+    """Yield a line for each damaged folder, snapshot, file of calls and output of a run."""
+    for folder in (directory.workspace, directory.steps_folder, directory.snapshots_folder):
+        try:
+            os.listdir(folder)
+        except OSError as error:
+            yield f"{folder} is damaged: {error.strerror}; {PUT_BACK}"
     seen: set[bytes] = set()
-    for number in range(last + 2):
+    for number in sorted(numbers_of(directory.snapshots_folder)):
         manifest = directory.manifest(number)
         try:
             # Most steps change nothing, and then leave the same manifest.
-            if os.path.lexists(manifest) and (content := bytes_of(manifest)) not in seen:
+            if (content := bytes_of(manifest, LARGEST_FILE)) not in seen:
                 Manifest.load(manifest)
                 seen.add(content)
         except OSError as error:
             yield f"{manifest} is damaged: {error.strerror or error}; {PUT_BACK}"
         except RunNotFound as error:
             yield str(error)
+    for number in sorted(numbers_of(directory.steps_folder, rf"\.{CALLS}")):
         try:
             directory.calls(number)
         except RunNotFound as error:
             yield str(error)
+    for number in sorted(numbers_of(directory.steps_folder, rf"\.{OUTPUT}")):
         output = directory.steps_folder / f"{number:04d}.{OUTPUT}"
-        if os.path.lexists(output) and not output.is_file():
+        if not stat.S_ISREG(os.lstat(output).st_mode):
             yield f"{output} is damaged: it is no regular file; {PUT_BACK}"
 
 

@@ -11,7 +11,7 @@ from mlagentbench.errors import RunNotFound
 from mlagentbench.results.cells import Cell, cells, columns
 from mlagentbench.results.compare import Comparison, comparisons
 from mlagentbench.results.conditions import Mixable
-from mlagentbench.results.load import Run, scan
+from mlagentbench.results.load import Run, by_start, scan, without_copies
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +24,7 @@ class Logs:
     runs: tuple[Run, ...]
     """The runs, oldest first, including those in progress, killed or damaged."""
     unreadable: tuple[str, ...] = ()
-    """A line for each directory whose `run.json` cannot be read."""
+    """A line for each directory that is left out: its `run.json` cannot be read, or it is a copy of another run."""
 
     def frame(self) -> pl.DataFrame:
         """Return a polars frame with a row for each run and the columns of `results.frames.RUNS`."""
@@ -54,10 +54,12 @@ class Logs:
 def load(*logs: str | Path) -> Logs:
     """Read the runs at some paths, each a log directory or one run's directory. A run at several paths is read into the result once.
 
+    Of a run and its copies, the first whose directory has the run's name is read into the result; `unreadable` names the others.
+
     Raises:
         RunNotFound: there is no such directory.
     """
-    runs: dict[Path, Run] = {}
+    runs: list[Run] = []
     unreadable: dict[str, None] = {}
     for path in map(Path, logs):
         try:
@@ -67,7 +69,7 @@ def load(*logs: str | Path) -> Logs:
             if not path.is_dir():
                 raise
             continue
-        for run in found.runs:
-            runs.setdefault(run.directory.path.resolve(), run)
+        runs += found.runs
         unreadable |= dict.fromkeys(found.unreadable)
-    return Logs(tuple(sorted(runs.values(), key=lambda run: (run.info.started, run.name))), tuple(unreadable))
+    kept, copies = without_copies(runs)
+    return Logs(tuple(sorted(kept, key=by_start)), (*unreadable, *copies))

@@ -36,7 +36,7 @@ from pathlib import Path
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.records import ModelCall, Result, Role, Step, Termination, Usage
 from mlagentbench.run_spec import RunInfo
-from mlagentbench.rundir.files import PUT_BACK, read, read_calls, storage, text_of
+from mlagentbench.rundir.files import LARGEST_FILE, PUT_BACK, grade_again, names_in, numbers_of, read, read_calls, storage, text_of
 from mlagentbench.util.atomic import flush, publish, replace, sweep
 from mlagentbench.util.lock import acquire, held
 from mlagentbench.workspace.files import bytes_of
@@ -82,17 +82,24 @@ def find_runs(path: Path) -> list[RunDirectory]:
     Raises:
         RunNotFound: there are no runs.
     """
-    if _is_run(path):
+    if path.is_dir() and _is_run(path):
         return [RunDirectory(path)]
-    runs = [RunDirectory(folder) for folder in sorted(path.iterdir()) if _is_run(folder)] if path.is_dir() else []
+    runs = [RunDirectory(path / name) for name in names_in(path) if _is_run(path / name)]
     if not runs:
         raise RunNotFound(f"there are no runs in {path}; name a log directory or a run's directory")
     return runs
 
 
 def _is_run(folder: Path) -> bool:
-    """Return whether a folder holds a run, even one that has lost its `run.json`; a run that is being created does not count."""
-    return os.path.lexists(folder / "run.json") or any(folder.glob("steps/[0-9]*.json"))
+    """Return whether a folder holds a run, even what is left of one, but none that is being created; also one that cannot be read."""
+    try:
+        found = os.listdir(folder)
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return True
+    inside = any(name[:1].isdecimal() for part in ("steps", "snapshots") for name in names_in(folder / part))
+    return inside or bool(names_in(folder / "workspace")) or not {"run.json", "result.json", "lock"}.isdisjoint(found)
 
 
 def find_sample(path: Path, sample: str) -> RunDirectory | None:
@@ -212,8 +219,7 @@ class RunDirectory:
     @property
     def result(self) -> Result | None:
         """The result; None until there is one."""
-        remedy = f"remove it, and have the run graded again: mlab resume {self.path}"
-        return read(self._result, Result, remedy=remedy) if self.has_result else None
+        return read(self._result, Result, remedy=grade_again(self.path)) if self.has_result else None
 
     @property
     def has_result(self) -> bool:
@@ -249,7 +255,7 @@ class RunDirectory:
 
     def step_numbers(self) -> list[int]:
         """Return the numbers of the published steps, and of those missing between them."""
-        found = [int(path.stem) for path in self.steps_folder.glob("[0-9]*.json") if path.stem.isdecimal()]
+        found = numbers_of(self.steps_folder, r"\.json")
         return sorted({*found, *range(1, len(found) + 1)})
 
     def step(self, number: int) -> Step | None:
@@ -326,7 +332,7 @@ class RunDirectory:
     def output_end(self, step: int, size: int = 1000) -> str:
         """Return the last `size` bytes of what a step's scripts have printed so far."""
         with suppress(OSError):
-            return bytes_of(self._file(step, OUTPUT))[-size:].decode(errors="replace")
+            return bytes_of(self._file(step, OUTPUT), LARGEST_FILE)[-size:].decode(errors="replace")
         return ""
 
     def calls(self, step: int) -> list[ModelCall]:

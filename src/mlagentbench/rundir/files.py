@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +14,37 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed
-from mlagentbench.records import ModelCall, Record, whole
+from mlagentbench.records import UNKNOWN_VERSION, ModelCall, Record, whole
 from mlagentbench.workspace.files import bytes_of
 
 R = TypeVar("R", bound=Record)
 
 PUT_BACK = "put it back from a copy"
+LARGEST_FILE = 256 << 20
+"""Bytes of a record's file at most. The prompts of a long step take some megabytes."""
+
+
+def grade_again(run: Path) -> str:
+    """Return what to do about the damaged result of a run, given its directory."""
+    return f"remove it, and have the run graded again: mlab resume {run}"
+
+
+def numbers_of(folder: Path, rest: str = "") -> set[int]:
+    """Return the numbers of a folder's files that are named by steps.
+
+    Args:
+        folder: the folder of steps or of snapshots.
+        rest: a pattern for the names after their numbers.
+    """
+    return {int(match[1]) for name in names_in(folder) if (match := re.fullmatch(rf"(\d{{4,}}){rest}", name, re.ASCII))}
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def text_of(record: Record, indent: int | None = 1) -> str:
@@ -45,7 +72,7 @@ def read(path: Path, kind: type[R], *, remedy: str = PUT_BACK) -> R:
         RunNotFound: the file is missing or damaged.
     """
     try:
-        return kind.model_validate_json(bytes_of(path))
+        return kind.model_validate_json(bytes_of(path, LARGEST_FILE))
     except FileNotFoundError:
         raise RunNotFound(f"{path.parent} holds no run: it has no {path.name}") from None
     except (ValidationError, OSError) as error:
@@ -62,7 +89,7 @@ def read_calls(path: Path) -> list[ModelCall]:
         RunNotFound: the file is damaged.
     """
     try:
-        lines = bytes_of(path).split(b"\n")
+        lines = bytes_of(path, LARGEST_FILE).split(b"\n")
         return [ModelCall.model_validate_json(line) for line in lines[:-1]]
     except (ValidationError, OSError) as error:
         raise damaged(path, error, PUT_BACK) from None
@@ -74,7 +101,9 @@ def damaged(path: Path, error: ValidationError | OSError, remedy: str) -> RunNot
         return RunNotFound(f"{path} is damaged: {error.strerror or error}; {remedy}")
     found = error.errors(include_url=False, include_context=False, include_input=False)
     # A record of another version fails in many places; the version is the one worth reporting.
-    first = next((each for each in found if each["loc"] == ("schema_version",)), found[0])
+    first = next((each for each in found if each["type"] == UNKNOWN_VERSION), found[0])
+    if first["type"] == UNKNOWN_VERSION:
+        return RunNotFound(f"{path} cannot be read: {first['msg']}")
     where = "".join(f"{part}: " for part in first["loc"])
     return RunNotFound(f"{path} is damaged: {where}{first['msg'].removeprefix('Value error, ')}; {remedy}")
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, StringConstraints, ValidationError
 
 from mlagentbench.errors import TaskError
-from mlagentbench.records import Direction, Record
+from mlagentbench.records import LARGEST, Direction, Record
 
 PAPER = Path(__file__).with_name("paper.toml")
 RecordType = TypeVar("RecordType", bound=Record)
@@ -38,13 +38,12 @@ class Metric(Record):
         return value - baseline if self.direction == "maximize" else baseline - value
 
     def improvement(self, value: float, baseline: float) -> float | None:
-        """Return the relative improvement of a score over the baseline's, positive for better; None where the baseline is 0.
+        """Return the relative improvement of a score over the baseline's, positive for better; None where the baseline is as good as 0.
 
         The paper's measure (arXiv 2310.03302, section 3): the change in the metric's direction over the baseline's size.
         """
-        if baseline == 0:
-            return None
-        return self.gain(value, baseline) / abs(baseline)
+        gain = self.gain(value, baseline)
+        return gain / abs(baseline) if abs(baseline) > abs(gain) / LARGEST else None
 
 
 class SubmissionSpec(Record):

@@ -123,15 +123,22 @@ def _names(folder: int) -> dict[str, bool]:
         return {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
 
 
-def bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path, most: int | None = None) -> bytes:
     """Read a regular file. Links are followed.
 
+    Args:
+        path: the file.
+        most: bytes that it may have; None for any number.
+
     Raises:
-        OSError: it cannot be read, or is not a regular file but, for example, a folder or a pipe.
+        OSError: it cannot be read, is larger, or is not a regular file but, for example, a folder or a pipe.
     """
     # Opening a pipe would otherwise wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
+        if most is not None and status.st_size > most:
+            raise OSError(errno.EFBIG, f"it has {status.st_size >> 20:,} MB, and at most {most >> 20:,} MB are read")
         return file.read()

@@ -148,6 +148,7 @@ def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str]) ->
         leaderboard_columns=LEADERBOARD_COLUMNS,
         with_intervals=thresholds.WITH_INTERVALS,
         unreadable=loaded.unreadable,
+        damage=[line for run in loaded.runs for line in run.damage],
         columns=COLUMNS,
         filters={label: sorted(set(values)) for label, values in facts.items() if len(set(values)) > 1},
         names=[_named(noun.lower(), facts[noun]) for noun in ("Task", "Agent", "Model")],

@@ -177,7 +177,7 @@ def _publish(path: Path, content: Mapping[str, object]) -> str:
 def _read(path: Path) -> tuple[dict[str, Any], str]:
     """Read a manifest's file. Returns its JSON, and the SHA-256 of its bytes."""
     try:
-        raw = bytes_of(path)
+        raw = bytes_of(path, _LARGEST)
         if zstandard.frame_content_size(raw) > _LARGEST:
             raise _damaged(path)
         content = json.loads(zstandard.ZstdDecompressor().decompress(raw))
