@@ -12,7 +12,7 @@ from inspect_ai.model import ModelCost, ModelInfo, get_model, set_model_info
 from inspect_ai.model._model_info import clear_model_info_cache
 
 from mlagentbench.engine.models.model import RoleModel
-from mlagentbench.engine.models.prices import KEPT, check_prices, price_of, read_prices, tell_prices
+from mlagentbench.engine.models.prices import KEPT, check_prices, price_of, read_prices, set_prices
 from mlagentbench.errors import UsageError
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Price
@@ -101,7 +101,7 @@ def asked(name: str, given: dict[str, Price]) -> float | None:
 
     async def ask() -> float | None:
         async with get_model(name, memoize=False) as model:
-            tell_prices([model], given)
+            set_prices([model], given)
             return (await RoleModel(model, "agent").generate("Say hello.", GenerateOptions(max_tokens=100))).usage.cost
 
     return asyncio.run(ask())
@@ -118,7 +118,7 @@ def test_cached_tokens_are_counted_at_their_own_price(server: Provider, ours: Pa
 def test_what_inspect_was_told_by_others_stays(server: Provider) -> None:
     cost = ModelCost(input=1.0, output=1.0, input_cache_read=1.0, input_cache_write=1.0)
     set_model_info("openai/gpt-4o-mini", ModelInfo(cost=cost))
-    (price,) = tell_prices([get_model("openai/gpt-4o-mini")], {}).values()
+    (price,) = set_prices([get_model("openai/gpt-4o-mini")], {}).values()
     assert (price.input, price.source) == (1.0, "Inspect's model cost configuration")
     assert asked("openai/gpt-4o-mini", {}) == pytest.approx((READ + CACHED + WRITTEN) / 1e6)
 

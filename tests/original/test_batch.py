@@ -137,7 +137,7 @@ def test_two_imports_into_one_log_directory_do_not_meet(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="another process imports into"):
             import_logs(log, tmp_path / "runs")
 
-    (found,) = import_logs(log, tmp_path / "runs", tell=import_too)
+    (found,) = import_logs(log, tmp_path / "runs", on_imported=import_too)
     assert found.state == "new"
     assert import_logs(log, tmp_path / "runs")[0].state == "there already"
 

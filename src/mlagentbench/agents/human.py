@@ -130,7 +130,7 @@ class HumanSession:
             return None
 
     def _named(self, words: str) -> ActionDefinition | None:
-        """Return the action with this number, name or beginning of a name; None if there is not exactly one, which the person is told."""
+        """Return the action with this number, name or beginning of a name; if there is not exactly one, say so and return None."""
         names = list(self._actions)
         if words.isdecimal() and 1 <= int(words) <= len(names):
             return self._actions[names[int(words) - 1]]

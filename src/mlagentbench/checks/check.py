@@ -55,7 +55,7 @@ class CheckSettings:
     that wait do not occupy slots."""
     threads: int | None = None
     """How many threads each script's libraries may use; None for their default, one a core, which is slow if scripts share the cores."""
-    tell: Callable[[str], None] = lambda doing: None
+    on_status: Callable[[str], None] = lambda doing: None
     """Called with a few words on what is being done."""
 
     forks: ForkServer | None = None
@@ -88,7 +88,7 @@ async def _check(task: Task, work: CheckSettings, folder: Path) -> tuple[tuple[F
     except TaskError as error:
         return (*findings, skipped("extras", str(error))), Numbers()
     findings.append(ok("extras"))
-    work.tell("preparing")
+    work.on_status("preparing")
     data, of_data = await _prepare(task, work, folder)
     findings += of_data
     if data is None:
@@ -96,7 +96,7 @@ async def _check(task: Task, work: CheckSettings, folder: Path) -> tuple[tuple[F
     if not (task.folder / "proof.py").is_file():
         findings.append(failed("proof", f"{task.folder} has no proof.py; write one as in docs/adding-a-task.md"))
         return tuple(findings), Numbers()
-    work.tell("its proofs")
+    work.on_status("its proofs")
     # The starter runs while the proofs are read, since neither needs the other. A timed starter is run once, because the grader measures it
     # many times beside each submission.
     runs = RUNS if task.spec.starter.state == "runs" and task.spec.submission.mode != "code" else 1
@@ -118,7 +118,7 @@ async def _evidence(
     task: Task, work: CheckSettings, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
 ) -> Evidence:
     """Run the starters, and grade all submissions."""
-    work.tell("runs and gradings")
+    work.on_status("runs and gradings")
     scored = [each.folder for each in (*proofs.oracle, *proofs.naive)]
     scored += [each for each in (proofs.reordered, proofs.moved) if each is not None]
     refused = [each.folder for each in proofs.invalid]
@@ -150,9 +150,9 @@ def _spec(task: Task) -> Finding:
         return failed("spec", f"the starter is {spec.starter.state}: name in starter.predictor which naive submission stands for it")
     if not spec.submission.required:
         return failed("spec", "submission.required names nothing: name the file without which nothing was submitted")
-    brought = [name for name in spec.read_only if (task.starter / name).exists()]
-    if brought:
-        return failed("spec", f"read_only names {brought[0]}, which lies in starter/; data is put where it belongs by prepare.py")
+    in_both = [name for name in spec.read_only if (task.starter / name).exists()]
+    if in_both:
+        return failed("spec", f"read_only names {in_both[0]}, which lies in starter/; data is put where it belongs by prepare.py")
     return ok("spec")
 
 
@@ -205,9 +205,9 @@ def _data(task: Task, data: Prepared) -> Finding:
     absent = [name for name in task.spec.read_only if not any(data.public.glob(name))]
     if absent:
         return failed("data", f"read_only names {', '.join(absent)}, which prepare.py does not put into public")
-    brought = [path.name for path in data.public.iterdir() if (task.starter / path.name).exists()]
-    if brought:
-        return failed("data", f"{brought[0]} is in the starter and in the public data; only one of them can be there")
+    in_both = [path.name for path in data.public.iterdir() if (task.starter / path.name).exists()]
+    if in_both:
+        return failed("data", f"{in_both[0]} is in the starter and in the public data; only one of them can be there")
     return ok("data")
 
 

@@ -141,12 +141,12 @@ def _bits(values: list[str]) -> dict[str, float]:
 
 def _spans(values: list[str], bits: dict[str, float]) -> Iterator[tuple[int, int]]:
     """Yield the first and last row (exclusive) of stretches that do not recur by chance, evenly spread."""
-    spans, start, told, length = [], 0, 0.0, 0
+    spans, start, bits_so_far, length = [], 0, 0.0, 0
     for row, value in enumerate(values):
-        told, length = told + bits[value], length + len(value) + 1
-        if told >= BITS and (length >= CHUNK or row + 1 - start >= CHUNK // 2):
+        bits_so_far, length = bits_so_far + bits[value], length + len(value) + 1
+        if bits_so_far >= BITS and (length >= CHUNK or row + 1 - start >= CHUNK // 2):
             spans.append((start, row + 1))
-            start, told, length = row + 1, 0.0, 0
+            start, bits_so_far, length = row + 1, 0.0, 0
     step = max(1, len(spans) // STRETCHES)
     yield from spans[::step]
 

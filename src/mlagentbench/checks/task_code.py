@@ -94,9 +94,9 @@ def _prove(task: Task, data: Prepared, out: Path) -> None:
     if task.spec.submission.mode == "file" and name in first:
         answers = read_answers(name, _bytes(first[name]), tables, names)
     proofs = Proofs(
-        oracle=tuple(_lay(out / "oracle", oracle)),
-        naive=tuple(_lay(out / "naive", proof.naive(data))),
-        invalid=tuple(_lay(out / "invalid", proof.invalid(data))),
+        oracle=tuple(_write_all(out / "oracle", oracle)),
+        naive=tuple(_write_all(out / "naive", proof.naive(data))),
+        invalid=tuple(_write_all(out / "invalid", proof.invalid(data))),
         solution=_write(out / "solution", proof.solution()) if hasattr(proof, "solution") else None,
         ineffective=_write(out / "ineffective", proof.ineffective()) if hasattr(proof, "ineffective") else None,
         leaks=tuple(lint(task, data, answers, tables, grids)),
@@ -105,12 +105,12 @@ def _prove(task: Task, data: Prepared, out: Path) -> None:
         separator = SEPARATORS[Path(name).suffix]
         reordered = answers.frame.reverse().write_csv(separator=separator)
         moved = shuffled(answers.frame, answers.id_column, seed=1).write_csv(separator=separator)
-        laid = {each: _write(out / each, {**first, name: text}) for each, text in (("reordered", reordered), ("moved", moved))}
-        proofs = proofs.model_copy(update=laid)
+        written = {each: _write(out / each, {**first, name: text}) for each, text in (("reordered", reordered), ("moved", moved))}
+        proofs = proofs.model_copy(update=written)
     (out / PROOFS).write_text(proofs.model_dump_json(), encoding="utf-8")
 
 
-def _lay(folder: Path, submissions: Mapping[str, Files | Invalid]) -> Iterator[WrittenSubmission]:
+def _write_all(folder: Path, submissions: Mapping[str, Files | Invalid]) -> Iterator[WrittenSubmission]:
     """Write submissions to a folder each."""
     for number, (name, submission) in enumerate(submissions.items()):
         files, reason = submission if isinstance(submission, Invalid) else (submission, "")

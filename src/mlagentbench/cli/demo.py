@@ -33,7 +33,7 @@ CLOSING = (
 @click.command()
 @log_directory_option
 def demo(log_directory: Path) -> int:
-    """Do a real task end to end: no key, no network.
+    """Run a real task end to end, without a key or network.
 
     The model's replies are scripted; all else is real.
     """

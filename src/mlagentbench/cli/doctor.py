@@ -33,7 +33,7 @@ KEYS = (
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def doctor(as_json: bool) -> None:
-    """Tell what this machine gives: isolation, GPUs, disk, keys.
+    """Show what this machine provides: isolation, GPUs, disk, keys.
 
     Keys are listed by name if they are set; their values are never shown.
     """

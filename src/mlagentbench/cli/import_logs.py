@@ -42,7 +42,7 @@ def import_runs(folder: Path, log_directory: Path, grade: bool, as_lines: bool) 
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("importing", total=None)
         imported = import_logs(
-            folder, log_directory, grade=grade, tell=lambda number, total, _: progress.update(bar, completed=number, total=total)
+            folder, log_directory, grade=grade, on_imported=lambda number, total, _: progress.update(bar, completed=number, total=total)
         )
     if as_lines:
         for each in imported:

@@ -20,13 +20,13 @@ INTERRUPTED = interrupts.INTERRUPTED
 
 COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Runs": {
-        "demo": LazyCommand("mlagentbench.cli.demo:demo", "Do a real task end to end: no key, no network."),
+        "demo": LazyCommand("mlagentbench.cli.demo:demo", "Run a real task end to end, without a key or network."),
         "run": LazyCommand("mlagentbench.cli.run:run", "Run an agent on tasks, and grade what it leaves."),
-        "resume": LazyCommand("mlagentbench.cli.resume:resume", "Go on with a run, or fork a new one from a step."),
+        "resume": LazyCommand("mlagentbench.cli.resume:resume", "Continue a run, or fork a new one from a step."),
     },
-    "What came of them": {
+    "Results": {
         "show": LazyCommand("mlagentbench.cli.show:show", "Show a run, or one step of it."),
-        "report": LazyCommand("mlagentbench.cli.report:report", "Tell how runs came out: tables here, and pages to open in a browser."),
+        "report": LazyCommand("mlagentbench.cli.report:report", "Compare runs: tables here, and pages to open in a browser."),
         "view": LazyCommand("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
         "audit": LazyCommand("mlagentbench.cli.audit:audit", "Check what agents said against what they had seen, and say how runs failed."),
         "grade": LazyCommand("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
@@ -36,13 +36,13 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
         "agents": LazyCommand("mlagentbench.cli.agents:agents", "List the agents, and describe one."),
     },
     "Tasks": {
-        "tasks": LazyCommand("mlagentbench.cli.tasks.group:tasks", "List, describe, check and make tasks."),
-        "prepare": LazyCommand("mlagentbench.cli.prepare:prepare_tasks", "Make or fetch the data of tasks, ahead of a run."),
+        "tasks": LazyCommand("mlagentbench.cli.tasks.group:tasks", "List, describe, check and create tasks."),
+        "prepare": LazyCommand("mlagentbench.cli.prepare:prepare_tasks", "Prepare the data of tasks before a run."),
         "cache": LazyCommand("mlagentbench.cli.cache:cache_group", "List and clear what was prepared and downloaded."),
         "baseline": LazyCommand("mlagentbench.cli.baseline:baseline", "Measure the starter's own score and its spread."),
     },
     "This machine": {
-        "doctor": LazyCommand("mlagentbench.cli.doctor:doctor", "Tell what this machine gives: isolation, GPUs, disk, keys."),
+        "doctor": LazyCommand("mlagentbench.cli.doctor:doctor", "Show what this machine provides: isolation, GPUs, disk, keys."),
     },
 }
 
@@ -53,7 +53,7 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
 def mlab(traceback: bool) -> None:
     """Benchmark language agents on machine-learning experiments.
 
-    To begin: mlab demo. Every command tells more with --help.
+    Start with mlab demo. Every command explains its options with --help.
     """
 
 

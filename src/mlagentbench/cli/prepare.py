@@ -38,7 +38,7 @@ def prepare_tasks(
     task_paths: Sequence[Path],
     as_json: bool,
 ) -> int:
-    """Make or fetch the data of tasks, ahead of a run.
+    """Prepare the data of tasks before a run.
 
     Before real data is fetched, its size, its licence and the terms to accept are shown. An interrupted download continues the next time.
     The exit status is 2 if a task could not be prepared.

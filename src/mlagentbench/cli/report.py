@@ -75,7 +75,7 @@ def report(
     given: tuple[tuple[str, datetime.date], ...],
     as_json: bool,
 ) -> None:
-    """Tell how runs came out: tables here, and pages to open in a browser.
+    """Compare runs: tables here, and pages to open in a browser.
 
     If the page or a figure cannot be made, the rest is printed all the same, and the exit status is 3.
     """

@@ -39,7 +39,7 @@ def resume(
     interactive: bool,
     as_line: bool,
 ) -> int:
-    """Go on with a run, or fork a new one from a step.
+    """Continue a run, or fork a new one from a step.
 
     RUN is a run's id in --log-dir or the beginning of one, or a run's directory. Whatever ended the run, it continues after its last
     finished step, with its files, its agent's memory and what it has used of its limits; only the step in progress is lost.

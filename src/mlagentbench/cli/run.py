@@ -221,8 +221,8 @@ def run(
     specs = [make_spec(task, {**fields, "gpus": fields.get("gpus", ()) if task.spec.gpu else ()}, source) for task in tasks]
     console = command_console(stderr=as_lines)
     ready = check_runs(specs, log_directory, console)
-    tell, ask = JsonLines() if as_lines else None, ask_person if interactive else None
-    evaluation, directories = carry_out(ready, console, times=times, parallel=parallel, tell=tell, ask=ask)
+    on_result, ask = JsonLines() if as_lines else None, ask_person if interactive else None
+    evaluation, directories = carry_out(ready, console, times=times, parallel=parallel, on_result=on_result, ask=ask)
     if not as_lines:
         print_results(console, directories, evaluation)
     if interactive and directories:
@@ -246,7 +246,7 @@ def carry_out(
     *,
     times: int = 1,
     parallel: int | None = None,
-    tell: Callable[[RunDirectory], None] | None = None,
+    on_result: Callable[[RunDirectory], None] | None = None,
     ask: AskPerson | None = None,
 ) -> tuple[Evaluation, list[RunDirectory]]:
     """Carry out runs with a progress display.
@@ -256,7 +256,7 @@ def carry_out(
         console: where progress is shown.
         times: how often each is carried out.
         parallel: how many runs go on at once; None for as many as the machine can take.
-        tell: is called with each run as soon as it is over.
+        on_result: called with each run as soon as it is over.
         ask: asks the person who watches an agent's question; None if nobody watches.
 
     Returns:
@@ -267,14 +267,14 @@ def carry_out(
     # A person has one terminal: no progress is shown beside the dialogue, and the runs take place one after another.
     person = any(getattr(run.make_agent(), "interactive", False) for run in runs)
     # A table that moves and lines that stay cannot share a terminal.
-    progress = Progress(console, times * len(runs), moving=not person and ask is None and (tell is None or not sys.stdout.isatty()))
+    progress = Progress(console, times * len(runs), moving=not person and ask is None and (on_result is None or not sys.stdout.isatty()))
 
     def finished(run: ReadyRun, number: int, result: Result) -> None:
         progress.done(run, number, result)
         directory = RunDirectory(run.log_directory / result.run)
         over[order.index(run.task.id), number] = directory
-        if tell:
-            tell(directory)
+        if on_result:
+            on_result(directory)
 
     listener = quiet if person else progress.listen
     hooks = RunHooks(listener=listener, finished=finished, stopping=progress.stopping, ask_person=ask)

@@ -113,10 +113,10 @@ def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Ite
     finally:
         _active.remove(now)
         _fetching.reset(token)
-        _tell_unpublished(now)
+        _warn_unpublished(now)
 
 
-def _tell_unpublished(here: Fetching) -> None:
+def _warn_unpublished(here: Fetching) -> None:
     """Print which downloads have no published checksum, so that only their first one is recorded."""
     if here.unpublished:
         first, *more = here.unpublished
@@ -318,7 +318,7 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
         if record.published is None:
             here.unpublished.append(record)
             if here not in _active:
-                _tell_unpublished(here)
+                _warn_unpublished(here)
     return place
 
 

@@ -139,8 +139,8 @@ def prepare(
         except OSError as error:
             raise unwritable(cache, error) from None
     place = place_of(task, variant, cache)
-    if key is not None and (begun_on := place.with_name(f"{variant}-{key}")) != place:
-        if found := _found(begun_on):
+    if key is not None and (of_run := place.with_name(f"{variant}-{key}")) != place:
+        if found := _found(of_run):
             return found
         raise TaskError(
             f"the code that makes the data of {task.id} has changed since the run began, and what it made then is no longer in {cache}: "
@@ -158,7 +158,7 @@ def prepare(
             for leftover in place.parent.glob(f".{variant}-*"):
                 shutil.rmtree(leftover)  # left by a killed process, since a live one would hold the lock
             if variant == "full":
-                _tell(task, cache, display)
+                _announce(task, cache, display)
             _make(task, variant, function, place, cache, console)
         except OSError as error:
             raise unwritable(cache, error) from None
@@ -203,7 +203,7 @@ def _function(task: Task, variant: Variant) -> Callable[..., object]:
     return function  # type: ignore[no-any-return]
 
 
-def _tell(task: Task, cache: Path, display: Display) -> None:
+def _announce(task: Task, cache: Path, display: Display) -> None:
     """Print the size and the licence of the real data, and raise TaskError if the disk lacks the space."""
     data = task.spec.data
     if data is None:

@@ -21,7 +21,7 @@ RecordCall = Callable[[Role, str, str, Reply, float], None]
 class ProviderCheck:
     """Asks a provider a short question if a run's time is up while another question has no reply.
 
-    A slow reply cannot be told from one that never comes. If the provider answers the short question, it works, and the time that the
+    A slow reply and one that never comes look the same. If the provider answers the short question, it works, and the time that the
     other reply took counts as the agent's.
 
     Args:

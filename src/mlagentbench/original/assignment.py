@@ -23,7 +23,7 @@ OTHER_AGENTS = ("LangChainAgent", "AutoGPTAgent", "Agent")
 """The agents whose calls are logged in another way, or that make none."""
 ASKING = frozenset({*ROLES, "Understand File", "Reflection", RETRIEVE})
 """The actions that ask a model."""
-TOLD_NOTHING = "nothing: the same was asked again"
+NO_REASON = "nothing: the same was asked again"
 BROKEN_OFF = "nothing: its log breaks off here"
 
 
@@ -147,7 +147,7 @@ class _Walk:
             for call, following in zip_longest(calls, calls[1:]):
                 empty = call.whole and self._replies.holds_no_action(call)
                 parts.refused = parts.refused + 1 if empty else 0
-                parts.calls[end].append(call.as_call("agent", "agent", models, _told(call, following) if empty else None))
+                parts.calls[end].append(call.as_call("agent", "agent", models, _rejection(call, following) if empty else None))
         for path, calls in self._replies.unclaimed():
             if trace.whole:
                 reader.say(path, f"holds {len(calls)} calls that led to no step: they are of another run, and were left out")
@@ -212,7 +212,7 @@ def _take(
     calls = [*refused, *([call] if call else [])]
     unread = turn is not None and not turn.acted
     for each, following in zip_longest(calls, calls[1:]):
-        rejected = _told(each, following) if each is not call else turn.observation if unread and turn else None
+        rejected = _rejection(each, following) if each is not call else turn.observation if unread and turn else None
         parts.calls[position].append(each.as_call("agent", "agent", found.models, rejected))
     if position < len(parts.steps):
         parts.malformed[position] += len(refused) + unread
@@ -220,16 +220,16 @@ def _take(
     return {name: text for name, text in entries.items() if name not in ("Action", "Action Input")}
 
 
-def _told(call: LoggedCall, following: LoggedCall | None) -> str:
-    """Return what the model was told about a reply without an action: the text that the next prompt adds."""
+def _rejection(call: LoggedCall, following: LoggedCall | None) -> str:
+    """Return the answer that a reply without an action got: the text that the next prompt adds."""
     if not call.whole:
         return BROKEN_OFF
     if following is None:
-        return TOLD_NOTHING
+        return NO_REASON
     shared = next((n for n, (a, b) in enumerate(zip(call.prompt, following.prompt, strict=False)) if a != b), len(call.prompt))
     ending = call.prompt[shared:]
     added = following.prompt[shared:]
-    return (added.removesuffix(ending) if ending else added).strip() or TOLD_NOTHING
+    return (added.removesuffix(ending) if ending else added).strip() or NO_REASON
 
 
 def _tool(logs: LogFolders, index: int, step: TraceStep, reader: Reader) -> list[LoggedCall]:

@@ -62,7 +62,7 @@ def import_logs(
     log_directory: Path,
     *,
     grade: bool = True,
-    tell: Callable[[int, int, ImportedRun], None] = lambda number, total, run: None,
+    on_imported: Callable[[int, int, ImportedRun], None] = lambda number, total, run: None,
 ) -> list[ImportedRun]:
     """Import every log of the original at a folder or below it. Imports that are up to date are not changed.
 
@@ -72,7 +72,7 @@ def import_logs(
         folder: the folder of a run, or a folder above several.
         log_directory: the log directory to write the runs to.
         grade: grade final files that contain a submission, if the task's full data is prepared here; nothing is downloaded.
-        tell: called after each log with its number from 1, the number of logs, and the outcome.
+        on_imported: called after each log with its number from 1, the number of logs, and the outcome.
 
     Raises:
         RunNotFound: there are no logs.
@@ -88,7 +88,7 @@ def import_logs(
         known = EarlierImports(log_directory)
         for number, logs in enumerate(found.logs, 1):
             imported = _import_or_fail(logs, log_directory, known, grade=grade)
-            tell(number, len(found.logs), imported)
+            on_imported(number, len(found.logs), imported)
             done.append(imported)
     return done + [_failed(path, f"cannot be looked through for logs: {reason}") for path, reason in found.unread]
 

@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
     p_other_tasks: float | None
     """That of `other_tasks`, adjusted likewise."""
     runs_needed: int | None
-    """How many runs of each shared task both columns would need to be told apart on these tasks (`inference.runs_needed`)."""
+    """How many runs of each shared task both columns would need for a difference to show on these tasks (`inference.runs_needed`)."""
     improvement: Interval | None
     """The first column's average improvement less the second's, over the shared tasks of which both have valid submissions."""
     improvement_tasks: tuple[str, ...]

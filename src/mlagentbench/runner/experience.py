@@ -24,7 +24,7 @@ EXPERIENCE = "experience"
 """The folder's name in a workspace."""
 MOST_MB = 2048
 """The most that an experience may hold, in megabytes (2^20 bytes); each run has a copy."""
-TOLD = """
+NOTICE = """
 The folder {name} of the working directory holds what was learned in earlier work: notes, examples, or the logs of other experiments, in
 {files}. It is read-only. Read what may help; it may be wrong, or about something else. What counts is what you run here.
 """
@@ -35,7 +35,7 @@ def describe(problem: str, experience: Experience | None) -> str:
     if experience is None:
         return problem
     files = "1 file" if experience.files == 1 else f"{experience.files:,} files"
-    return problem.rstrip("\n") + "\n" + TOLD.format(name=EXPERIENCE, files=files)
+    return problem.rstrip("\n") + "\n" + NOTICE.format(name=EXPERIENCE, files=files)
 
 
 def check_experience(folder: Path, task: Task, log_directory: Path) -> Experience:

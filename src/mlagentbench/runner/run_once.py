@@ -34,7 +34,7 @@ from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may go on after the run's time limit before it is cancelled."""
-MOST_SAID = 500
+LONGEST_REASON = 500
 """The most characters of an agent's own error that are put into the result."""
 
 
@@ -157,7 +157,7 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
         # An agent is the user's own code: whatever it raises is this run's outcome, and must not crash the runs beside it.
-        words = " ".join(str(error).split())[:MOST_SAID]
+        words = " ".join(str(error).split())[:LONGEST_REASON]
         return _without_limit(environment) or Ending("agent_error", f"{type(error).__name__}: {words}{line_in(type(agent), error)}")
     return _without_limit(environment) or Ending("agent_error", "the agent returned without a final answer")
 

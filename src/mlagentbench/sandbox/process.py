@@ -104,7 +104,7 @@ class SandboxProcess:
         """Why it ended; None while it runs."""
         self.stdin: BinaryIO = cast(BinaryIO, tree.popen.stdin)
         self.stdout: BinaryIO = cast(BinaryIO, tree.popen.stdout)
-        self._thread = threading.Thread(target=self._look_after, name=f"sandbox-{self.pid}", daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name=f"sandbox-{self.pid}", daemon=True)
         self._thread.start()
 
     @property
@@ -175,7 +175,7 @@ class SandboxProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
 
-    def _look_after(self) -> None:
+    def _supervise(self) -> None:
         errors = cast(IO[bytes], self._tree.popen.stderr)
         os.set_blocking(errors.fileno(), False)
         pump = _Pump(errors.fileno(), self._errors, lambda text: None)
@@ -280,7 +280,7 @@ async def _follow(tree: ProcessTree, pump: _Pump, deadline: float) -> EndReason 
     if end is not None:
         loop.add_reader(end, wake.set)
     pump.attach(wake.set)
-    next_look = time.monotonic() + TICK
+    next_check = time.monotonic() + TICK
     try:
         while tree.popen.poll() is None:
             now = time.monotonic()
@@ -288,14 +288,14 @@ async def _follow(tree: ProcessTree, pump: _Pump, deadline: float) -> EndReason 
                 return "time"
             if pump.total > FLOOD:
                 return "output"
-            if now >= next_look:
+            if now >= next_check:
                 reason = tree.watch.check()
                 if reason is None and tree.watch.disk.due() and await asyncio.to_thread(tree.watch.disk.broken):
                     reason = "disk"
                 if reason is not None:
                     return reason
-                next_look = time.monotonic() + TICK
-            timer = loop.call_later(max(min(deadline, next_look) - now, 0.0), wake.set)
+                next_check = time.monotonic() + TICK
+            timer = loop.call_later(max(min(deadline, next_check) - now, 0.0), wake.set)
             try:
                 await wake.wait()
             finally:

@@ -51,7 +51,7 @@ def check_tasks(
     task_paths: Sequence[Path],
     as_json: bool,
 ) -> int:
-    """Let tasks prove themselves.
+    """Check that tasks keep their promises.
 
     The check of a task: its data depends only on the seed; its starter does what the task states; its grader accepts right answers, scores
     them above wrong ones, and refuses invalid submissions; a solution succeeds, and an ineffective change does not; and nothing that the
@@ -84,7 +84,7 @@ async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Varian
 
         async def one(task: Task) -> Check:
             async with places:
-                found = await check(task, work(tell=partial(display.doing, task)))
+                found = await check(task, work(on_status=partial(display.doing, task)))
             display.done(task, found)
             return found
 

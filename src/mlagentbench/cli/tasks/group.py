@@ -23,8 +23,8 @@ ARROWS = {"maximize": "↑", "minimize": "↓"}
 
 COMMANDS = {
     "Commands": {
-        "new": LazyCommand("mlagentbench.cli.tasks.new:new_task", "Make a task of your own: a small one, complete, to be changed."),
-        "check": LazyCommand("mlagentbench.cli.tasks.check:check_tasks", "Let tasks prove themselves."),
+        "new": LazyCommand("mlagentbench.cli.tasks.new:new_task", "Create a small but complete task, for you to change."),
+        "check": LazyCommand("mlagentbench.cli.tasks.check:check_tasks", "Check that tasks keep their promises."),
     }
 }
 """The commands that need more than the catalogue, imported when they are called."""
@@ -32,7 +32,7 @@ COMMANDS = {
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)
 def tasks() -> None:
-    """List, describe, check and make tasks."""
+    """List, describe, check and create tasks."""
 
 
 @tasks.command("list")
@@ -67,7 +67,7 @@ def _categories(found: Iterable[Task]) -> list[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 @task_path_option
 def show_task(task_id: str, as_json: bool, task_paths: Sequence[Path]) -> None:
-    """Show one task: its facts, and what an agent is told."""
+    """Show one task: its facts, and the description that an agent gets."""
     task = find_task(task_id, task_paths)
     if as_json:
         click.echo(json.dumps({**_facts(task), "problem": task.problem, "spec": task.spec.model_dump(mode="json")}, indent=1))

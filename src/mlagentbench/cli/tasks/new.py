@@ -22,7 +22,7 @@ from mlagentbench.task import new
 )
 @click.option("--title", help="A line that says what the task is about.")
 def new_task(task_id: str, directory: Path, title: str | None) -> None:
-    """Make a task of your own: a small one, complete, to be changed.
+    """Create a small but complete task, for you to change.
 
     ID is lower-case words joined by -; the folder has the same name, with underscores.
     """
@@ -40,9 +40,9 @@ def new_task(task_id: str, directory: Path, title: str | None) -> None:
 
 PARTS = {
     "task.toml": "its facts: metric, submission, limits",
-    "problem.md": "what the agent is told",
-    "starter/": "what the agent finds",
+    "problem.md": "the description that the agent gets",
+    "starter/": "the files that the agent gets",
     "prepare.py": "its data, split into what the agent sees and what it does not",
     "grade.py": "how a submission is scored",
-    "proof.py": "the submissions by which it proves itself",
+    "proof.py": "the submissions and scripts that it is checked with",
 }

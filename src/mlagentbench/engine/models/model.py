@@ -16,7 +16,7 @@ from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import Tool, ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError, suspend_working_limit
 
-from mlagentbench.engine.models.prices import tell_prices
+from mlagentbench.engine.models.prices import set_prices
 from mlagentbench.engine.models.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
 from mlagentbench.engine.models.retries import ProviderError, ProviderWaits, RetryPolicy, check_reply, current_retry_policy, provider_error
 from mlagentbench.engine.models.scripted import ScriptedAPI, turn
@@ -194,7 +194,7 @@ class RoleModel:
     def _note_cut(self, output: ModelOutput, config: GenerateConfig) -> None:
         """Mark a reply as truncated by the token limit, for a model in this process that does not say so.
 
-        Its token count is not enough to tell: it is that of the longest reply of the batch.
+        Its token count does not show this: it is that of the longest reply of the batch.
         """
         api, most = self._model.api, config.max_tokens
         if window_of(api) is None or most is None or output.usage is None or output.usage.output_tokens < most or not output.choices:
@@ -259,7 +259,7 @@ def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:
     """
     main = get_model()
     models = {str(model): model for model in (main, *(get_model(role=role, default=main) for role in get_args(Role) if role != "agent"))}
-    return tell_prices(models.values(), given)
+    return set_prices(models.values(), given)
 
 
 def knowledge_cutoff(name: str) -> datetime.date | None:

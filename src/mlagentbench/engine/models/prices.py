@@ -26,7 +26,7 @@ INSPECT = "Inspect's model cost configuration"
 SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
 """Matches the date at the end of a snapshot's name. A snapshot costs as much as its model, unless it has a price of its own."""
 
-_told: dict[str, Price] = {}
+_prices_set: dict[str, Price] = {}
 """The prices that this module has set in Inspect, by model."""
 
 
@@ -104,7 +104,7 @@ def check_prices(spec: RunSpec) -> None:
         )
 
 
-def tell_prices(models: Iterable[InspectModel], given: Mapping[str, Price]) -> Mapping[str, Price]:
+def set_prices(models: Iterable[InspectModel], given: Mapping[str, Price]) -> Mapping[str, Price]:
     """Set the prices of models in Inspect, which then counts their cost, and return the prices in effect, by model.
 
     Prices that a user gave to Inspect itself take precedence over all others.
@@ -112,13 +112,13 @@ def tell_prices(models: Iterable[InspectModel], given: Mapping[str, Price]) -> M
     held: dict[str, Price] = {}
     for model in models:
         name, info = str(model), get_model_info(model)
-        if info is not None and info.cost is not None and name not in _told:
+        if info is not None and info.cost is not None and name not in _prices_set:
             held[name] = _of_inspect(info.cost)
             continue
         price = price_of(name, given)
         if price is not None:
-            held[name] = _told[name] = price
-        if price is not None or _told.pop(name, None) is not None:
+            held[name] = _prices_set[name] = price
+        if price is not None or _prices_set.pop(name, None) is not None:
             set_model_info(name, (info or ModelInfo()).model_copy(update={"cost": _as_cost(price)}))
     return held
 

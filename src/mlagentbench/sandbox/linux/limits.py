@@ -131,7 +131,7 @@ class LimitWatch:
             # The kernel enforces these limits, but the remaining processes may wait forever for one that it refused or killed.
             return "processes" if self._group.hit("pids") else "memory" if self._group.hit("memory") else None
         members = self.members()
-        if sum(_measure(members, lambda process: process.num_threads())) >= self._limits.processes:
+        if sum(_measure_each(members, lambda process: process.num_threads())) >= self._limits.processes:
             return "processes"
         return "memory" if _memory(members, self._limits.memory_mb << 20) > self._limits.memory_mb << 20 else None
 
@@ -180,7 +180,7 @@ class DiskWatch:
         self._most = most
         self._held = FolderSize(0, 0)
         self._free = _free(folder)
-        self._looked = time.monotonic() - self.LONGEST + 1  # measure first after a second: most commands are shorter
+        self._measured = time.monotonic() - self.LONGEST + 1  # measure first after a second: most commands are shorter
         self._next = 0.0
 
     def due(self) -> bool:
@@ -192,15 +192,15 @@ class DiskWatch:
             return True
         if now < self._next:
             return False
-        return any(more > some / 2 for more, some in zip(grown, room, strict=True)) or now - self._looked > self.LONGEST
+        return any(more > some / 2 for more, some in zip(grown, room, strict=True)) or now - self._measured > self.LONGEST
 
     def broken(self) -> bool:
         """Measure the folder. Returns True if it holds more than it may."""
         started = time.monotonic()
         self._free = _free(self._folder)
         self._held = measure(self._folder, self._most)
-        self._looked = time.monotonic()
-        self._next = self._looked + (self._looked - started) / self.SHARE
+        self._measured = time.monotonic()
+        self._next = self._measured + (self._measured - started) / self.SHARE
         return self._held.bytes > self._most.bytes or self._held.files > self._most.files
 
 
@@ -268,7 +268,7 @@ def _make(parents: tuple[Path, ...], limits: ScriptLimits) -> ControlGroup:
 
 def _memory(pids: list[int], limit: int) -> int:
     """Return the bytes of anonymous memory of processes: a cheap upper bound, or the exact number where the bound is over the limit."""
-    bound: int = sum(info.rss - info.shared for info in _measure(pids, lambda process: process.memory_info()))
+    bound: int = sum(info.rss - info.shared for info in _measure_each(pids, lambda process: process.memory_info()))
     if bound <= limit:
         return bound
     return sum(_shared_fairly(pid) for pid in pids)  # the bound counts memory that forked workers share once per worker
@@ -285,10 +285,10 @@ def _shared_fairly(pid: int) -> int:
 def _tasks_of_user() -> int:
     """Count the processes and threads of this user, which RLIMIT_NPROC counts together with the command's."""
     own = os.getuid()
-    return sum(_measure(psutil.pids(), lambda process: process.num_threads() if process.uids().real == own else 0))
+    return sum(_measure_each(psutil.pids(), lambda process: process.num_threads() if process.uids().real == own else 0))
 
 
-def _measure(pids: Iterable[int], measure: Callable[[psutil.Process], T]) -> list[T]:
+def _measure_each(pids: Iterable[int], measure: Callable[[psutil.Process], T]) -> list[T]:
     """Measure processes, without those that have ended."""
     found = []
     for pid in pids:
