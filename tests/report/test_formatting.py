@@ -97,7 +97,9 @@ def test_percentage(share: float, shown: str) -> None:
 
 
 def test_bounds_have_no_minus_before_nothing_and_equal_ones_are_not_shown() -> None:
-    assert formatting.interval_text(-0.002, -0.001) == "0 to 0"
+    assert formatting.interval_text(-0.002, 0.2) == "0 to 20"
+    assert formatting.interval_text(-0.002, 0.001) == "\N{MINUS SIGN}0.2 to 0.1", "narrow ones keep a decimal"
+    assert formatting.interval_text(0.4001, 0.4002) == "", "what would read 40 to 40 is one number"
     assert formatting.interval_text(-0.31, 0.2) == f"{formatting.MINUS}31 to 20"
     assert formatting.interval_text(0.2, 0.2) == ""
 

@@ -60,7 +60,18 @@ def test_many_columns_scroll_in_their_box_and_tasks_stay_in_sight(tab: Page, log
 def test_the_contents_lead_to_their_parts(tab: Page, experiment: Path) -> None:
     open_file(tab, experiment)
     links = tab.evaluate("[...document.querySelectorAll('.contents a')].map((link) => link.getAttribute('href'))")
-    assert links == ["#agents", "#success", "#improvement", "#categories", "#tradeoff", "#outcomes", "#thresholds", "#curves", "#all"]
+    assert links == [
+        "#agents",
+        "#pairs",
+        "#success",
+        "#categories",
+        "#improvement",
+        "#tradeoff",
+        "#outcomes",
+        "#thresholds",
+        "#curves",
+        "#all",
+    ]
 
     for link in links[:-2]:
         tab.click(f".contents a[href='{link}']")
@@ -69,17 +80,30 @@ def test_the_contents_lead_to_their_parts(tab: Page, experiment: Path) -> None:
 
 def test_a_point_of_a_task_leads_to_its_run(tab: Page, experiment: Path) -> None:
     open_file(tab, experiment)
-    run = tab.evaluate("document.querySelector('#curves ~ .pictures a').getAttribute('href')")
+    run = tab.evaluate("document.querySelector('details:has(#curves) .pictures a').getAttribute('href')")
 
-    tab.click("#curves ~ .pictures a")
+    tab.click("summary:has(#curves)")
+    tab.click("details:has(#curves) .pictures a")
 
     tab.wait_for_function(f"location.pathname.endsWith('/{run}') && document.querySelector('.steps')?.checkVisibility()")
+
+
+def test_a_link_opens_the_folded_part_that_it_leads_to(tab: Page, experiment: Path) -> None:
+    open_file(tab, experiment)
+    assert not tab.evaluate("document.querySelector('details:has(#curves)').open")
+
+    tab.click(".contents a[href='#curves']")
+
+    tab.wait_for_function("document.querySelector('details:has(#curves)').open")
+    open_file(tab, experiment, "#thresholds")
+    assert tab.evaluate("document.querySelector('details:has(#thresholds)').open")
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_an_experiment_stays_within_its_window_and_no_picture_is_cut(tab: Page, experiment: Path, width: int) -> None:
     tab.set_viewport_size({"width": width, "height": 900})
     open_file(tab, experiment)
+    tab.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
 
     assert sideways(tab) == 0
     # A pixel may be lost to rounding.
@@ -92,7 +116,7 @@ def test_an_experiment_stays_within_its_window_and_no_picture_is_cut(tab: Page, 
 def test_the_tables_are_tables_with_heads_for_every_cell(tab: Page, experiment: Path) -> None:
     open_file(tab, experiment)
 
-    for table in ("#agents", "#success", "#improvement", "#categories"):
+    for table in ("#agents", "#pairs", "#success", "#improvement", "#categories"):
         within = f"document.querySelector('{table}').closest('section')"
         rows = f"[...{within}.querySelectorAll('tbody tr')]"
         assert tab.evaluate(f"{rows}.length") >= 2

@@ -112,10 +112,10 @@ def test_few_runs_are_told_one_by_one_and_more_together(logs: Path) -> None:
     write_run(logs, "run-3", vectorization_steps(1.05), verdict="no_improvement")
     more = story(first_page(logs))
 
-    assert "Agents and models" not in few and "Scores over steps" in few
+    assert "Which agent succeeds most?" not in few and "How did scores develop?" in few
     # Three of four: 30.1 to 95.4 % by Wilson's interval.
-    assert "Agents and models" in more and "75 % 30 to 95, 1 task" in more
-    assert "Success by task" not in more, "of a single task the first table says it"
+    assert "Which agent succeeds most?" in more and "75 % 30 to 95, 1 task" in more
+    assert "Which tasks do they succeed at?" not in more, "of a single task the first table says it"
 
 
 def test_tasks_by_agents_are_a_table_with_intervals_and_numbers_of_runs(logs: Path) -> None:

@@ -19,7 +19,7 @@ from mlagentbench.records import Baseline
 from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.build import tables
 from mlagentbench.report.tables.export import encoded, latex, markdown, report_object, write_tables
-from mlagentbench.report.tables.model import Table, TextColumn
+from mlagentbench.report.tables.model import Table, TextColumn, grid
 from mlagentbench.report.tables.terminal import shown
 from mlagentbench.results.load import load
 from tests.example_runs import ExampleStep, write_run
@@ -101,6 +101,20 @@ def test_success_and_improvement_by_task_and_column(logs: Path) -> None:
         "research, openai/gpt-4o: the average is over 2 of 2 tasks.",
         "act, anthropic/claude-3-opus: the average is over 1 of 2 tasks, without cifar10.",
     ]
+
+
+def test_people_see_tasks_and_agents_by_success_and_programs_in_the_order_of_their_runs(tmp_path: Path) -> None:
+    for number, (task, model, accuracy) in enumerate((("a", GPT, 0.5), ("a", OPUS, 0.6), ("b", GPT, 0.6), ("b", OPUS, 0.6))):
+        write(tmp_path, f"run-{number}", accuracy, task=task, model=model)
+    found = made(tmp_path)
+    table = found["success"]
+
+    assert [line[0] for line in grid(table).lines] == ["b", "a", "average over tasks"]
+    assert grid(table).headings[1:] == [f"research, {OPUS}", f"research, {GPT}"]
+    assert [line[0] for line in grid(found["cost"]).lines] == [f"research, {OPUS}", f"research, {GPT}"]
+    order = [(row["task"], row["model"]) for row in table.rows]
+    assert order == [("a", GPT), ("a", OPUS), ("b", GPT), ("b", OPUS), (None, GPT), (None, OPUS)]
+    assert pl.read_csv(encoded(table, "csv"))["task"].to_list() == [task for task, _ in order]
 
 
 def test_what_runs_took_how_they_ended_and_which_do_not_count(logs: Path) -> None:

@@ -19,7 +19,7 @@ from mlagentbench.report.wording import FLAGS
 from mlagentbench.results import robust, statistics
 from mlagentbench.results.budget import cost_per_success
 from mlagentbench.results.cells import Cell, cells, columns, improvement_over_tasks, rate_over_tasks
-from mlagentbench.results.compare import TaskGroup, by_category
+from mlagentbench.results.compare import Comparison, TaskGroup, by_category, comparisons
 from mlagentbench.results.conditions import Conditions, conditions
 from mlagentbench.results.counts import THRESHOLDS
 from mlagentbench.results.load import Run
@@ -141,6 +141,25 @@ class Experiment:
     def leaderboard(self) -> list[LeaderboardRow]:
         """Each column over all its tasks."""
         return [leaderboard_row(column, by_task) for column, by_task in self.columns.items()]
+
+    @cached_property
+    def ranking(self) -> list[str]:
+        """The columns by success rate, the best first; those without a rate last, and equal ones in the order of `columns`."""
+        rates = {row.column: row.rate.value if row.rate else -1.0 for row in self.leaderboard}
+        return sorted(self.columns, key=lambda column: -rates[column])
+
+    @cached_property
+    def tasks_by_success(self) -> list[str]:
+        """The tasks by the mean of their cells' success rates, the one with most success first; equal ones in the order of `tasks`."""
+        rates: dict[str, list[float]] = {task: [] for task in self.tasks}
+        for task, _, cell in self.cells:
+            rates[task] += [cell.rate.value] if cell.rate else []
+        return sorted(rates, key=lambda task: -(sum(rates[task]) / len(rates[task])) if rates[task] else 1.0)
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Every pair of columns."""
+        return comparisons(self.columns)
 
     @cached_property
     def categories(self) -> Mapping[str, Mapping[str, TaskGroup]]:

@@ -88,8 +88,26 @@ def percentage(share: float, digits: int = 1) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """Format the bounds of an interval of shares in whole percent: `31 to 86`; empty if they are equal."""
-    return f"{percentage(low, 0)} to {percentage(high, 0)}" if low < high else ""
+    """Format the bounds of an interval of shares in percent: `31 to 86`, and `1.2 to 1.4` for narrow ones; empty if they then are equal."""
+    digits = 0 if high - low >= 0.05 else 1
+    shown = percentage(low, digits), percentage(high, digits)
+    return " to ".join(shown) if shown[0] != shown[1] else ""
+
+
+def difference_text(difference: tuple[float, float, float]) -> str:
+    """Format a difference of two rates and its interval in percentage points: `+12.5, 3 to 22`.
+
+    Args:
+        difference: the value and its bounds, as fractions.
+    """
+    value, low, high = difference
+    bounds = interval_text(low, high)
+    return f"{'+' if value > 0 else ''}{percentage(value)}{', ' * bool(bounds)}{bounds}"
+
+
+def p_text(p: float) -> str:
+    """Format a p-value: `p < 0.001`, `p = 0.012`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def tokens(count: int) -> str:

@@ -18,6 +18,7 @@ COMPARING = [
     "success",
     "improvement",
     "success-by-category",
+    "comparisons",
     "success-and-tokens",
     "success-and-time",
     "success-and-cost",
@@ -31,8 +32,8 @@ def test_an_experiment_has_a_figure_for_every_comparison_and_every_task(tmp_path
 
     names = [figure.name for figure in figures(load(tmp_path / "logs"))]
 
-    assert names[:8] == COMPARING
-    assert names[8:] == ["thresholds-last-step", "thresholds-best-step", *(f"scores-{task.id}" for task in TASKS[:4])]
+    assert names[: len(COMPARING)] == COMPARING
+    assert names[len(COMPARING) :] == ["thresholds-last-step", "thresholds-best-step", *(f"scores-{task.id}" for task in TASKS[:4])]
 
 
 def test_each_figure_is_an_svg_and_a_png_of_twice_its_size(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import UsageError
+from mlagentbench.report.charts.forest import forest, pairs
 from mlagentbench.report.charts.outcomes import outcomes, parts
 from mlagentbench.report.charts.rates import heat, heat_map
 from mlagentbench.report.charts.score_curves import scores_of_task
@@ -36,15 +37,17 @@ def figures(runs: Sequence[Run]) -> Iterator[Figure]:
                 yield Figure(f"score-{run.name}", own)
         return
     experiment = Experiment.of(runs)
+    ranked = {column: experiment.columns[column] for column in experiment.ranking}
     found: dict[str, Chart | None] = {
-        "success": heat_map(heat(success(experiment), experiment.columns)),
-        "improvement": heat_map(heat(improvement(experiment), experiment.columns)),
-        "success-by-category": heat_map(heat(categories(experiment), experiment.columns)),
+        "success": heat_map(heat(success(experiment), experiment.ranking)),
+        "improvement": heat_map(heat(improvement(experiment), experiment.ranking)),
+        "success-by-category": heat_map(heat(categories(experiment), experiment.ranking)),
+        "comparisons": forest(pairs(experiment.comparisons, experiment.ranking)),
         "success-and-tokens": tradeoff(experiment.leaderboard, "tokens"),
         "success-and-time": tradeoff(experiment.leaderboard, "minutes"),
         "success-and-cost": tradeoff(experiment.leaderboard, "dollars"),
-        "verdicts": outcomes(parts(experiment.columns, "verdict"), "verdict"),
-        "endings": outcomes(parts(experiment.columns, "ended"), "ended"),
+        "verdicts": outcomes(parts(ranked, "verdict"), "verdict"),
+        "endings": outcomes(parts(ranked, "ended"), "ended"),
         "thresholds-last-step": success_by_threshold(experiment.thresholds, "last", columns=experiment.columns),
         "thresholds-best-step": success_by_threshold(experiment.thresholds, "best", columns=experiment.columns),
     }

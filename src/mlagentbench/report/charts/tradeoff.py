@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import altair as alt
@@ -57,7 +57,7 @@ class _Box(NamedTuple):
 
 
 def tradeoff(
-    leaderboard: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, legend: bool = True
+    leaderboard: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, columns: Iterable[str] = (), legend: bool = True
 ) -> alt.LayerChart | None:
     """Draw success rates against what runs took, a point for each column.
 
@@ -65,6 +65,7 @@ def tradeoff(
         leaderboard: the columns; one whose amount is not known for all its runs is left out.
         amount: what to draw success against.
         palette: the colours.
+        columns: all columns in order, so that a column has the same colour in several charts.
         legend: whether a legend names the columns if their points are labelled by numbers (`numbered`).
 
     Returns:
@@ -88,7 +89,7 @@ def tradeoff(
         scale=alt.Scale(domain=[0, span.top], nice=False),
         axis=alt.Axis(**above("success, mean over tasks"), format=".0%", tickCount=5),
     )
-    by_column = looks((row.column for row in leaderboard), palette)
+    by_column = looks(columns or (row.column for row in leaderboard), palette)
     layers = [layer for point in points for layer in _rules(point, by_column[point.column], x, y)]
     layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(leaderboard)))
     for point, place in zip(points, _places(points, span), strict=True):

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report import formatting
-from mlagentbench.report.charts import scores, style, thresholds
+from mlagentbench.report.charts import forest, scores, style, thresholds
 from mlagentbench.report.charts.palette import THEMED
 from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.page.comparison import LEADERBOARD_COLUMNS, comparison
@@ -147,6 +147,7 @@ def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str]) ->
         together=comparison(loaded.runs, links),
         leaderboard_columns=LEADERBOARD_COLUMNS,
         with_intervals=thresholds.WITH_INTERVALS,
+        questions=tuple(forest.QUESTIONS.values()),
         unreadable=loaded.unreadable,
         damage=[line for run in loaded.runs for line in run.damage],
         columns=COLUMNS,
@@ -173,7 +174,12 @@ def _templates() -> Environment:
     formats = {
         each.__name__: each for each in (formatting.cost, formatting.duration, formatting.percent, formatting.quantity, formatting.tokens)
     }
-    templates.filters.update(formats, breakable=_breakable, blank=lambda value: "" if value is None else value)
+    templates.filters.update(
+        formats,
+        breakable=_breakable,
+        points=lambda share: formatting.percentage(share, 0),
+        blank=lambda value: "" if value is None else value,
+    )
     templates.globals.update(
         plural=plural,
         policy=Markup(_policy(style, script)),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from mlagentbench.report import formatting
-from mlagentbench.report.charts import outcomes, score_curves, style, thresholds, tradeoff
+from mlagentbench.report.charts import forest, outcomes, score_curves, style, thresholds, tradeoff
+from mlagentbench.report.charts.forest import Pair
 from mlagentbench.report.charts.outcomes import BarPart
 from mlagentbench.report.charts.palette import THEMED, SeriesStyle, looks
 from mlagentbench.report.charts.rates import HeatMap, heat
@@ -69,40 +70,56 @@ class Amount(NamedTuple):
 LEADERBOARD_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a run", "Time a run", "Cost a run")
 
 
+TITLES: Mapping[str, str] = {
+    "agents": "Which agent succeeds most?",
+    "pairs": "How sure is it that one beats another?",
+    "success": "Which tasks do they succeed at?",
+    "categories": "Which categories of tasks?",
+    "improvement": "How much better than the starter are they?",
+    "tradeoff": "What does success take?",
+    "outcomes": "How did runs come out?",
+    "thresholds": "Would another threshold change it?",
+    "curves": "How did scores develop?",
+}
+"""The titles of the parts of the overview, by their anchors, which are also the names of `Overview`'s fields."""
+
+
 class Overview(NamedTuple):
     """The parts of the overview."""
 
     notices: tuple[Notice, ...]
     key: tuple[KeyEntry, ...]
     leaderboard: tuple[LeaderboardRow, ...]
-    """The columns of the heat maps."""
+    """The columns of the heat maps, the most successful first."""
     agents: tuple[tuple[LeaderboardRow, tuple[Amount, ...]], ...]
+    pairs: tuple[Pair, ...]
+    pairs_left_out: int
+    """How many pairs are not in `pairs`, since they are too many."""
+    span: tuple[float, float]
+    """The range of the differences of `pairs`."""
+    verdict: str
+    """How many differences are significant."""
     success: HeatMap | None
     improvement: HeatMap | None
     categories: HeatMap | None
     notes: Mapping[str, str]
     """Notes on the rows of the heat maps: a task's category, a category's number of tasks."""
-    tradeoffs: tuple[Picture, ...]
+    tradeoff: tuple[Picture, ...]
     numbers: tuple[KeyEntry, ...]
-    """The key of `tradeoffs`, where points have numbers."""
+    """The key of `tradeoff`, where points have numbers."""
     outcomes: tuple[Bars, ...]
     thresholds: tuple[Picture, ...]
     curves: tuple[Picture, ...]
 
     @property
+    def titles(self) -> Mapping[str, str]:
+        """The titles of all parts by their anchors, in the order of the page."""
+        return TITLES
+
+    @property
     def contents(self) -> tuple[tuple[str, str], ...]:
         """The anchors and titles of the parts that are not empty."""
-        parts = [
-            ("agents", "Agents and models", self.agents),
-            ("success", "Success by task", self.success),
-            ("improvement", "Improvement by task", self.improvement),
-            ("categories", "By category", self.categories),
-            ("tradeoff", "Success and what it took", self.tradeoffs),
-            ("outcomes", "How runs came out", self.outcomes),
-            ("thresholds", "Other thresholds", self.thresholds),
-            ("curves", "Scores over steps", self.curves),
-        ]
-        return tuple((place, title) for place, title, there in parts if there)
+        return tuple((place, title) for place, title in TITLES.items() if getattr(self, place))
 
 
 def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
@@ -114,7 +131,8 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
     """
     experiment = Experiment.of(runs)
     many = len(runs) > FEW and experiment.counted > 0
-    rows = tuple(experiment.leaderboard)
+    rows = tuple(sorted(experiment.leaderboard, key=lambda row: experiment.ranking.index(row.column)))
+    pairs = forest.pairs(experiment.comparisons, experiment.ranking) if many else []
     compared = rows if many else ()
     by_column = looks(experiment.columns, THEMED)
     # The table of agents and models says the same about a single task.
@@ -127,17 +145,21 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
         key=tuple(KeyEntry(column, look) for column, look in by_column.items()) if len(by_column) >= KEYED else (),
         leaderboard=rows,
         agents=tuple((row, _amounts(row)) for row in compared),
-        success=heat(build.success(experiment), experiment.columns) if by_task else None,
-        improvement=heat(build.improvement(experiment), experiment.columns) if by_task else None,
-        categories=heat(build.categories(experiment), experiment.columns) if many and experiment.categories else None,
+        pairs=tuple(pairs),
+        pairs_left_out=sum(bool(each.tasks) for each in experiment.comparisons) - len(pairs) if pairs else 0,
+        span=forest.span(pairs) if pairs else (0.0, 0.0),
+        verdict=forest.verdict(experiment.comparisons) if pairs else "",
+        success=heat(build.success(experiment), experiment.ranking) if by_task else None,
+        improvement=heat(build.improvement(experiment), experiment.ranking) if by_task else None,
+        categories=heat(build.categories(experiment), experiment.ranking) if many and experiment.categories else None,
         notes=notes,
-        tradeoffs=_tradeoffs(compared),
+        tradeoff=_tradeoffs(compared, experiment.columns),
         numbers=tuple(
-            KeyEntry(f"{number}  {column}", look, lines=False) for number, (column, look) in enumerate(by_column.items(), start=1)
+            KeyEntry(f"{number}  {row.column}", by_column[row.column], lines=False) for number, row in enumerate(compared, start=1)
         )
         if tradeoff.numbered(compared)
         else (),
-        outcomes=_outcomes(experiment) if many else (),
+        outcomes=_outcomes(experiment, rows) if many else (),
         thresholds=_thresholds(experiment) if many else (),
         curves=_score_curves(experiment, links),
     )
@@ -181,17 +203,17 @@ def _mean(interval: Interval | None, shown: Callable[[float], str]) -> Amount:
     return Amount(shown(interval.value), f"{low} to {high}" if low != high else "")
 
 
-def _tradeoffs(rows: Sequence[LeaderboardRow]) -> tuple[Picture, ...]:
+def _tradeoffs(rows: Sequence[LeaderboardRow], columns: Iterable[str]) -> tuple[Picture, ...]:
     titles: Mapping[tradeoff.Amount, str] = {"tokens": "Tokens", "minutes": "Time", "dollars": "Cost"}
     pictures = []
     for amount, title in titles.items():
         missing = tradeoff.left_out(rows, amount)
         words = f"Not known for all runs, and so not drawn: {'; '.join(missing)}." if missing else ""
-        pictures += _picture(title, tradeoff.tradeoff(rows, amount, THEMED, legend=False), words)
+        pictures += _picture(title, tradeoff.tradeoff(rows, amount, THEMED, columns=columns, legend=False), words)
     return tuple(pictures)
 
 
-def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
+def _outcomes(experiment: Experiment, rows: Sequence[LeaderboardRow]) -> tuple[Bars, ...]:
     """Return bars of the runs' verdicts and of what ended the runs, each only if it is not the same for all runs."""
     titles: Mapping[outcomes.Kind, str] = {"verdict": "What submissions were worth", "ended": "What ended the runs"}
     found = []
@@ -200,7 +222,7 @@ def _outcomes(experiment: Experiment) -> tuple[Bars, ...]:
         parts = outcomes.parts(experiment.columns, kind)
         names = {each: word for each, word in words.items() if any(part.kind == each for part in parts)}
         if len(names) > 1:
-            bars = ((row, tuple(part for part in parts if part.column == row.column)) for row in experiment.leaderboard)
+            bars = ((row, tuple(part for part in parts if part.column == row.column)) for row in rows)
             found.append(Bars(title, names, colors, tuple(bars)))
     return tuple(found)
 

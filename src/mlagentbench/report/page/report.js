@@ -43,6 +43,12 @@
     asked();
   }
 
+  // A folded part opens when a link leads to it, and everything opens for print.
+  const unfold = () => { const part = location.hash.length > 1 && document.getElementById(location.hash.slice(1))?.closest("details.part"); if (part) part.open = true; };
+  addEventListener("hashchange", unfold);
+  unfold();
+  addEventListener("beforeprint", () => { for (const part of all("details.part")) part.open = true; });
+
   // The table of runs
   const body = find("#table tbody");
   if (!body) return;

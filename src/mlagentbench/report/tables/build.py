@@ -18,7 +18,7 @@ from mlagentbench.report.experiment import Experiment, LeaderboardRow
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
 from mlagentbench.report.wording import ENDED, VERDICTS, ended_briefly, price_words
 from mlagentbench.results.cells import Cell
-from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff, comparisons
+from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff
 from mlagentbench.results.counts import DAMAGED, UNFINISHED, counts
 from mlagentbench.results.inference import Inference
 from mlagentbench.results.statistics import Interval
@@ -36,11 +36,15 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
         cutoffs: the last day of each model's training data, by the model's name; None where it is not known.
     """
     whatever = [verdicts(experiment), endings(experiment), not_counted(experiment)]
-    if not experiment.counted:
-        return [table for table in whatever if table.rows]
     of_counted = [success(experiment), improvement(experiment), cost(experiment)]
     of_groups = [categories(experiment), periods(experiment, cutoffs), compared(experiment)]
-    return [table for table in (*of_counted, *whatever, *of_groups) if table.rows]
+    found = (*of_counted, *whatever, *of_groups) if experiment.counted else whatever
+    return [table for table in found if table.rows]
+
+
+def ranks(experiment: Experiment) -> Mapping[str, Sequence[Value]]:
+    """Return the order in which people see tasks and columns: by success, the most successful first; averages are below all tasks."""
+    return {"task": [*experiment.tasks_by_success, None], "column": experiment.ranking}
 
 
 def success(experiment: Experiment) -> Table:
@@ -107,6 +111,7 @@ def cost(experiment: Experiment) -> Table:
             TextColumn("cost per success", lambda row: _price(row, "cost_per_success") if row["cost_per_success"] else formatting.NONE),
         ],
         notes=_priced(experiment),
+        ranks=ranks(experiment),
     )
 
 
@@ -124,7 +129,7 @@ def endings(experiment: Experiment) -> Table:
 def categories(experiment: Experiment) -> Table:
     """Return the table of success rates by category of task; without rows where `Experiment.categories` is empty."""
     rows = [_group(experiment, "category", column, group) for groups in experiment.categories.values() for column, group in groups.items()]
-    return _groups("categories", "Success rate by category, % [95% interval], n tasks", "category", rows)
+    return _groups(experiment, "categories", "Success rate by category, % [95% interval], n tasks", "category", rows)
 
 
 def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> Table:
@@ -141,14 +146,14 @@ def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None])
     order = [kind for kind in (BEFORE, AFTER) if any(row["published"] == kind for row in rows)]
     # The table is empty where no task's date is known.
     rows = [row for kind in (*order, UNKNOWN_DATE) for row in rows if row["published"] == kind] if order else []
-    table = _groups("cutoffs", "Success rate by when tasks were published, % [95% interval], n tasks", "published", rows)
+    table = _groups(experiment, "cutoffs", "Success rate by when tasks were published, % [95% interval], n tasks", "published", rows)
     notes = [f"The knowledge of {model} ends on {cutoff}." for model, cutoff in known.items()]
     return replace(table, notes=notes)
 
 
 def compared(experiment: Experiment) -> Table:
     """Return the table that compares every pair of columns: on these tasks, and on other tasks of their kind."""
-    found = [comparison for comparison in comparisons(experiment.columns) if comparison.tasks]
+    found = [comparison for comparison in experiment.comparisons if comparison.tasks]
     lacking = sorted({task for comparison in found for task in comparison.left_out})
     few = any(comparison.other_tasks and not comparison.other_tasks.can_tell for comparison in found)
     inference: dict[str, Kind] = {name: "number" for name in ("difference", "low", "high", "p", "p_adjusted", "smallest_p")}
@@ -239,6 +244,7 @@ def _by_task(
         shown=[TextColumn("", lambda row: estimate(row, measure, of=of, signed=measure == "improvement"))],
         across="column",
         notes=[note, *_averaged_over(experiment)],
+        ranks=ranks(experiment),
     )
 
 
@@ -275,7 +281,7 @@ def _group(experiment: Experiment, name: str, column: str, group: TaskGroup) -> 
     return {name: group.name, **identity(experiment, column), **interval("rate", group.mean), "tasks": len(group.tasks), "runs": group.runs}
 
 
-def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
+def _groups(experiment: Experiment, name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
     return Table(
         name=name,
         title=title,
@@ -284,6 +290,7 @@ def _groups(name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
         down=TextColumn(down, lambda row: str(row[down]), number=False),
         shown=[TextColumn("", lambda row: estimate(row, "rate", of="tasks"))],
         across="column",
+        ranks=ranks(experiment),
     )
 
 
@@ -304,6 +311,7 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
         shown=[TextColumn("", lambda row: str(row["runs"]))],
         across=what,
         words=words,
+        ranks=ranks(experiment),
     )
 
 

@@ -53,6 +53,14 @@ class Table:
     """The headings of values of `across`; others are their own headings."""
     notes: Sequence[str] = ()
     """Notes to show below the table, one or a few sentences each."""
+    ranks: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    """For some columns, their values in the order in which people see them. Files for programs keep the order of `rows`."""
+
+    @property
+    def ranked(self) -> list[Row]:
+        """The rows in the order in which people see them."""
+        places = {column: {value: place for place, value in enumerate(order)} for column, order in self.ranks.items()}
+        return sorted(self.rows, key=lambda row: [place.get(row.get(column), len(place)) for column, place in places.items()])
 
 
 class TextTable(NamedTuple):
@@ -68,7 +76,7 @@ class TextTable(NamedTuple):
 def pivot(table: Table) -> Mapping[str, Mapping[str, Row]]:
     """Return the rows of a table with `across`, by the text of `down` and then by the value of `across`."""
     found: dict[str, dict[str, Row]] = {}
-    for row in table.rows:
+    for row in table.ranked:
         found.setdefault(table.down.text(row), {})[str(row[table.across or ""])] = row
     return found
 
@@ -77,10 +85,12 @@ def grid(table: Table) -> TextTable:
     """Format a table for people, at its full width."""
     if table.across is None:
         columns = [table.down, *table.shown]
-        lines = [[column.text(row) for column in columns] for row in table.rows]
+        lines = [[column.text(row) for column in columns] for row in table.ranked]
         return TextTable([column.heading for column in columns], lines, [column.number for column in columns])
     (cell,) = table.shown
     names = list(dict.fromkeys(str(row[table.across]) for row in table.rows))
+    order = [str(value) for value in table.ranks.get(table.across, ())]
+    names.sort(key=lambda name: order.index(name) if name in order else len(order))
     lines = [[label, *(cell.text(by_name[name]) if name in by_name else NONE for name in names)] for label, by_name in pivot(table).items()]
     headings = [table.words.get(name, named(name)) for name in names]
     return TextTable([table.down.heading, *headings], lines, [False, *(cell.number for _ in names)])
