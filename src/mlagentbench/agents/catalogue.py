@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mlagentbench.agents.base import ENTRY_POINT_GROUP, find_agent
 
@@ -138,12 +138,12 @@ def _origin(module: str) -> str | None:
     return spec.origin if spec is not None else None
 
 
-def _spec(finder: Any, name: str, path: Any) -> ModuleSpec | None:
+def _spec(finder: object, name: str, path: object) -> ModuleSpec | None:
     find: Callable[..., ModuleSpec | None] | None = getattr(finder, "find_spec", None)
     return find(name, path) if find is not None else None
 
 
-def _documented(factory: Callable[..., Any]) -> Mapping[str, str]:
+def _documented(factory: Callable[..., object]) -> Mapping[str, str]:
     """Return the descriptions of a class's options: from the `Args` of its docstrings, and from the strings below its fields."""
     while not inspect.isclass(factory) and hasattr(factory, "func"):
         factory = factory.func

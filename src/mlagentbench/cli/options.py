@@ -16,6 +16,9 @@ from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.rundir.locate import locate
 
+Command = Callable[..., object]
+"""The function of a command."""
+
 DEFAULT_LOGS = Path("runs")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 MEGABYTES = {"m": 1, "g": 1 << 10, "t": 1 << 20}
@@ -53,33 +56,33 @@ python_option = click.option(
 )
 
 
-def variant_option(default: Variant) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def variant_option(default: Variant) -> Callable[[Command], Command]:
     """Return the option `--variant`."""
     choices = click.Choice(get_args(Variant))
     return click.option("--variant", type=choices, default=default, show_default=True, help="The data: real, or small and generated.")
 
 
-def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+def run_argument(command: Command) -> Command:
     """Add the argument RUN to a command, which gets the run's path as `run`.
 
     RUN is a directory, or a run's id or the beginning of one in `--log-dir`.
     """
 
     @functools.wraps(command)
-    def located(run: str, log_directory: Path, **options: Any) -> Any:
+    def located(run: str, log_directory: Path, **options: object) -> object:
         return command(run=locate(run, log_directory), **options)
 
     return click.argument("run")(log_directory_option(located))
 
 
-def logs_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+def logs_argument(command: Command) -> Command:
     """Add the argument LOGS to a command, which gets the path as `logs`.
 
     LOGS is a log directory, or one run: its directory, or its id in `runs` or the beginning of one.
     """
 
     @functools.wraps(command)
-    def located(logs: str, **options: Any) -> Any:
+    def located(logs: str, **options: object) -> object:
         return command(logs=locate(logs, DEFAULT_LOGS), **options)
 
     return click.argument("logs", default=str(DEFAULT_LOGS))(located)

@@ -54,7 +54,7 @@ class StoppableGeneration:
         model.register_forward_pre_hook(self._before_token)
         model.generate = self
 
-    def __call__(self, *arguments: Any, **more: Any) -> Any:
+    def __call__(self, *arguments: object, **more: object) -> Any:
         """Generate, as the model's own method does."""
         with self._computing:
             return self._generate(*arguments, **more)

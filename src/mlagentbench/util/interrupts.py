@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def close() -> None:
     _state.closed = time.monotonic()
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[object, None, T]) -> T:
     """Run a coroutine in a new event loop, as `asyncio.run` does, and return its result.
 
     Tasks that ignore for `LEAVING` seconds that they are cancelled at the end are left behind; `asyncio.run` would wait for them for ever.
@@ -115,7 +115,7 @@ def first(act: Callable[[], None]) -> Iterator[None]:
         _state.instead = None
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def _run(work: Coroutine[object, None, T]) -> T:
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(work)
@@ -161,7 +161,7 @@ def _handle(number: int, frame: object) -> None:
     _state.cancel()
 
 
-def _unraisable(error: Any) -> None:
+def _unraisable(error: sys.UnraisableHookArgs) -> None:
     """Interrupt again a moment later if Python could not raise KeyboardInterrupt, as in the finalizer of an object."""
     if isinstance(error.exc_value, KeyboardInterrupt):
         _state.obeyed = -IMPATIENCE

@@ -9,13 +9,13 @@ import fcntl
 import os
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 POLL = 0.02
 """Seconds between two tries."""
 
 
-def acquire(file: int | IO[Any], *, timeout: float | None = None, shared: bool = False) -> bool:
+def acquire(file: int | IO[bytes] | IO[str], *, timeout: float | None = None, shared: bool = False) -> bool:
     """Lock an open file or folder until it is closed, and return whether that succeeded.
 
     Args:

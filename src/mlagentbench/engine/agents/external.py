@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from inspect_ai.model import ModelOutput
 from pydantic import JsonValue
@@ -65,7 +65,7 @@ class ExternalAgent:
         self._entries |= thoughts_of(output.message).entries
         return output
 
-    async def act(self, name: str, arguments: Mapping[str, Any]) -> str:
+    async def act(self, name: str, arguments: Mapping[str, JsonValue]) -> str:
         """Execute an action and return its observation, or the stored one when the run is resumed. Only one is executed at a time."""
         action = Action(name=name, arguments=arguments)
         async with self._acting:
@@ -81,7 +81,7 @@ class ExternalAgent:
                 await self._end()
             return step.observation
 
-    async def stay(self, agent: Coroutine[Any, Any, str]) -> None:
+    async def stay(self, agent: Coroutine[object, None, str]) -> None:
         """Run the agent until it returns its answer, submits it as an action, or fails.
 
         Raises:
@@ -122,7 +122,7 @@ class ExternalAgent:
         number = len(self._environment.steps) - len(self._steps)
         return AgentError(f"the run cannot go on: begun anew, its agent changes its mind about step {max(1, number)}: {how}; start another")
 
-    async def _guarded(self, doing: Coroutine[Any, Any, T]) -> T:
+    async def _guarded(self, doing: Coroutine[object, None, T]) -> T:
         """Return what a coroutine returns. If it fails, end the agent with that error, and do not return."""
         try:
             return await doing

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
 from inspect_ai.model import (
@@ -63,7 +63,7 @@ class ScriptedAPI(ModelAPI):
         base_url: str | None = None,
         api_key: str | None = None,
         config: GenerateConfig = GenerateConfig(),
-        **model_args: Any,
+        **model_args: object,
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
         self._script = Script.named(model_name)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ def serve(questions: int, answers: int, answer: Callable[[Frame], Answer], *, ma
         send(answers, Frame(question.kind, question.number, text, arrays))
 
 
-def plain(value: Any, what: str) -> Array:
+def plain(value: object, what: str) -> Array:
     """Convert an array to what goes over the pipe; lazy values are computed here, while the clock runs.
 
     Raises:

@@ -13,7 +13,7 @@ import struct
 import sys
 import tempfile
 import traceback
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 KEPT = int(sys.argv[1])
 """Bytes of a command's output that are sent at most."""
@@ -29,7 +29,7 @@ def answer(answers: BinaryIO, output: int) -> None:
     os.ftruncate(output, 0)
 
 
-def run(source: str, namespace: dict[str, Any]) -> None:
+def run(source: str, namespace: dict[str, object]) -> None:
     """Run a command; print the value of a last expression, and any error."""
     try:
         tree = ast.parse(source, "<command>")
@@ -55,7 +55,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    namespace: dict[str, object] = {"__name__": "__main__"}
     while len(header := orders.read(8)) == 8:
         run(orders.read(struct.unpack(">Q", header)[0]).decode("utf-8", "replace"), namespace)
         sys.stdout.flush()
