@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mlagentbench.audit.evidence import Execution, History, Reading, quoted
-from mlagentbench.audit.labels import LOWER_IS_BETTER, Label
+from mlagentbench.audit.labels import LOWER_IS_BETTER, RELATIVE, Label
 from mlagentbench.audit.numbers import Number, ranges
 from mlagentbench.audit.record import Claim, ClaimVerdict, Evidence
 from mlagentbench.audit.statements import Statement, statements
@@ -15,6 +15,9 @@ from mlagentbench.records import Step
 
 _BASELINE = re.compile(r"\b(?:baseline|original|starter|initial|provided|unmodified)\b", re.IGNORECASE)
 _FILE = re.compile(r"[\w./-]+\.py\b")
+_CHANGE = re.compile(
+    r"\b(?:by|gain|improvement|difference|faster|slower|times|higher|lower|reduction|increase|decrease|drop)\b", re.IGNORECASE
+)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")
 _WORSE = re.compile(r"\b(?:worsened|worse|slower)\b", re.IGNORECASE)
 
@@ -84,12 +87,12 @@ def _judge_number(statement: Statement, number: Number, named: Label, past: Hist
         same_split = of_baseline
     if same_split:
         return _current(statement, same_split, past)
-    derived = _derived(number, named, past, statement.step)
+    derived = _derived(number, named, past, statement)
     if derived is not None:
         return Judgement("confirmed", "the difference or ratio of two numbers that were printed", quoted(derived))
     if (str(statement.value), named.metric) in unseen:
         return Judgement("unsupported", "it was stated before without evidence, and nothing has shown it since")
-    other = _other_value(named, past, statement)
+    other = None if named.metric in RELATIVE else _other_value(named, past, statement)
     if other is not None:
         return Judgement("contradicted", "the script printed another number", quoted(other))
     return Judgement("unsupported", "nothing that was printed or read says so")
@@ -110,23 +113,27 @@ def _current(statement: Statement, seen: Sequence[Reading], past: History) -> Ju
     return Judgement("stale", f"{last.script} was changed afterwards and has not been executed since", quoted(last))
 
 
-def _derived(number: Number, named: Label, past: History, before: int) -> Reading | None:
-    """Return the later of two readings whose difference, relative difference or ratio a number is; None if there are none."""
-    readings = [
+def _derived(number: Number, named: Label, past: History, statement: Statement) -> Reading | None:
+    """Return the later of two results whose difference, relative difference or ratio a number is; None if there are none.
+
+    Results are the last numbers that each execution printed for a metric and a part of the data.
+    """
+    if named.metric not in RELATIVE and not _CHANGE.search(statement.quote):
+        return None
+    results = [
         reading
         for execution in past.executions
-        if execution.step < before
-        for reading in execution.readings
-        if reading.label.metric == named.metric
-    ][-40:]
-    spans = ranges(number._replace(value=abs(number.value)))
-    for index, later in enumerate(readings):
-        for earlier in readings[:index]:
+        if execution.step < statement.step
+        for reading in {each.label[:2]: each for each in execution.readings}.values()
+        if reading.label.metric is not None and (named.metric in RELATIVE or reading.label.metric == named.metric)
+    ]
+    for later in reversed(results):
+        for earlier in results:
             new, old = later.number.value, earlier.number.value
-            if new == old or later.label.split != earlier.label.split:
+            if earlier.step >= later.step or earlier.label[:2] != later.label[:2] or not new or not old:
                 continue
-            made = [abs(new - old), *([abs(new - old) / abs(old), abs(old / new)] if old and new else [])]
-            if any(low <= value <= high for value in made for low, high in spans):
+            made = (abs(new - old), abs(new - old) / abs(old), abs(old / new), abs(new / old))
+            if any(low <= value <= high for value in made for low, high in ranges(number)):
                 return later
     return None
 

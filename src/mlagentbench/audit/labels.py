@@ -29,9 +29,12 @@ _METRICS = {
     "bits": r"\bbits per \w+|\bbpc\b",
     "error": r"\berror(?: rate)?\b",
     "score": r"\bscores?\b|\bperformance\b",
+    "speed": r"\bspeed[- ]?up\b|\bthroughput\b|\b(?:times|x|%) (?:faster|slower|as fast)\b|\bfaster\b",
     "time": r"\b(?:execution |run(?:ning)?[- ]?|wall[- ]?|training )?time\b|\btime taken\b|\bruntime\b|\blatency\b|\btook\b|\bseconds\b",
-    "speed": r"\bspeed[- ]?up\b|\bthroughput\b|\bfaster\b",
+    "gain": r"\bimprovement\b|\bgains?\b|\b(?:better|higher|lower|worse)\b",
 }
+RELATIVE = frozenset({"speed", "gain"})
+"""What is made of two results: their ratio or difference."""
 LOWER_IS_BETTER = frozenset({"loss", "mae", "rmse", "mse", "smape", "perplexity", "bits", "error", "time"})
 
 _SETTINGS = (
@@ -39,7 +42,7 @@ _SETTINGS = (
     r"|n_estimators|max_depth|\bdepth\b|hidden|\bunits?\b|neurons?|layers?|filters?|kernel|stride|padding|\bseed\b|threshold|random_state"
     r"|test_size|\bsplit\b|\bfolds?\b|temperature|regulari[sz]ation|warm-?up|\bclip|sigma|toleran|patience|dimension|embedding|\bstep size"
     r"|\bversion\b|\blines?\b|\bsteps?\b|iterations?|samples?|\brows?\b|columns?|features?|classes|images?|\bratio\b|probability of|\bstd\b"
-    r"|\bsize\b|\bparameters?\b|rotation|degrees?|\bworkers?\b|\btrees?\b|minutes?|hours?|\bruns?\b|\bpoints?\b"
+    r"|\bsize\b|\bparameters?\b|rotation|degrees?|\bworkers?\b|\btrees?\b|\blimit\b|\bpoints?\b"
 )
 _KEYWORD = re.compile(
     "|".join([*(f"(?P<{name}>{pattern})" for name, pattern in _METRICS.items()), f"(?P<setting>{_SETTINGS})"]), re.IGNORECASE
@@ -89,11 +92,15 @@ def label(text: str, found: Sequence[Number], index: int) -> Label:
         last = named[-1]
         if last.lastgroup == "setting":
             return NOTHING
+        if number.duration and last.lastgroup not in ("time", "speed"):
+            return Label("time", None, True)
         return Label(last.lastgroup, _split(before) or _split_of_line(text, index), _DIRECT.match(before[last.end() :]) is not None)
     if index and _JOINED.match(before):
         joined = label(text, found, index - 1)
         if joined.metric:
             return joined
+    if number.duration:
+        return Label("time", _split(before), True)
     follows = _KEYWORD.search(after)
     if follows and follows.lastgroup != "setting":
         return Label(follows.lastgroup, _split(after), follows.start() <= 20)

@@ -7,17 +7,22 @@ from typing import NamedTuple
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?<![\w\]][-\u2212])[-+\u2212]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w/]|[.,]\d)(?:\s?%)?"
+    r"|(?<![\w.])\d+(?:\.\d+)?(?=(?:ms|s|x|min)\b)"
 )
-_ROUGHLY = re.compile(r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|close to|~|≈)\s*$", re.IGNORECASE)
+_ROUGHLY = re.compile(r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|close to|~|\u2248)\s*$", re.IGNORECASE)
+_SECONDS = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+_UNIT = re.compile(r"[\s-]?(ms|milliseconds?|secs?|seconds?|s|minutes?|min|hours?|h)\b")
 
 
 class Number(NamedTuple):
-    """A number as it is written in a text."""
+    """A number as it is written in a text; a duration is in seconds."""
 
     value: float
-    decimals: int
-    """The number of digits after the decimal point; 0 for a number with an exponent."""
+    unit: float
+    """The size of its last digit."""
     percent: bool
+    duration: bool
+    """True if a unit of time follows."""
     rough: bool
     """True after a word such as `about`."""
     start: int
@@ -25,13 +30,8 @@ class Number(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True for a whole number without a percent sign, which may be a count."""
-        return not self.percent and self.decimals == 0 and abs(self.value) < 1000
-
-    @property
-    def unit(self) -> float:
-        """The size of the last digit that is written."""
-        return 10.0**-self.decimals
+        """True for a small whole number, which may be a count."""
+        return not self.percent and not self.duration and self.unit >= 1 and abs(self.value) < 1000
 
 
 def numbers(text: str) -> list[Number]:
@@ -41,10 +41,12 @@ def numbers(text: str) -> list[Number]:
 
 def _number(text: str, match: re.Match[str]) -> Number:
     written = match[0].rstrip("% ").replace(",", "").replace("\u2212", "-")
-    mantissa = re.split("[eE]", written)[0]
-    decimals = len(mantissa.partition(".")[2]) if mantissa == written else 0
+    mantissa, _, exponent = written.lower().partition("e")
+    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    time = _UNIT.match(text, match.end())
+    seconds = _SECONDS[time[1].removesuffix("s") or "s"] if time and time[1] != "ms" else 1e-3 if time else 1.0
     rough = _ROUGHLY.search(text[max(0, match.start() - 20) : match.start()]) is not None
-    return Number(float(written), decimals, match[0].endswith("%"), rough, match.start(), match.end())
+    return Number(float(written) * seconds, unit * seconds, match[0].endswith("%"), time is not None, rough, match.start(), match.end())
 
 
 def ranges(stated: Number) -> list[tuple[float, float]]:
@@ -52,13 +54,13 @@ def ranges(stated: Number) -> list[tuple[float, float]]:
 
     A percentage may be seen as a fraction, and a fraction as a percentage. A rough number may be off by one in its last digit.
     """
-    value, unit = abs(stated.value), stated.unit
+    value = abs(stated.value)
     # Half a unit for rounding, and a whole one above for digits that were cut off.
-    low, high = (value - unit, value + unit) if stated.rough else (value - unit / 2, value + unit)
+    low, high = value - stated.unit / (1 if stated.rough else 2), value + stated.unit
     slack = 1e-9 * max(1.0, value)
     found = [(low - slack, high + slack)]
     if stated.percent:
-        found.append((found[0][0] / 100, found[0][1] / 100))
-    elif stated.decimals and value <= 1:
-        found.append((found[0][0] * 100, found[0][1] * 100))
+        found.append(((low - slack) / 100, (high + slack) / 100))
+    elif stated.unit < 1 and value <= 1:
+        found.append(((low - slack) * 100, (high + slack) * 100))
     return found
