@@ -266,6 +266,10 @@ class Score(Record):
     value: float
     """In the metric's unit. Any number, until it is checked to be a `Measure`, since graders may give any."""
     baseline: Baseline | None = None
+    rung: Count | None = None
+    """How many of the task's stages the submission has reached; None for a task without stages."""
+    note: str = ""
+    """What the score means beside its value, in a few words such as `rung 2 of 4`."""
     details: Mapping[str, JsonValue] = Field(default_factory=dict)
 
 
@@ -283,6 +287,10 @@ class StepScore(Record):
     value: Measure | None = None
     improvement: Measure | None = None
     reason: str | None = None
+    rung: Count | None = None
+    """As `Score.rung`."""
+    note: str = ""
+    """As `Score.note`."""
 
 
 class Outcome(Record):

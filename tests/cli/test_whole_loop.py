@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import mlagentbench
 from mlagentbench.rundir.directory import find_runs
 from mlagentbench.task.catalogue import find_task
 from tests import commands
@@ -49,6 +50,26 @@ def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
     assert scores[4].value is None and scores[4].reason, "the broken edit has no score"
     assert scores[8].value is not None and scores[3].value is not None
     assert scores[8].value < scores[3].value / 5
+
+
+def test_the_rung_reached_is_shown_after_every_step(tmp_path: Path) -> None:
+    proof = find_task("ladder-3").module("proof")
+    assert proof is not None
+    replies = []
+    for files in (proof.ineffective(), proof.solution()):
+        replies += [reply("Write File", json.dumps({"file_name": name, "content": content})) for name, content in files.items()]
+        replies += [reply("Execute Script", '{"script_name": "train.py"}')]
+    model = script(tmp_path / "replies.yaml", *replies, reply("Final Answer", '{"final_answer": "Done."}'))
+    logs, options = tmp_path / "logs", ("--variant", "mini", "--baseline", "none")
+    ran = mlab("run", "ladder-3", *options, "--model", model, "--log-dir", logs, environment={"MLAB_CACHE": str(tmp_path / "cache")})
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    frame = mlagentbench.load(logs)
+    assert frame.frame()["rung", "best_rung"].row(0) == (3, 3)
+    assert frame.steps_frame()["rung"].to_list() == [None, 2, 2, 3, 3]
+    shown = mlab("show", logs).stdout
+    assert shown.count("rung 2 of 3") == 1 and "lower is better; rung 3 of 3" in shown
+    (run,) = find_runs(logs)
+    assert "rung 2 of 3" in (logs / "pages" / f"{run.name}.html").read_text()
 
 
 def test_inspect_runs_a_task_and_reads_its_log(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ class _Grader:
             return StepScore(step=step, reason=graded.reason)
         value, baseline = graded.score.value, self._scoring.against(graded.score)
         improvement = self._scoring.task.spec.metric.improvement(value, baseline.value) if baseline else None
-        return StepScore(step=step, value=value, improvement=improvement)
+        return StepScore(step=step, value=value, improvement=improvement, rung=graded.score.rung, note=graded.score.note)
 
 
 def _result(

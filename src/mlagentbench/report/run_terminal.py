@@ -115,6 +115,8 @@ def step_lines(run: Run, view: StepView, width: int) -> RenderableType:
     if view.score:
         first.stylize(SCORE_STYLES[view.score_kind], len(first) - cell_len(cells.score))
     below: list[Text] = []
+    if view.stage:
+        below.append(Text(view.stage, style=SCORE_STYLES[view.score_kind]))
     if view.thought:
         below.append(Text(view.thought, style="italic"))
     if step.status != "ok":

@@ -112,7 +112,8 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
     figures: list[KeyFigure] = []
     if result:
         score = formatting.quantity(result.score.value, info.unit) if result.score else "none"
-        figures.append(KeyFigure("Score", score, f"{info.metric.replace('_', ' ')}, {wording.direction_words(info.direction)}"))
+        note = f"{info.metric.replace('_', ' ')}, {wording.direction_words(info.direction)}"
+        figures.append(KeyFigure("Score", score, "; ".join(filter(None, (note, result.score.note if result.score else "")))))
         baseline = formatting.quantity(result.baseline.value, info.unit) if result.baseline else "none"
         figures.append(KeyFigure("Baseline", baseline, wording.baseline_words(result.baseline, info.unit) if result.baseline else ""))
         success = "yes" if result.success else "no"

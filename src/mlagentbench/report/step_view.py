@@ -81,6 +81,8 @@ class StepView(NamedTuple):
     score: str
     score_value: float | None
     score_note: str
+    stage: str
+    """The grader's note on the score, where it is not the same as after the last graded step before; else empty."""
     score_kind: str
     """`better` or `worse` than the baseline by more than a success needs; `same` if by less, or if the score equals that of the last graded
     step before; `invalid`; empty where the step was not graded."""
@@ -142,6 +144,7 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
         score=shown,
         score_value=score.value if score else None,
         score_note=shown_note,
+        stage=score.note if score and (before is None or before.note != score.note) else "",
         score_kind=kind,
         rejected=rejected_replies(run, step.number, limit) if step.malformed else (),
     )
@@ -163,7 +166,8 @@ def _score(run: Run, score: StepScore | None, before: StepScore | None) -> tuple
     if score.value is None:
         return "no valid score", score.reason or "", "invalid"
     shown = formatting.quantity(score.value, run.info.unit)
-    note = formatting.percent(score.improvement) if score.improvement is not None else ""
+    improved = formatting.percent(score.improvement) if score.improvement is not None else ""
+    note = ", ".join(filter(None, (improved, score.note)))
     if before is not None and before.value == score.value:
         return shown, note, "same"
     improvement = score.improvement or 0.0

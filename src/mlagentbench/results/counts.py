@@ -97,6 +97,10 @@ class Counts(NamedTuple):
     """The measurements of a baseline that other runs share; empty for one that was measured beside the submission, or only once."""
     best: Best | None
     """The best submission, chosen on the hidden test (optimistic); None if none was valid, or not every step was graded (`every_step`)."""
+    rung: int | None
+    """The stages of the task that the last submission has reached; None for a task without stages."""
+    best_rung: int | None
+    """The most stages that a submission of the run has reached; None also if not every step was graded."""
     every_step: bool
     """Whether every step's submission was graded, so that the best one is known."""
 
@@ -199,6 +203,8 @@ def counts(run: Run) -> Counts:
         gain=metric.gain(run.score, baseline.value) if baseline and run.score is not None else None,
         baseline_values=_shared(baseline),
         best=best,
+        rung=result.score.rung if result and result.score else None,
+        best_rung=max((score.rung for score in run.scores if score.rung is not None), default=None) if every_step else None,
         every_step=every_step,
         last_success=last.success,
         success_within_baseline=last.success_within_baseline,

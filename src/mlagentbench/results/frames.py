@@ -52,6 +52,8 @@ RUNS: Mapping[str, Any] = {
     "best_step": pl.Int64,
     "best_score": pl.Float64,
     "best_improvement": pl.Float64,
+    "rung": pl.Int64,
+    "best_rung": pl.Int64,
     "every_step": pl.Boolean,
     **{f"last_success_{round(100 * threshold)}": pl.Boolean for threshold in THRESHOLDS},
     **{f"best_success_{round(100 * threshold)}": pl.Boolean for threshold in THRESHOLDS},
@@ -103,10 +105,12 @@ STEPS: Mapping[str, Any] = {
     "malformed": pl.Int64,
     "score": pl.Float64,
     "improvement": pl.Float64,
+    "rung": pl.Int64,
+    "note": pl.String,
     "observation": pl.String,
 }
-"""The columns of `steps_frame`, in order, with their types. `arguments` is JSON; `score` and `improvement` are those of the submission as
-it was after the step, null if it was not graded or not valid."""
+"""The columns of `steps_frame`, in order, with their types. `arguments` is JSON; `score`, `improvement`, `rung` and `note` are those of the
+submission as it was after the step, null if it was not graded or not valid."""
 
 
 def runs_frame(runs: Iterable[Run]) -> pl.DataFrame:
@@ -190,6 +194,8 @@ def _step_rows(run: Run) -> Iterable[dict[str, Any]]:
             "malformed": step.malformed,
             "score": score and score.value,
             "improvement": score and score.improvement,
+            "rung": score and score.rung,
+            "note": (score and score.note) or None,
             "observation": step.observation,
         }
 

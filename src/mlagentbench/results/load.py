@@ -110,7 +110,8 @@ class Run:
         if self.result.score is not None:
             # The number of the last step may be greater than `result.steps`, which leaves out an agent's own bookkeeping.
             number = self.steps[-1].number if self.steps else self.result.steps
-            last = StepScore(step=number, value=self.result.score.value, improvement=self.result.improvement)
+            score = self.result.score
+            last = StepScore(step=number, value=score.value, improvement=self.result.improvement, rung=score.rung, note=score.note)
             scores.setdefault(last.step, last)
         return tuple(scores[number] for number in sorted(scores))
 

@@ -24,6 +24,8 @@ def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     reached = holds.index(False) if False in holds else len(holds)
     return Score(
         value=float(np.sqrt(np.mean(difference**2))),
+        rung=reached,
+        note=f"rung {reached} of {len(steps)}",
         details={
             "rungs": len(steps),
             "rungs_reached": reached,

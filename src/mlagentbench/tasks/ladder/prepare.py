@@ -9,21 +9,24 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench.tasks.ladder.world import ECHO, KINDS, LINKS, MODULUS, Kind, LadderSize, World, make, noisy
+from mlagentbench.tasks.ladder.locks import lock
+from mlagentbench.tasks.ladder.world import LINKS, MODULUS, PRIME, TEN, Change, Kind, LadderSize, World, make, noisy
 
-MINI = LadderSize(train=1500, test=600, references=300, columns=6, levels=16)
-FULL = LadderSize(train=6000, test=2500, references=500, columns=8, levels=24)
+MINI = LadderSize(train=1500, test=600, references=400, columns=6, levels=16)
+FULL = LadderSize(train=6000, test=2500, references=700, columns=8, levels=24)
 
-BY_COLUMN = "depends on one of the columns with few values; which column, and the number for each of its values, is not recorded."
 NOTES: dict[Kind, str] = {
-    "offset": f"A number is added to the reading. It {BY_COLUMN}",
-    "gain": f"The reading is multiplied by a number. It {BY_COLUMN}",
-    "drift": f"A number times `day` is added to the reading. The number {BY_COLUMN}",
+    "offset": "A number is added to the reading.",
+    "mirror": "The reading is subtracted from a number.",
+    "gain": "The reading is multiplied by a number.",
+    "drift": "A number times `day` is added to the reading.",
     "partner": "A number times another row's reading, as it is before this step, is added to the reading. The other row's id is in one of"
-    f" the columns {', '.join(f'`{name}`' for name in LINKS)}. Which one it is, and the number, the same for all rows, is not recorded.",
-    "echo": f"A number is added to the reading. It depends on the tens (0 to {MODULUS // ECHO}) of the reading before the step before this"
-    " one; the numbers are not recorded.",
+    f" the columns {', '.join(f'`{name}`' for name in LINKS)}. Which one it is, is not recorded.",
+    "raw": "A number times the raw reading of `data/readings.csv` is added to the reading.",
+    "echo": f"A number is added to the reading. Here the code is raised by the tens (0 to {MODULUS // TEN}) of the reading before the step"
+    " before this one, before the last remainder is taken.",
 }
+LAST = "All steps are right: these are the true readings. What is left is to learn the target from them.\n"
 
 
 def full(public: Path, private: Path, *, rungs: int) -> None:
@@ -44,31 +47,30 @@ def write(rungs: int, size: LadderSize, seed: int, public: Path, private: Path) 
     pl.DataFrame({"id": np.arange(len(world.target)), **world.table}).write_csv(data / "readings.csv")
     pl.DataFrame({"id": world.train, "target": world.target[world.train]}).write_csv(data / "train.csv")
     pl.DataFrame({"id": world.test}).write_csv(data / "test.csv")
-    _references(world, np.random.default_rng([seed, rungs, 1])).write_csv(data / "references.csv")
-    (data / "notes.md").write_text(notes(rungs), encoding="utf-8")
+    rng = np.random.default_rng([seed, rungs, 1])
+    first, *later = (note(world, number, rng) for number in range(1, rungs + 1))
+    (data / "step_1.txt").write_text(first, encoding="utf-8")
+    for number, text in enumerate([*later, LAST], 1):
+        (data / f"after_step_{number}.locked").write_bytes(lock(text, world.readings[number]))
     steps = {f"step_{number}": reading[world.test] for number, reading in enumerate(world.readings[1:], 1)}
     pl.DataFrame({"id": world.test, "target": world.target[world.test], **steps}).write_csv(private / "answers.csv")
     (private / "seed.json").write_text(json.dumps({"seed": seed, "rungs": rungs, "size": size._asdict()}) + "\n", encoding="utf-8")
 
 
-def notes(rungs: int) -> str:
-    """Return the text of `notes.md`, which says what is known of each step."""
-    lines = [f"{number}. {NOTES[kind]}" for number, kind in enumerate(KINDS[rungs], 1)]
-    return "\n".join(
-        [
-            "# The steps from raw to true readings",
-            "",
-            f"All arithmetic is on whole numbers modulo {MODULUS}. The steps are taken in this order:",
-            "",
-            *lines,
-            "",
-        ]
+def note(world: World, number: int, rng: np.random.Generator) -> str:
+    """Return what is known of a step, numbered from 1, followed by its references as a table."""
+    step, rows = world.steps[number - 1], world.references[number - 1]
+    references = pl.DataFrame({"id": rows, "reference": noisy(world.readings[number][rows], rng)})
+    what = NOTES[step.kind] + _code(step)
+    return f"# Step {number}\n\n{what}\n\nAll arithmetic is on whole numbers modulo {MODULUS}.\n\n{references.write_csv()}"
+
+
+def _code(step: Change) -> str:
+    first, second, _ = step.columns
+    one, other, hidden = step.weights
+    return (
+        f" The number depends on a code; the number of each code is not recorded. To get a row's code, multiply `{first}` by {one},"
+        f" `{second}` by {other}, and a third column by {hidden}; add the three, take the remainder after division by {PRIME}, and then"
+        f" the remainder after division by {len(step.numbers)}. The third column is one of the others with few values; which one is not"
+        " recorded."
     )
-
-
-def _references(world: World, rng: np.random.Generator) -> pl.DataFrame:
-    parts = [
-        pl.DataFrame({"step": np.full(len(rows), number), "id": rows, "reference": noisy(world.readings[number][rows], rng)})
-        for number, rows in enumerate(world.references, 1)
-    ]
-    return pl.concat(parts)

@@ -8,68 +8,77 @@ import polars as pl
 
 from mlagentbench import Files, Invalid, Prepared
 from mlagentbench.tasks.ladder.grade import table
-from mlagentbench.tasks.ladder.world import KINDS
 
-SOLVER = '''"""The steps, each worked out from its references: every column, and for each of its values every number, until most are met."""
+SOLVER = '''"""The steps, each worked out from its note; the column and numbers that it lacks are those that meet most references."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 
-KINDS = {kinds}
 MODULUS = 97
 LINKS = ("previous", "sibling", "control")
-NOT_KEYS = ("id", "day", "temperature", "load", "reading", *LINKS)
-NUMBERS = np.arange(MODULUS)
+NOT_COLUMNS = ("id", "day", "temperature", "load", "reading", *LINKS)
+NUMBERS = np.arange(MODULUS)[:, None]
+KINDS = {{
+    "mirror": "subtracted from a number",
+    "gain": "multiplied by a number",
+    "drift": "number times `day`",
+    "partner": "another row's reading",
+    "raw": "number times the raw reading",
+    "echo": "raised by the tens",
+    "offset": "number is added",
+}}
 
 
-def references(number):
-    step, rows, values = np.loadtxt("data/references.csv", delimiter=",", skiprows=1, dtype=int).T
-    return rows[step == number], values[step == number]
-
-
-def moved(kind, reading, table, rows, link):
-    """The readings of some rows after a step by each number: (numbers, rows)."""
-    other = NUMBERS[:, None]
+def taken(kind, number, reading, table, earlier, rows, link):
+    if kind == "mirror":
+        return number - reading[rows]
     if kind == "gain":
-        return other * reading[rows] % MODULUS
+        return number * reading[rows]
     if kind == "drift":
-        return (reading[rows] + other * table["day"][rows]) % MODULUS
+        return reading[rows] + number * table["day"][rows]
     if kind == "partner":
-        return (reading[rows] + other * reading[table[link][rows]]) % MODULUS
-    return (reading[rows] + other) % MODULUS
+        return reading[rows] + number * reading[table[link][rows]]
+    if kind == "raw":
+        return reading[rows] + number * earlier[0][rows]
+    return reading[rows] + number
 
 
-def solve(number, kind, reading, table, earlier):
-    rows, truth = references(number)
-    if kind == "partner":
-        keys = {{link: np.zeros(len(reading), int) for link in LINKS}}
-    elif kind == "echo":
-        keys = {{"tens": earlier[-1] // 10}}
-    else:
-        keys = {{name: column for name, column in table.items() if name not in NOT_KEYS}}
+def codes(kind, note, table, earlier):
+    tens = earlier[-1] // 10 if kind == "echo" else 0
+    one, a, two, b = re.search(r"multiply `(\\w+)` by (\\d+), `(\\w+)` by (\\d+)", note).groups()
+    c, prime, levels = map(int, re.search(r"third column by (\\d+).* by (\\d+), .* by (\\d+)[.]", note).groups())
+    for name, column in table.items():
+        if name not in (*NOT_COLUMNS, one, two):
+            yield ((table[one] * int(a) + table[two] * int(b) + column * c) % prime + tens) % levels
+
+
+def solve(number, reading, table, earlier):
+    path = Path(f"notes/step_{{number}}.md")
+    if not path.exists():
+        return reading
+    note = path.read_text()
+    kind = next(kind for kind, words in KINDS.items() if words in note)
+    rows, truth = np.loadtxt(f"notes/references_{{number}}.csv", delimiter=",", skiprows=1, dtype=int).T
     best = None
-    for name, key in keys.items():
-        met = moved(kind, reading, table, rows, name) == truth
-        by_level = np.zeros((MODULUS, key.max() + 1))
-        np.add.at(by_level.T, key[rows], met.T)
-        total = by_level.max(axis=0).sum()
-        if best is None or total > best[0]:
-            best = total, name, by_level.argmax(axis=0)[key]
-    _, name, numbers = best
-    print(f"step {{number}}: {{kind}} by {{name}}")
-    if kind == "gain":
-        return numbers * reading
-    if kind == "drift":
-        return reading + numbers * table["day"]
-    if kind == "partner":
-        return reading + numbers * reading[table[name]]
-    return reading + numbers
+    for code in codes(kind, note, table, earlier):
+        for link in LINKS if kind == "partner" else ("",):
+            met = taken(kind, NUMBERS, reading, table, earlier, rows, link) % MODULUS == truth
+            by_code = np.zeros((MODULUS, code.max() + 1))
+            np.add.at(by_code.T, code[rows], met.T)
+            total = by_code.max(axis=0).sum()
+            if best is None or total > best[0]:
+                best = total, link, by_code.argmax(axis=0)[code]
+    print(f"step {{number}}: {{kind}}")
+    return taken(kind, best[2], reading, table, earlier, np.arange(len(reading)), best[1])
 
 
-def step(number, kind):
-    return lambda reading, table, earlier: solve(number, kind, reading, table, earlier)
+def step(number):
+    return lambda reading, table, earlier: solve(number, reading, table, earlier)
 
 
-STEPS = [step(number, kind) for number, kind in enumerate(KINDS, start=1)]
+STEPS = [step(number) for number in range(1, {rungs} + 1)]
 for undone in {undone}:
     STEPS[undone - 1] = lambda reading, table, earlier: reading
 '''
@@ -87,7 +96,7 @@ def ineffective(*, rungs: int) -> Files:
 
 def steps(rungs: int, undone: tuple[int, ...] = ()) -> Files:
     """Return a script that solves a ladder's steps except those in `undone`, numbered from 1."""
-    return {"steps.py": SOLVER.format(kinds=KINDS[rungs], undone=undone)}
+    return {"steps.py": SOLVER.format(rungs=rungs, undone=undone)}
 
 
 def oracle(data: Prepared) -> Mapping[str, Files]:

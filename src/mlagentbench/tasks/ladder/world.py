@@ -1,23 +1,28 @@
 """Generate a table whose target can be learned only after k steps, each of which can be found only with the results of those before.
 
-Every row has a reading, a whole number modulo 97. A step turns it into another, mostly with a number that is looked up by the value of one
-of the row's columns. After k steps the target is a smooth function of the reading. Before that the reading tells nothing about the target:
-the numbers of each step are spread over all residues, so a missing step leaves readings that are as good as random. A step's column and
-numbers can be found from its references: the readings after that step for some rows, a few of them wrong. Each step has references for
-rows of its own, so the steps before it must have been solved.
+Every row has a reading, a whole number modulo 97. A step turns it into another, with a number that is looked up by a code, which is made
+of three of the row's columns. After k steps the target is a smooth function of the reading. Before that the reading tells nothing about the
+target: the numbers of each step are spread over all residues, so a missing step leaves readings that are as good as random. A step's
+numbers can be found from its references: the readings after that step for some rows, a few of them wrong. Each step has references for rows
+of its own, so the steps before it must have been solved.
+
+What a step is like, and its references, can be read only by those who know the readings of all rows after the step before it (`locks.py`).
+A code has too many possible weights to be searched for, so steps cannot be skipped, or searched for together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 MODULUS = 97
-ECHO = 10
-"""The number of an `echo` is looked up by the reading divided by this, rounded down: by its tens."""
+TEN = 10
+"""The code of an `echo` is raised by the earlier reading divided by this, rounded down: by its tens."""
+PRIME = 2**31 - 1
+"""A code is a weighted sum of columns modulo this prime, and then modulo the number of codes."""
 WRONG = 0.08
 """Share of references that are random numbers."""
 COLUMNS = ("site", "device", "firmware", "operator", "batch", "shift", "line", "vendor")
@@ -25,18 +30,13 @@ LINKS = ("previous", "sibling", "control")
 NOISE = 0.15
 """Standard deviation of the target's noise; that of the target is about 0.9."""
 
-Kind = Literal["offset", "gain", "drift", "partner", "echo"]
+Kind = Literal["offset", "mirror", "gain", "drift", "partner", "raw", "echo"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NOT_FIRST: tuple[Kind, ...] = ("raw", "echo")
+"""The kinds that need readings from before the step before them."""
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-KINDS: Mapping[int, tuple[Kind, ...]] = {
-    2: ("offset", "drift"),
-    3: ("offset", "gain", "drift"),
-    4: ("offset", "partner", "gain", "drift"),
-    5: ("offset", "partner", "gain", "echo", "drift"),
-    6: ("offset", "partner", "gain", "echo", "drift", "offset"),
-}
-"""The kinds of a ladder's steps in their order, by the number of steps."""
 
 
 class LadderSize(NamedTuple):
@@ -48,17 +48,21 @@ class LadderSize(NamedTuple):
     """Rows with references for each step."""
     columns: int
     levels: int
-    """Distinct values of each column."""
+    """Distinct values of each column, and of each code."""
 
 
 class Change(NamedTuple):
     """A change of every row's reading."""
 
     kind: Kind
-    column: str
-    """The column by whose value the number is looked up; for a `partner`, the column with the other row's id; empty for an `echo`."""
+    columns: tuple[str, ...]
+    """The columns of the code."""
+    weights: tuple[int, ...]
+    """What each of these columns is multiplied by."""
+    link: str
+    """For a `partner`, the column with the other row's id; else empty."""
     numbers: Ints
-    """Numbers by the column's value, for an `echo` by the earlier reading's tens; a `partner` has one for all rows."""
+    """Numbers by the code."""
 
 
 class World(NamedTuple):
@@ -77,7 +81,7 @@ class World(NamedTuple):
 
 
 def make(rungs: int, size: LadderSize, seed: int) -> World:
-    """Generate a table with this many steps."""
+    """Generate a table with this many steps, whose kinds are drawn too."""
     rng = np.random.default_rng([seed, rungs])
     n = size.train + size.test + rungs * size.references
     names = COLUMNS[: size.columns]
@@ -87,9 +91,9 @@ def make(rungs: int, size: LadderSize, seed: int) -> World:
     table |= {name: np.round(rng.standard_normal(n), 3) for name in ("temperature", "load")}
     reading = rng.integers(MODULUS, size=n)
     table["reading"] = reading
-    free, readings, steps = list(rng.permutation(names)), [reading], []
-    for kind in KINDS[rungs]:
-        steps.append(_step(kind, free, size.levels, rng))
+    readings, steps = [reading], []
+    for kind in _kinds(rungs, rng):
+        steps.append(_step(kind, names, size.levels, rng))
         readings.append(take(steps[-1], readings, table))
     rows = rng.permutation(n)
     train, test, *references = np.split(rows, np.cumsum([size.train, size.test] + [size.references] * (rungs - 1)))
@@ -116,15 +120,28 @@ def take(step: Change, readings: list[Ints], table: Mapping[str, NDArray[np.gene
         The readings after the step.
     """
     reading = readings[-1]
-    if step.kind == "partner":
-        return np.asarray((reading + step.numbers[0] * reading[table[step.column].astype(np.int64)]) % MODULUS)
-    key = readings[-2] // ECHO if step.kind == "echo" else table[step.column].astype(np.int64)
-    number = step.numbers[key]
-    if step.kind == "gain":
-        return (number * reading) % MODULUS
-    if step.kind == "drift":
-        return (reading + number * table["day"].astype(np.int64)) % MODULUS
-    return (reading + number) % MODULUS
+    number = step.numbers[code(step, readings, table)]
+    if step.kind == "mirror":
+        changed = number - reading
+    elif step.kind == "gain":
+        changed = number * reading
+    elif step.kind == "drift":
+        changed = reading + number * table["day"].astype(np.int64)
+    elif step.kind == "partner":
+        changed = reading + number * reading[table[step.link].astype(np.int64)]
+    elif step.kind == "raw":
+        changed = reading + number * readings[0]
+    else:
+        changed = reading + number
+    return np.asarray(changed % MODULUS)
+
+
+def code(step: Change, readings: list[Ints], table: Mapping[str, NDArray[np.generic]]) -> Ints:
+    """Return each row's code, by which the step's number is looked up."""
+    total = sum(weight * table[name].astype(np.int64) for name, weight in zip(step.columns, step.weights, strict=True)) % PRIME
+    if step.kind == "echo":
+        total = total + readings[-2] // TEN
+    return np.asarray(total % len(step.numbers))
 
 
 def noisy(reading: Ints, rng: np.random.Generator) -> Ints:
@@ -132,13 +149,21 @@ def noisy(reading: Ints, rng: np.random.Generator) -> Ints:
     return np.where(rng.random(len(reading)) < WRONG, rng.integers(MODULUS, size=len(reading)), reading)
 
 
-def _step(kind: Kind, free: list[str], levels: int, rng: np.random.Generator) -> Change:
-    if kind == "partner":
-        return Change(kind, str(rng.choice(LINKS)), rng.integers(2, MODULUS - 1, size=1))
-    if kind == "echo":
-        return Change(kind, "", _spread(-(-MODULUS // ECHO), rng))
-    numbers = rng.permutation(np.arange(2, MODULUS - 1))[:levels] if kind == "gain" else _spread(levels, rng)
-    return Change(kind, str(free.pop()), numbers)
+def _kinds(rungs: int, rng: np.random.Generator) -> list[Kind]:
+    """Draw the steps' kinds; no two of them in a row are the same."""
+    kinds: list[Kind] = []
+    for number in range(rungs):
+        free = [kind for kind in KINDS if kind not in kinds[-1:] and (number or kind not in NOT_FIRST)]
+        kinds.append(free[rng.integers(len(free))])
+    return kinds
+
+
+def _step(kind: Kind, names: tuple[str, ...], levels: int, rng: np.random.Generator) -> Change:
+    added = kind in ("offset", "mirror", "echo")
+    numbers = _spread(levels, rng) if added else rng.permutation(np.arange(2, MODULUS - 1))[:levels]
+    columns = tuple(str(name) for name in rng.permutation(names)[:3])
+    weights = tuple(int(weight) for weight in rng.integers(PRIME // 2, PRIME, size=3))
+    return Change(kind, columns, weights, str(rng.choice(LINKS)) if kind == "partner" else "", numbers)
 
 
 def _spread(count: int, rng: np.random.Generator) -> Ints:

@@ -1,4 +1,4 @@
-"""The steps from raw to true readings, in the order of `data/notes.md`; a step that `STEPS` lacks changes nothing.
+"""The steps from raw to true readings, in their order; a step that `STEPS` lacks changes nothing.
 
 Each takes
 
@@ -6,7 +6,8 @@ Each takes
     table     the columns of `data/readings.csv`, by name
     earlier   the readings before each earlier step: `earlier[0]` is the raw ones, `earlier[-1]` those before the step before this one
 
-and returns the readings after it, which are then taken modulo 97.
+and returns the readings after it, which are then taken modulo 97. `notes/step_1.md` says what the first step is like, and
+`notes/references_1.csv` has the readings after it of some rows.
 """
 
 
