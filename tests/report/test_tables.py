@@ -17,12 +17,16 @@ from rich.console import Console
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Baseline
 from mlagentbench.report.experiment import Experiment
+from mlagentbench.report.page.comparison import _amounts
 from mlagentbench.report.tables.build import tables
+from mlagentbench.report.tables.curves import curves
 from mlagentbench.report.tables.export import encoded, latex, markdown, report_object, write_tables
 from mlagentbench.report.tables.model import Table, TextColumn, grid
 from mlagentbench.report.tables.terminal import shown
 from mlagentbench.results.load import load
+from tests.example_cells import broken, column, lost, won
 from tests.example_runs import ExampleStep, write_run
+from tests.report.charts.drawn import experiment
 
 GPT, OPUS = "openai/gpt-4o", "anthropic/claude-3-opus"
 HALF = Baseline(value=0.5, values=(0.5,), source="measured")
@@ -62,6 +66,7 @@ def write(logs: Path, name: str, accuracy: float | None, *, model: str = GPT, **
         "agent_options": {},
         "flags": (),
         "cost": 0.25,
+        "baseline": HALF,
         **more,
     }
     step = ExampleStep("Final Answer", {"final_answer": "done"}, "The run is over.", score=accuracy, reason=None if accuracy else "none")
@@ -69,7 +74,6 @@ def write(logs: Path, name: str, accuracy: float | None, *, model: str = GPT, **
         logs,
         name,
         [step],
-        baseline=HALF,
         snapshots=False,
         models={"agent": model},
         metric="accuracy",
@@ -201,6 +205,74 @@ def test_latex_and_markdown_hold_what_people_read(logs: Path) -> None:
     told = markdown(table)
     assert "| task | research, openai/gpt-4o | act, anthropic/claude-3-opus |\n|---|---:|---:|\n| imdb | +20 n=2 | +20 n=1 |" in told
     assert "| cifar10 | 0 n=1 | \N{EN DASH} |" in told
+
+
+def test_agents_that_are_equal_on_every_task_read_alike_everywhere() -> None:
+    """However unequal their numbers of runs are: every average is over tasks."""
+    good: dict[str, Any] = {"tokens": 1000, "seconds": 60.0, "steps": 3, "cost": 0.1, "category": "canonical"}
+    bad: dict[str, Any] = {"tokens": 90_000, "seconds": 6000.0, "steps": 40, "cost": 5.0}
+    columns = {}
+    for name, often, seldom in (("one", 24, 3), ("two", 3, 24)):
+        runs = {"a": [won(0.5, **_known(good))] * often, "b": [lost(-0.2, **_known(bad))] * seldom, "c": [won(0.3, **_known(good))] * often}
+        shared = column(f"vendor/{name}", category="canonical", a=runs["a"], b=runs["b"])
+        columns[f"research, vendor/{name}"] = shared | column(f"vendor/{name}", category="other", c=runs["c"])
+    compared = experiment(columns)
+    bounds_and_counts = re.compile(r"(low|high|^runs|^valid|^successes|^priced|column|model)$")
+    for table in (*tables(compared, {}), *curves(compared)):
+        if table.name in ("verdicts", "endings", "comparisons", "probability-of-improvement"):
+            continue  # these two count runs, and these two compare
+        said: dict[str, list[dict[str, Any]]] = {name: [] for name in columns}
+        for row in table.rows:
+            said[str(row["column"])].append({name: value for name, value in row.items() if not bounds_and_counts.search(name)})
+        one, two = said.values()
+        assert one and one == [pytest.approx(row) for row in two], table.name
+    one_row, two_row = (
+        [amount.value for amount in _amounts(row)][1:]  # the first is the number of runs
+        for row in compared.leaderboard
+    )
+    assert one_row == two_row and "66.7 %" in one_row, "and the page says the same"
+    (pair,) = next(table for table in tables(compared, {}) if table.name == "comparisons").rows
+    assert pair["difference"] == 0 and pair["improvement_difference"] == pytest.approx(0)
+
+
+def _known(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name != "category"}
+
+
+def test_a_rate_is_told_with_what_was_left_out_of_it() -> None:
+    found = {table.name: table for table in tables(experiment({"one": column(a=[won(), lost(), broken(), broken()], b=[lost()])}), {})}
+    cell, _, average = found["success"].rows
+    assert (cell["rate"], cell["if_failed"], cell["if_succeeded"], cell["left_out"]) == (0.5, 0.25, 0.75, 2)
+    assert (average["rate"], average["if_failed"], average["if_succeeded"]) == (0.25, 0.125, 0.375)
+    told = markdown(found["success"])
+    assert "50 [9, 91] n=2 (25 to 75)" in told and "In parentheses: the rate if all runs" in told
+    assert "In parentheses" not in markdown({t.name: t for t in tables(experiment({"one": column(a=[won()])}), {})}["success"])
+
+
+def test_over_a_baseline_of_0_a_gain_stands_in_its_unit_and_in_no_average(tmp_path: Path) -> None:
+    nothing = Baseline(value=0.0, values=(0.0, 0.0), source="measured")
+    for number in range(3):
+        write(tmp_path, f"zero-{number}", 0.6, task="zero", baseline=nothing)
+        write(tmp_path, f"half-{number}", 0.6)
+    table = made(tmp_path)["improvement"]
+    by_task = {row["task"]: row for row in table.rows}
+    zero = by_task["zero"]
+    assert (zero["improvement"], zero["gain"], zero["unit"], zero["valid"]) == (None, pytest.approx(0.6), "accuracy", 3)
+    assert by_task[None]["improvement"] == pytest.approx(0.2)
+    told = markdown(table)
+    assert "| zero | +0.600 accuracy n=3 |" in told and "zero: the baseline is 0" in told
+
+
+def test_a_diverged_run_is_clipped_and_said_and_median_and_interquartile_mean_stand_beside(tmp_path: Path) -> None:
+    for number, accuracy in enumerate((0.6, 0.62, 0.64, 0.66, -2e8)):
+        write(tmp_path, f"run-{number}", accuracy)
+    found = made(tmp_path)
+    (cell, average), (summary,) = found["improvement"].rows, found["improvement-summaries"].rows
+    assert cell["improvement"] == average["improvement"] == summary["mean"] == pytest.approx((0.2 + 0.24 + 0.28 + 0.32 - 1) / 5)
+    assert cell["median"] == average["median"] == summary["median"] == pytest.approx(0.24)
+    # The middle half of five: three quarters of the second and the fourth, and the third.
+    assert cell["iqm"] == summary["iqm"] == pytest.approx((0.75 * 0.2 + 0.24 + 0.75 * 0.28) / 2.5)
+    assert "1 improvement clipped" in markdown(found["improvement"]) and "\N{MINUS SIGN}100% and +1,000%" in markdown(found["improvement"])
 
 
 HOSTILE = "a|b\n\x1b[31m \\input{/etc/passwd} <script> 50% $x_1$ [go](javascript:1)"

@@ -53,8 +53,8 @@ def test_every_count_has_a_column() -> None:
     flat = {"best": "best_step", "last_success": "last_success_10", "best_success": "best_success_10", "tokens_by_role": "tokens_agent"}
 
     for_intervals = {"baseline_values", "success_within_baseline", "move"}
-    by_step = {"progress"}  # `steps_frame` has its parts
-    assert {flat.get(name, name) for name in Counts._fields} - for_intervals - by_step <= set(RUNS)
+    elsewhere = {"progress", "uncompared"}  # in `steps_frame`, and as `counted`
+    assert {flat.get(name, name) for name in Counts._fields} - for_intervals - elsewhere <= set(RUNS)
 
 
 def test_a_step_is_a_row(logs: Path) -> None:

@@ -18,9 +18,9 @@ from mlagentbench.report.formatting import plural
 from mlagentbench.report.wording import FLAGS
 from mlagentbench.results import robust, statistics
 from mlagentbench.results.budget import cost_per_success
-from mlagentbench.results.cells import Cell, cells, columns, improvement_over_tasks, rate_over_tasks
+from mlagentbench.results.cells import Cell, RateBounds, bounds_over_tasks, cells, columns, improvements_of, rate_over_tasks
 from mlagentbench.results.compare import Comparison, TaskGroup, by_category, comparisons
-from mlagentbench.results.conditions import Conditions, conditions
+from mlagentbench.results.conditions import Conditions, conditions, differing_limits, limit_words
 from mlagentbench.results.counts import THRESHOLDS
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
@@ -57,8 +57,16 @@ class LeaderboardRow(NamedTuple):
     apart: Counter[str]
     rate: Interval | None
     """The mean over tasks of success rates (`statistics.average_rate`)."""
+    bounds: RateBounds | None
+    """What `rate` would be if all runs that it leaves out had failed, and had succeeded (`cells.bounds_over_tasks`)."""
     improvement: Interval | None
     """The mean over tasks of average improvements (`robust.average`); as in the paper, a task without a valid submission counts 0."""
+    median: Interval | None
+    """The median of the same improvements, each task counting once (`robust.median`)."""
+    interquartile_mean: Interval | None
+    """The mean of their middle half (`robust.interquartile_mean`)."""
+    clipped: int
+    """How many of them were clipped (`robust.CLIP`)."""
     valid: int
     """How many valid submissions `improvement` is computed from."""
     tokens: Interval | None
@@ -244,6 +252,7 @@ def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
     counted = [cell.counted for cell in by_task.values() if cell.counted]
     costs = [priced for one in counted if (priced := [run.cost for run in one if run.cost is not None])]
     shared = next(iter(by_task.values())).conditions
+    improved = improvements_of(by_task.values())
     return LeaderboardRow(
         column=column,
         agent=shared.agent,
@@ -253,7 +262,11 @@ def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         runs=len(runs),
         apart=_together(cell.apart for cell in by_task.values()),
         rate=rate_over_tasks(by_task.values()),
-        improvement=improvement_over_tasks(by_task.values()),
+        bounds=bounds_over_tasks(by_task.values()),
+        improvement=robust.average(*improved),
+        median=robust.median(*improved),
+        interquartile_mean=robust.interquartile_mean(*improved),
+        clipped=sum(cell.clipped for cell in by_task.values()),
         valid=sum(len(cell.improvements) for cell in by_task.values()),
         tokens=robust.average([[run.tokens for run in one] for one in counted], least=0.0),
         seconds=robust.average([[run.seconds for run in one] for one in counted], least=0.0),
@@ -267,10 +280,12 @@ def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
 def _differences(found: Iterable[Conditions]) -> Iterable[Notice]:
     """Yield a notice for each condition that is not the same for all runs."""
     found = list(found)
+    limits = differing_limits(found)
     for name, values in (
         ("variants of the data", {each.variant for each in found}),
         ("isolation", {each.isolation for each in found}),
         ("hardware", {each.hardware or "unknown" for each in found}),
+        ("limits", {", ".join(limit_words(each, limits)) for each in found}),
     ):
         if len(values) > 1:
             text = f"{', '.join(sorted(values))}. Runs that differ in it stand in columns of their own; compare across them with care."

@@ -87,11 +87,15 @@ def percentage(share: float, digits: int = 1) -> str:
     return "0" if shown == f"{MINUS}0" else shown
 
 
+def interval_bounds(low: float, high: float) -> tuple[str, str] | None:
+    """Format the bounds of an interval of shares in percent: whole, or with one decimal if it is narrow; None if they read the same."""
+    first, last = (percentage(bound, 0 if high - low >= 0.05 else 1) for bound in (low, high))
+    return (first, last) if first != last else None
+
+
 def interval_text(low: float, high: float) -> str:
     """Format the bounds of an interval of shares in percent: `31 to 86`, and `1.2 to 1.4` for narrow ones; empty if they then are equal."""
-    digits = 0 if high - low >= 0.05 else 1
-    shown = percentage(low, digits), percentage(high, digits)
-    return " to ".join(shown) if shown[0] != shown[1] else ""
+    return " to ".join(interval_bounds(low, high) or ())
 
 
 def difference_text(difference: tuple[float, float, float]) -> str:

@@ -1,8 +1,8 @@
 """Count runs by cell: all runs of one agent with one model on one task, under the same conditions; and cells by column.
 
 A run counts if it says something about the agent. Runs that failed through no fault of the agent's (`infrastructure`, `cancelled`, without
-a result), runs that could not be graded, and runs whose score was compared with nothing are listed apart and never part of a denominator.
-Runs with other isolation or on other hardware are another cell, unless the caller asks to mix them.
+a result), runs that could not be graded, and cells of which a score was compared with nothing are listed apart and never part of a
+denominator. Runs with other isolation, on other hardware or under other limits are another cell; the first two may be mixed.
 """
 
 from __future__ import annotations
@@ -12,17 +12,32 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from mlagentbench.records import Flag
 from mlagentbench.results import robust, statistics
-from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences
-from mlagentbench.results.counts import Counts, counts
+from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences, differing_limits, limit_words
+from mlagentbench.results.counts import NO_BASELINE, Counts, counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval, Tally
 from mlagentbench.task.success import THRESHOLD
 
 Moves = Mapping[tuple[float, ...], float]
 """What a mean moves by with the mean of each baseline that runs share, by the baseline's values."""
+
+LEFT_OUT = ("infrastructure", "ungraded")
+"""The reasons for which a run is left out of a rate although its agent did all that it could do."""
+
+
+class RateBounds(NamedTuple):
+    """Bounds of a success rate, whatever the runs would have been that it leaves out."""
+
+    if_failed: float
+    """The rate if all of them had failed."""
+    if_succeeded: float
+    """The rate if all of them had succeeded."""
+    left_out: int
+    """How many runs they are."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,9 @@ class Cell:
     published: datetime.date | None = None
     """The day on which the task was published; None if unknown."""
     differences: tuple[str, ...] = ()
-    """What else the counted runs differ in, a line each: limits, versions, prepared data, the baseline's source."""
+    """What else the counted runs differ in, a line each: versions, prepared data, the baseline."""
+    unit: str = ""
+    """The metric's unit, or its name where it has none."""
 
     @property
     def counted(self) -> tuple[Counts, ...]:
@@ -63,6 +80,15 @@ class Cell:
         """The successes of the counted runs, and how many there would be over a shared baseline at the bounds of its own interval."""
         harder, easier = (sum(run.success_within_baseline[bound] for run in self.counted) for bound in (0, 1))
         return Tally(self.successes, len(self.counted), harder, easier)
+
+    @property
+    def bounds(self) -> RateBounds | None:
+        """The success rate if all runs that `LEFT_OUT` names had failed, and had succeeded; None for a cell that can have no rate."""
+        left_out = sum(self.apart.get(reason, 0) for reason in LEFT_OUT)
+        runs = len(self.counted) + left_out
+        if not runs or NO_BASELINE in self.apart:
+            return None
+        return RateBounds(self.successes / runs, (self.successes + left_out) / runs, left_out)
 
     @cached_property
     def best_rate(self) -> Interval | None:
@@ -162,10 +188,23 @@ def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell
         mixing: conditions that may differ within a cell, such as the hardware of a cluster's machines. The cell's condition is then
             `any hardware`, and `Cell.differences` lists the values.
     """
-    found: dict[Conditions, list[Run]] = {}
-    for run in runs:
-        found.setdefault(conditions(run.info)._replace(**{name: ANY[name] for name in mixing}), []).append(run)
-    return [_cell(shared, together) for shared, together in found.items()]
+    found: dict[Conditions, list[tuple[Run, Counts]]] = {}
+    runs = tuple(runs)
+    for run, (shared, counted) in zip(runs, together(runs, mixing=mixing), strict=True):
+        found.setdefault(shared, []).append((run, counted))
+    return [_cell(shared, pairs) for shared, pairs in found.items()]
+
+
+def together(runs: Sequence[Run], *, mixing: Collection[Mixable] = ()) -> list[tuple[Conditions, Counts]]:
+    """Return each run's conditions and its counts, given the other runs of its cell (`Counts.uncompared`).
+
+    Args:
+        runs: all runs that may share a cell.
+        mixing: as for `cells`.
+    """
+    found = [(conditions(run.info)._replace(**{name: ANY[name] for name in mixing}), counts(run)) for run in runs]  # type: ignore[arg-type]
+    uncompared = {shared for shared, counted in found if counted.apart == NO_BASELINE}
+    return [(shared, counted._replace(uncompared=shared in uncompared)) for shared, counted in found]
 
 
 def moves(runs: Sequence[Counts]) -> Moves:
@@ -194,26 +233,42 @@ def rate_over_tasks(cells: Iterable[Cell]) -> Interval | None:
     return statistics.average_rate([cell.tally for cell in cells if cell.counted])
 
 
+def bounds_over_tasks(cells: Iterable[Cell]) -> RateBounds | None:
+    """Return the mean of the bounds of some cells of a column, each task counting once, tasks of which all runs were left out too."""
+    found = [bounds for cell in cells if (bounds := cell.bounds) is not None]
+    if not found:
+        return None
+    failed, succeeded = (sum(each[bound] for each in found) / len(found) for bound in (0, 1))
+    return RateBounds(failed, succeeded, sum(each.left_out for each in found))
+
+
+def improvements_of(cells: Iterable[Cell]) -> tuple[list[list[float]], list[robust.Shared]]:
+    """Return the improvements of some cells of a column by task, and what moves their means, as the functions of `robust` need them."""
+    found = [(cell.averaged, deviations(cell.moves)) for cell in cells if cell.averaged]
+    return [groups for groups, _ in found], [shared for _, shared in found]
+
+
 def improvement_over_tasks(cells: Iterable[Cell]) -> Interval | None:
     """Return the mean of the improvements of some cells of a column, each task counting once; None if there are none (`Cell.averaged`)."""
-    found = [(cell.averaged, deviations(cell.moves)) for cell in cells if cell.averaged]
-    return robust.average([groups for groups, _ in found], [shared for _, shared in found])
+    return robust.average(*improvements_of(cells))
 
 
 def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     """Group cells by column and task. A column is one agent with one model under one set of conditions, so that cells are never mixed.
 
-    Its name has the agent and the model, and also the variant, isolation and hardware if the cells differ in them or mix them. Columns come
-    in the order of their first cells.
+    Its name has the agent and the model, and also the variant, isolation and hardware if the cells differ in them or mix them, and the
+    limits that differ among the cells of a task. Columns come in the order of their first cells.
     """
     cells = list(cells)
     places = [{cell.conditions[place] for cell in cells} for place in (1, 4, 5)]
     in_name = [True, True, *(len(values) > 1 or not values.isdisjoint(ANY.values()) for values in places)]
+    limits = differing_limits(cell.conditions for cell in cells)
     found: dict[tuple[str, ...], dict[str, Cell]] = {}
     for cell in cells:
-        task, variant, agent, model, isolation, hardware = cell.conditions
+        task, variant, agent, model, isolation, hardware, _ = cell.conditions
         words = (agent, model, variant, isolation, hardware or "unknown hardware")
-        found.setdefault(tuple(word for word, needed in zip(words, in_name, strict=True) if needed), {})[task] = cell
+        needed = [word for word, needed in zip(words, in_name, strict=True) if needed]
+        found.setdefault((*needed, *limit_words(cell.conditions, limits)), {})[task] = cell
     named: dict[str, Mapping[str, Cell]] = {}
     for key, by_task in found.items():
         name = ", ".join(key)
@@ -224,14 +279,15 @@ def columns(cells: Iterable[Cell]) -> Mapping[str, Mapping[str, Cell]]:
     return named
 
 
-def _cell(conditions: Conditions, runs: Sequence[Run]) -> Cell:
-    counted = tuple(map(counts, runs))
+def _cell(conditions: Conditions, pairs: Sequence[tuple[Run, Counts]]) -> Cell:
+    infos = [run.info for run, _ in pairs]
     return Cell(
         conditions,
-        counted,
-        category=next((run.info.category for run in runs if run.info.category), ""),
-        published=next((run.info.published for run in runs if run.info.published), None),
-        differences=differences(run for run, found in zip(runs, counted, strict=True) if found.counted),
+        tuple(counted for _, counted in pairs),
+        category=next((info.category for info in infos if info.category), ""),
+        published=next((info.published for info in infos if info.published), None),
+        differences=differences(run for run, found in pairs if found.counted),
+        unit=infos[0].unit or infos[0].metric,
     )
 
 

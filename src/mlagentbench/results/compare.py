@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from mlagentbench.results import robust, statistics
-from mlagentbench.results.cells import Cell, Moves, deviations, improvement_over_tasks, rate_over_tasks
+from mlagentbench.results.cells import Cell, Moves, RateBounds, bounds_over_tasks, deviations, improvement_over_tasks, rate_over_tasks
 from mlagentbench.results.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks, runs_needed
 from mlagentbench.results.statistics import Interval
 
@@ -61,6 +61,8 @@ class TaskGroup(NamedTuple):
     """The number of counted runs."""
     mean: Interval | None
     """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
+    bounds: RateBounds | None
+    """What `mean` would be if all runs that it leaves out had failed, and had succeeded (`cells.bounds_over_tasks`)."""
     improvement: Interval | None
     """The mean over tasks of their average improvements (`robust.average`); as in the paper, a task without a valid submission counts 0."""
     left_out: tuple[str, ...] = ()
@@ -159,6 +161,7 @@ def _group(name: str, column: Column) -> TaskGroup:
         tasks=tuple(rates),
         runs=sum(len(cell.counted) for cell in column.values()),
         mean=rate_over_tasks(column.values()),
+        bounds=bounds_over_tasks(column.values()),
         improvement=improvement_over_tasks(column.values()),
         left_out=tuple(task for task in column if task not in rates),
     )

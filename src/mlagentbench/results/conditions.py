@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from mlagentbench.records import Baseline
 from mlagentbench.results.load import Run
 from mlagentbench.run_spec import RunInfo
 
@@ -27,6 +28,8 @@ class Conditions(NamedTuple):
     model: str
     isolation: str
     hardware: str
+    limits: tuple[tuple[str, float], ...] = ()
+    """The limits of the run and of its scripts by name, in the units of `RunLimits` and `ScriptLimits`, without those that are None."""
 
 
 def agent_words(info: RunInfo) -> str:
@@ -56,8 +59,37 @@ def hardware_words(info: RunInfo) -> str:
 def conditions(info: RunInfo) -> Conditions:
     """Return the conditions that a run must share with others to be compared with them."""
     return Conditions(
-        info.spec.task, info.spec.variant, agent_words(info), info.spec.model_names["agent"], info.isolation, hardware_words(info)
+        info.spec.task,
+        info.spec.variant,
+        agent_words(info),
+        info.spec.model_names["agent"],
+        info.isolation,
+        hardware_words(info),
+        tuple(_limits(info)),
     )
+
+
+def _limits(info: RunInfo) -> Iterable[tuple[str, float]]:
+    for prefix, limits in (("limit", info.spec.limits), ("script limit", info.spec.script_limits)):
+        yield from ((f"{prefix} {name}", value) for name, value in asdict(limits).items() if value is not None)
+
+
+def differing_limits(found: Iterable[Conditions]) -> list[str]:
+    """Return the names of the limits that are not the same for all runs of some task; tasks have limits of their own."""
+    values: dict[tuple[str, str], set[float | None]] = {}
+    found = list(found)
+    names = dict.fromkeys(name for each in found for name, _ in each.limits)
+    for each in found:
+        limits = dict(each.limits)
+        for name in names:
+            values.setdefault((name, each.task), set()).add(limits.get(name))
+    return list(dict.fromkeys(name for (name, _), different in values.items() if len(different) > 1))
+
+
+def limit_words(found: Conditions, names: Iterable[str]) -> list[str]:
+    """Return some limits in words: `limit steps 50`, and `no limit tokens` for one that is not set."""
+    limits = dict(found.limits)
+    return [f"{name} {limits[name]:g}" if name in limits else f"no {name}" for name in names]
 
 
 def differences(runs: Iterable[Run]) -> tuple[str, ...]:
@@ -66,15 +98,18 @@ def differences(runs: Iterable[Run]) -> tuple[str, ...]:
     for run in runs:
         info, baseline = run.info, run.result.baseline if run.result else None
         facts: dict[str, JsonValue] = {
-            **{f"limit {name}": value for name, value in asdict(info.spec.limits).items()},
-            **{f"script limit {name}": value for name, value in asdict(info.spec.script_limits).items()},
             **{f"version of {name}": value for name, value in info.versions.items()},
             "isolation": info.isolation,
             "hardware": hardware_words(info) or None,
             "prepared data": info.data,
-            "baseline": baseline.source if baseline else None,
+            "baseline": _baseline_words(baseline) if baseline else None,
         }
         for name, value in facts.items():
             if value is not None:
                 values.setdefault(name, {})[value if isinstance(value, str) else json.dumps(value)] = None
     return tuple(f"{name} differs: {', '.join(found)}" for name, found in values.items() if len(found) > 1)
+
+
+def _baseline_words(baseline: Baseline) -> str:
+    """Return a baseline's source, and its value unless each run has one of its own."""
+    return baseline.source if baseline.source == "side_by_side" else f"{baseline.source} {baseline.value:.6g}"

@@ -34,7 +34,8 @@ NOT_COUNTED = ("infrastructure", "cancelled", UNFINISHED, DAMAGED)
 CHEATED: Flag = "cheated"
 """The flag that makes a submission worth nothing, whatever its score."""
 NO_BASELINE = "no_baseline"
-"""The value of `Counts.apart` for a valid submission that was compared with nothing (`--baseline none`)."""
+"""The value of `Counts.apart` for a valid submission that was compared with nothing (`--baseline none`), and for the other runs of its
+cell: to count only those without a valid submission would make a rate of failures alone."""
 
 
 class Best(NamedTuple):
@@ -153,6 +154,9 @@ class Counts(NamedTuple):
     malformed: int
     """The number of replies without an action, including those that ended the run."""
 
+    uncompared: bool = False
+    """Whether another run of its cell has a valid submission that was compared with nothing, so that the cell can have no rate."""
+
     @property
     def success(self) -> bool:
         """The paper's success: more than 10% better than the baseline at the last step."""
@@ -170,7 +174,7 @@ class Counts(NamedTuple):
             return self.ended
         if self.verdict == "ungraded":
             return self.verdict
-        return NO_BASELINE if self.score is not None and self.baseline is None else None
+        return NO_BASELINE if self.uncompared or (self.score is not None and self.baseline is None) else None
 
     @property
     def counted(self) -> bool:

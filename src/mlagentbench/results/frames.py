@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from mlagentbench.records import Step
+from mlagentbench.results.cells import together
 from mlagentbench.results.conditions import agent_words, hardware_words
-from mlagentbench.results.counts import THRESHOLDS, Counts, counts, executed
+from mlagentbench.results.counts import THRESHOLDS, Counts, executed
 from mlagentbench.results.load import Run
 
 TIME = pl.Datetime("us", "UTC")
@@ -115,7 +116,8 @@ submission as it was after the step, null if it was not graded or not valid."""
 
 def runs_frame(runs: Iterable[Run]) -> pl.DataFrame:
     """Return a frame with a row for each run and the columns of `RUNS`; it is empty for no runs."""
-    return pl.DataFrame([run_row(run) for run in runs], schema=RUNS)
+    runs = tuple(runs)
+    return pl.DataFrame([_run_row(run, found) for run, (_, found) in zip(runs, together(runs), strict=True)], schema=RUNS)
 
 
 def steps_frame(runs: Iterable[Run]) -> pl.DataFrame:
@@ -123,9 +125,8 @@ def steps_frame(runs: Iterable[Run]) -> pl.DataFrame:
     return pl.DataFrame([row for run in runs for row in _step_rows(run)], schema=STEPS)
 
 
-def run_row(run: Run) -> dict[str, Any]:
-    """Return the row of a run in `runs_frame`."""
-    info, found = run.info, counts(run)
+def _run_row(run: Run, found: Counts) -> dict[str, Any]:
+    info = run.info
     return {
         "run": info.run,
         "task": info.spec.task,

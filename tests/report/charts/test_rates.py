@@ -24,7 +24,7 @@ def of_success(columns: Mapping[str, Mapping[str, Cell]]) -> HeatMap:
 
 def test_a_cell_tells_its_rate_its_interval_its_runs_and_those_not_counted() -> None:
     # Wilson's interval of 5 in 8: 30.6 to 86.3 %.
-    assert of_success(COLUMNS).rows["one"][A] == HeatCell("62.5", "31 to 86", "n 8", 1, 7)
+    assert of_success(COLUMNS).rows["one"][A] == HeatCell("62.5", "31 to 86", "n 8", 1, 7, "56 to 67 with 1 left out")
 
 
 def test_averages_are_over_the_tasks_that_have_runs() -> None:
@@ -43,10 +43,18 @@ def test_improvements_are_of_valid_submissions_and_a_cell_without_one_counts_not
     assert found.averages[A].text == "15.6"
 
 
+def test_over_a_baseline_of_0_a_cell_has_its_gain() -> None:
+    columns = {A: column(one=[won(None, gain=0.25, baseline=0.0)] * 3)}
+
+    found = heat(improvement(experiment(columns)), columns).rows["one"][A]
+
+    assert (found.text, found.of, found.level) == ("0.250", "n 3", None)
+
+
 def test_where_there_are_no_runs_nothing_is_told() -> None:
     assert of_success(COLUMNS).rows["two"][B] == HeatCell("—", "", "", 0, None)
     only_broken = of_success({"c": column(one=[broken()])})
-    assert only_broken.rows["one"]["c"] == HeatCell("—", "", "n 0", 1, None)
+    assert only_broken.rows["one"]["c"] == HeatCell("—", "", "n 0", 1, None, "0 to 100 with 1 left out")
     assert heat_map(only_broken) is None
 
 

@@ -11,7 +11,7 @@ import altair as alt
 
 from mlagentbench.report.charts.palette import LIGHT, Palette
 from mlagentbench.report.charts.style import data, layered, name, quoted, short
-from mlagentbench.report.formatting import interval_text, percentage, plural
+from mlagentbench.report.formatting import interval_text, number, percentage, plural
 from mlagentbench.report.tables.model import AVERAGE, Row, Table, pivot
 
 CELL_WIDTH, CELL_HEIGHT = 104, 44
@@ -52,6 +52,8 @@ class HeatCell(NamedTuple):
     """How many runs are not counted; 0 in an average."""
     level: int | None = None
     """The level of colour, from -10 to 10; None without a number."""
+    bounds: str = ""
+    """What a rate would be if all runs that it leaves out had failed, and had succeeded: `25 to 75 with 2 left out`; empty for none."""
 
 
 class HeatMap(NamedTuple):
@@ -144,9 +146,20 @@ def _cell(row: Row, most: int) -> HeatCell:
     else:
         of = f"n {count}" if count or value is None else "none valid"
         of += f", {plural(tasks, 'task')}" if tasks < most else ""
+    without = _bounds(row)
     if not isinstance(value, float) or not isinstance(low, float) or not isinstance(high, float):
-        return HeatCell(of=of, not_counted=not_counted)
-    return HeatCell(percentage(value), interval_text(low, high), of, not_counted, level(value, GREATEST if measure == "improvement" else 1))
+        gain = row.get("gain")
+        text = f"{number(gain)} {row['unit'] or ''}".strip() if isinstance(gain, float) else HeatCell().text
+        return HeatCell(text, of=of, not_counted=not_counted, bounds=without)
+    shade = level(value, GREATEST if measure == "improvement" else 1)
+    return HeatCell(percentage(value), interval_text(low, high), of, not_counted, shade, without)
+
+
+def _bounds(row: Row) -> str:
+    if_failed, if_succeeded, left_out = (row.get(name) for name in ("if_failed", "if_succeeded", "left_out"))
+    if not left_out or not isinstance(if_failed, float) or not isinstance(if_succeeded, float):
+        return ""
+    return f"{percentage(if_failed, 0)} to {percentage(if_succeeded, 0)} with {left_out} left out"
 
 
 def _lines(text: str) -> list[str]:

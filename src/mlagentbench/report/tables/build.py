@@ -7,7 +7,6 @@ runs that it is computed from. Runs that are not counted are in no rate and no m
 from __future__ import annotations
 
 import datetime
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,16 +14,29 @@ from typing import Any
 
 from mlagentbench.report import formatting
 from mlagentbench.report.experiment import Experiment, LeaderboardRow
+from mlagentbench.report.tables.compared import compared
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
+from mlagentbench.report.tables.values import (
+    BOUNDS,
+    COLUMN,
+    INTERVAL,
+    RATE_BOUNDS,
+    bounded,
+    bounds,
+    estimate,
+    identity,
+    interval,
+    left_out_words,
+    number,
+    rate_bounds,
+)
 from mlagentbench.report.wording import ENDED, VERDICTS, ended_briefly, price_words
-from mlagentbench.results.cells import Cell
-from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, Comparison, TaskGroup, by_cutoff
-from mlagentbench.results.counts import DAMAGED, UNFINISHED, counts
-from mlagentbench.results.inference import Inference
+from mlagentbench.results import robust
+from mlagentbench.results.cells import Cell, deviations, together
+from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, TaskGroup, by_cutoff
+from mlagentbench.results.counts import DAMAGED, UNFINISHED
 from mlagentbench.results.statistics import Interval
 
-INTERVAL: Mapping[str, Kind] = {"low": "number", "high": "number"}
-COLUMN: Mapping[str, Kind] = {"column": "text", "agent": "text", "model": "text"}
 RUNS: Mapping[str, Kind] = {"runs": "count", "tasks": "count", "not_counted": "count"}
 
 
@@ -36,7 +48,7 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
         cutoffs: the last day of each model's training data, by the model's name; None where it is not known.
     """
     whatever = [verdicts(experiment), endings(experiment), not_counted(experiment)]
-    of_counted = [success(experiment), improvement(experiment), cost(experiment)]
+    of_counted = [success(experiment), improvement(experiment), summaries(experiment), cost(experiment)]
     of_groups = [categories(experiment), periods(experiment, cutoffs), compared(experiment)]
     found = (*of_counted, *whatever, *of_groups) if experiment.counted else whatever
     return [table for table in found if table.rows]
@@ -49,37 +61,87 @@ def ranks(experiment: Experiment) -> Mapping[str, Sequence[Value]]:
 
 def success(experiment: Experiment) -> Table:
     """Return the table of success rates, by task and column, with their means over tasks."""
-    return _by_task(
+    table = _by_task(
         experiment,
-        "rate",
-        lambda cell: {**interval("rate", cell.rate), "successes": cell.successes},
-        lambda row: {**interval("rate", row.rate), "successes": None},
+        lambda cell: {**interval("rate", cell.rate), "successes": cell.successes, **rate_bounds(cell.bounds)},
+        lambda row: {**interval("rate", row.rate), "successes": None, **rate_bounds(row.bounds)},
+        {"rate": "number", **INTERVAL, "successes": "count", **RATE_BOUNDS},
+        TextColumn("", lambda row: bounded(row, of="runs")),
+    )
+    note = "A success is more than 10% better than the baseline at the last step."
+    return replace(
+        table,
         name="success",
         title="Success rate, % [95% interval], n runs that count",
-        of="runs",
-        note="A success is more than 10% better than the baseline at the last step.",
+        notes=[note, *left_out_words(table.rows), *table.notes],
     )
 
 
 def improvement(experiment: Experiment) -> Table:
     """Return the table of improvements over the baseline, by task and column.
 
-    As in the paper, a cell with counted runs but without a valid submission counts 0.
+    As in the paper, a cell with counted runs but without a valid submission counts 0. Over a baseline of 0, a cell has a gain in the
+    metric's unit, and is in no average.
     """
 
     def of_cell(cell: Cell) -> Row:
-        found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.counted else None)
-        return {**interval("improvement", found), "valid": len(cell.improvements)}
+        found = cell.improvement or (Interval(0.0, 0.0, 0.0) if cell.averaged else None)
+        groups, shared = ([cell.averaged], [deviations(cell.moves)]) if cell.averaged else ([], [])
+        gain = {f"gain{bound}": value for bound, value in bounds(cell.gain).items()}
+        return {
+            **interval("improvement", found),
+            **_middle(robust.median(groups, shared), robust.interquartile_mean(groups, shared)),
+            **{**gain, "unit": cell.unit, "valid": len(cell.valid), "clipped": cell.clipped},
+        }
 
-    return _by_task(
+    def of_column(row: LeaderboardRow) -> Row:
+        nothing = {**{f"gain{bound}": None for bound in BOUNDS}, "unit": None}
+        return {
+            **{**interval("improvement", row.improvement), **_middle(row.median, row.interquartile_mean)},
+            **{**nothing, "valid": row.valid, "clipped": row.clipped},
+        }
+
+    middle: dict[str, Kind] = {f"{name}{bound}": "number" for name in ("median", "iqm", "gain") for bound in BOUNDS}
+    table = _by_task(
         experiment,
-        "improvement",
         of_cell,
-        lambda row: {**interval("improvement", row.improvement), "valid": row.valid},
-        name="improvement",
-        title="Improvement over the baseline, % [95% interval], n valid submissions",
-        of="valid",
-        note="Means over valid submissions at the last step; a cell with runs and no valid submission is 0.",
+        of_column,
+        {"improvement": "number", **INTERVAL, **middle, "unit": "text", "valid": "count", "clipped": "count"},
+        TextColumn("", _improved),
+    )
+    low, high = (formatting.percentage(bound) for bound in robust.CLIP)
+    zero = dict.fromkeys(str(row["task"]) for row in table.rows if row["task"] and row["improvement"] is None and row["valid"])
+    notes = [
+        f"Means over valid submissions at the last step, each clipped to {low}% and +{high}%; a cell with runs and without one is 0.",
+        *([f"{', '.join(zero)}: the baseline is 0, so that gains are in the metric's unit, and in no average."] if zero else []),
+        *[f"{row.column}: {formatting.plural(row.clipped, 'improvement')} clipped." for row in experiment.leaderboard if row.clipped],
+    ]
+    title = "Improvement over the baseline, % [95% interval], n valid submissions"
+    return replace(table, name="improvement", title=title, notes=[*notes, *table.notes])
+
+
+def summaries(experiment: Experiment) -> Table:
+    """Return the table of each column's mean improvement beside its median and its interquartile mean."""
+
+    def values(row: LeaderboardRow) -> Row:
+        found = {"mean": row.improvement, "median": row.median, "iqm": row.interquartile_mean}
+        amounts = {f"{name}{bound}": value for name, each in found.items() for bound, value in bounds(each).items()}
+        return {**identity(experiment, row.column), **amounts, "valid": row.valid, "clipped": row.clipped, "tasks": len(row.tasks)}
+
+    def text(name: str) -> Callable[[Row], str]:
+        return lambda row: estimate({name: row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}, name, signed=True)
+
+    names = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
+    amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in names for bound in BOUNDS}
+    return Table(
+        name="improvement-summaries",
+        title="Improvement over tasks, % [95% interval]: its mean, median and interquartile mean",
+        columns={**COLUMN, **amounts, "valid": "count", "clipped": "count", "tasks": "count"},
+        rows=[values(row) for row in experiment.leaderboard if row.improvement is not None],
+        down=NAME,
+        shown=[*(TextColumn(heading, text(name)) for name, heading in names.items()), TextColumn("valid", lambda row: str(row["valid"]))],
+        ranks=ranks(experiment),
+        notes=["The median and the interquartile mean, of the middle half, are of all runs, each task counting once."],
     )
 
 
@@ -93,7 +155,7 @@ def cost(experiment: Experiment) -> Table:
         return {**identity(experiment, row.column), "runs": row.runs, **found, "priced": row.priced}
 
     def mean(name: str, formatted: Callable[[float], str]) -> Callable[[Row], str]:
-        return lambda row: formatting.NONE if row[name] is None else formatted(_number(row[name]))
+        return lambda row: formatting.NONE if row[name] is None else formatted(number(row[name]))
 
     amounts: dict[str, Kind] = {f"{name}{bound}": "number" for name in AMOUNTS for bound in BOUNDS}
     return Table(
@@ -147,52 +209,15 @@ def periods(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None])
     # The table is empty where no task's date is known.
     rows = [row for kind in (*order, UNKNOWN_DATE) for row in rows if row["published"] == kind] if order else []
     table = _groups(experiment, "cutoffs", "Success rate by when tasks were published, % [95% interval], n tasks", "published", rows)
-    notes = [f"The knowledge of {model} ends on {cutoff}." for model, cutoff in known.items()]
+    notes = [*table.notes, *(f"The knowledge of {model} ends on {cutoff}." for model, cutoff in known.items())]
     return replace(table, notes=notes)
-
-
-def compared(experiment: Experiment) -> Table:
-    """Return the table that compares every pair of columns: on these tasks, and on other tasks of their kind."""
-    found = [comparison for comparison in experiment.comparisons if comparison.tasks]
-    lacking = sorted({task for comparison in found for task in comparison.left_out})
-    few = any(comparison.other_tasks and not comparison.other_tasks.can_tell for comparison in found)
-    inference: dict[str, Kind] = {name: "number" for name in ("difference", "low", "high", "p", "p_adjusted", "smallest_p")}
-    return Table(
-        name="comparisons",
-        title="Success rates compared, in percentage points [95% interval] and p",
-        columns={
-            **{"first": "text", "second": "text"},
-            **inference,
-            **{f"other_{name}": kind for name, kind in inference.items()},
-            **{"tasks": "count", "first_runs": "count", "second_runs": "count"},
-            **{"first_rate": "number", "second_rate": "number", "runs_needed": "count", "left_out": "text"},
-            **{f"improvement_{name}": "number" for name in ("difference", "low", "high")},
-            "improvement_tasks": "count",
-        },
-        rows=[_comparison(comparison) for comparison in found],
-        down=TextColumn("pair", lambda row: f"{named(row['first'])} less {named(row['second'])}", number=False),
-        shown=[
-            TextColumn("on these tasks", lambda row: _inferred(row, "")),
-            TextColumn("on other tasks", lambda row: _inferred(row, "other_")),
-            TextColumn("tasks", lambda row: str(row["tasks"])),
-            TextColumn("runs needed", lambda row: formatting.NONE if row["runs_needed"] is None else f"{row['runs_needed']:,}"),
-        ],
-        notes=[
-            "On these tasks: what other runs of the same tasks would say (Mantel-Haenszel, exact). On other tasks: what tasks of this kind"
-            " would say, each counting once (sign flips).",
-            *([f"p is adjusted for the {len(found)} pairs (Holm); the intervals are not."] if len(found) > 1 else []),
-            *(["Too few: with these runs or fewer than six tasks, no difference could be significant."] if few else []),
-            "Runs needed: of each task by both, to tell such rates apart on these tasks with a power of 80%.",
-            *([f"Tasks that some pair does not share: {', '.join(lacking)}."] if lacking else []),
-        ],
-    )
 
 
 def not_counted(experiment: Experiment) -> Table:
     """Return the table of runs that are not counted, each with the reason."""
     rows: list[Row] = []
-    for run in experiment.runs:
-        apart = counts(run).apart
+    for run, (_, counted) in zip(experiment.runs, together(experiment.runs), strict=True):
+        apart = counted.apart
         if apart is not None:
             reason = run.result.outcome.reason if run.result else None
             rows.append({"run": run.name, "task": run.info.spec.task, "column": experiment.column(run), "apart": apart, "reason": reason})
@@ -211,20 +236,15 @@ def not_counted(experiment: Experiment) -> Table:
 
 NAME = TextColumn("agent, model", lambda row: named(row["column"]), number=False)
 TASK = TextColumn("task", lambda row: AVERAGE if row["task"] is None else str(row["task"]), number=False)
-BOUNDS = ("", "_low", "_high")
 AMOUNTS = ("tokens", "seconds", "steps", "cost", "cost_per_success")
 
 
 def _by_task(
     experiment: Experiment,
-    measure: str,
     of_cell: Callable[[Cell], Row],
     of_column: Callable[[LeaderboardRow], Row],
-    *,
-    name: str,
-    title: str,
-    of: str,
-    note: str,
+    columns: Mapping[str, Kind],
+    shown: TextColumn,
 ) -> Table:
     """Return a table with a row for each cell, and one for each column's average over tasks, in which `task` is null."""
     rows: list[Row] = []
@@ -234,35 +254,31 @@ def _by_task(
     for row in experiment.leaderboard:
         counts = {"runs": row.runs, "tasks": len(row.tasks), "not_counted": row.apart.total()}
         rows.append({"task": None, **identity(experiment, row.column), **of_column(row), **counts})
-    kinds: dict[str, Kind] = {measure: "number", **INTERVAL, "successes" if measure == "rate" else "valid": "count"}
     return Table(
-        name=name,
-        title=title,
-        columns={"task": "text", **COLUMN, **kinds, **RUNS},
+        name="",
+        title="",
+        columns={"task": "text", **COLUMN, **columns, **RUNS},
         rows=rows,
         down=TASK,
-        shown=[TextColumn("", lambda row: estimate(row, measure, of=of, signed=measure == "improvement"))],
+        shown=[shown],
         across="column",
-        notes=[note, *_averaged_over(experiment)],
+        notes=_averaged_over(experiment),
         ranks=ranks(experiment),
     )
 
 
-def identity(experiment: Experiment, column: str) -> dict[str, Value]:
-    """Return the values of `COLUMN`: a column's name, its agent and its model."""
-    shared = next(iter(experiment.columns[column].values())).conditions
-    return {"column": column, "agent": shared.agent, "model": shared.model}
+def _middle(median: Interval | None, iqm: Interval | None) -> dict[str, Value]:
+    found = {"median": median, "iqm": iqm}
+    return {f"{name}{bound}": value for name, each in found.items() for bound, value in bounds(each).items()}
 
 
-def interval(name: str, found: Interval | None) -> dict[str, Value]:
-    """Return an estimate under its name, and its bounds as `low` and `high`; None where they are not known."""
-    values = [None if value is None or math.isnan(value) else value for value in found or (None, None, None)]
-    return dict(zip((name, "low", "high"), values, strict=True))
-
-
-def bounds(found: Interval | None) -> dict[str, Value]:
-    """Return an estimate and its bounds by `BOUNDS`, which are to be appended to its name."""
-    return dict(zip(BOUNDS, found or (None, None, None), strict=True))
+def _improved(row: Row) -> str:
+    """Format an improvement in percent, or over a baseline of 0 a gain in the metric's unit: `+0.250 accuracy [0.1, 0.4] n=8`."""
+    if row["improvement"] is not None or row["gain"] is None:
+        return estimate(row, "improvement", of="valid", signed=True)
+    value, low, high = (number(row[f"gain{bound}"]) for bound in BOUNDS)
+    within = f" [{formatting.number(low)}, {formatting.number(high)}]" if low != high else ""
+    return f"{'+' if value > 0 else ''}{formatting.number(value)} {row['unit']}{within} n={row['valid']}"
 
 
 def _averaged_over(experiment: Experiment) -> list[str]:
@@ -278,18 +294,26 @@ def _averaged_over(experiment: Experiment) -> list[str]:
 
 
 def _group(experiment: Experiment, name: str, column: str, group: TaskGroup) -> Row:
-    return {name: group.name, **identity(experiment, column), **interval("rate", group.mean), "tasks": len(group.tasks), "runs": group.runs}
+    return {
+        name: group.name,
+        **identity(experiment, column),
+        **interval("rate", group.mean),
+        **rate_bounds(group.bounds),
+        "tasks": len(group.tasks),
+        "runs": group.runs,
+    }
 
 
 def _groups(experiment: Experiment, name: str, title: str, down: str, rows: Sequence[Row]) -> Table:
     return Table(
         name=name,
         title=title,
-        columns={down: "text", **COLUMN, "rate": "number", **INTERVAL, "tasks": "count", "runs": "count"},
+        columns={down: "text", **COLUMN, "rate": "number", **INTERVAL, **RATE_BOUNDS, "tasks": "count", "runs": "count"},
         rows=rows,
         down=TextColumn(down, lambda row: str(row[down]), number=False),
-        shown=[TextColumn("", lambda row: estimate(row, "rate", of="tasks"))],
+        shown=[TextColumn("", lambda row: bounded(row, of="tasks"))],
         across="column",
+        notes=left_out_words(rows),
         ranks=ranks(experiment),
     )
 
@@ -315,36 +339,8 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
     )
 
 
-def _comparison(found: Comparison) -> Row:
-    return {
-        **{"first": found.first, "second": found.second},
-        **_inference("", found.these_tasks, found.p_these_tasks),
-        **_inference("other_", found.other_tasks, found.p_other_tasks),
-        **{"tasks": len(found.tasks), "first_runs": found.first_runs, "second_runs": found.second_runs},
-        **{"first_rate": found.first_rate, "second_rate": found.second_rate, "runs_needed": found.runs_needed},
-        "left_out": "; ".join(f"{task}: {why}" for task, why in found.left_out.items()) or None,
-        **{f"improvement_{name}": value for name, value in interval("difference", found.improvement).items()},
-        "improvement_tasks": len(found.improvement_tasks),
-    }
-
-
-def _inference(prefix: str, found: Inference | None, adjusted: float | None) -> dict[str, Value]:
-    assert found is not None
-    values = {**interval("difference", found.difference), "p": found.p, "p_adjusted": adjusted, "smallest_p": found.smallest_p}
-    return {f"{prefix}{name}": value for name, value in values.items()}
-
-
-def _inferred(row: Row, prefix: str) -> str:
-    """Format a difference with its interval and adjusted p: `+12.5 [3, 22] p = 0.012`."""
-    if _number(row[f"{prefix}smallest_p"]) > 0.05:
-        return "too few"
-    own = {name: row[f"{prefix}{name}"] for name in ("difference", "low", "high")}
-    p = _number(row[f"{prefix}p_adjusted"])
-    return f"{estimate(own, 'difference', signed=True)} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
-
-
 def _price(row: Row, name: str) -> str:
-    return formatting.cost(None if row[name] is None else _number(row[name]), _number(row["tokens"]) if row["tokens"] else 0)
+    return formatting.cost(None if row[name] is None else number(row[name]), number(row["tokens"]) if row["tokens"] else 0)
 
 
 def _priced(experiment: Experiment) -> list[str]:
@@ -354,20 +350,3 @@ def _priced(experiment: Experiment) -> list[str]:
         *(f"{row.column}: the cost of {row.priced} of {row.runs} runs is known." for row in part),
         *([f"Costs are counted {sources}."] if sources else []),
     ]
-
-
-def estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
-    """Format a fraction in percent with its interval and the number it is computed from: `62.5 [31, 86] n=8`."""
-    if row[name] is None:
-        return formatting.NONE
-    value, low, high = (_number(row[key]) for key in (name, "low", "high"))
-    # The interval of a mean of equal numbers, or of one number, is empty, and left out.
-    digits = 0 if high - low >= 0.05 else 1
-    interval = f" [{formatting.percentage(low, digits)}, {formatting.percentage(high, digits)}]" if low != high else ""
-    count = f" n={row[of]}" if of else ""
-    return f"{'+' if signed and value > 0 else ''}{formatting.percentage(value)}{interval}{count}"
-
-
-def _number(value: Value) -> float:
-    assert isinstance(value, (int, float))
-    return float(value)

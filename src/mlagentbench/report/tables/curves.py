@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from mlagentbench.report import formatting
 from mlagentbench.report.experiment import Experiment
-from mlagentbench.report.tables.build import COLUMN, INTERVAL, bounds, estimate, identity, interval
 from mlagentbench.report.tables.model import Kind, Row, Table, TextColumn, named
+from mlagentbench.report.tables.values import COLUMN, INTERVAL, bounds, estimate, identity, interval
 from mlagentbench.results.budget import Spent, at_attempts, at_budgets
 from mlagentbench.results.profiles import profiles, superiorities
 
@@ -40,6 +40,7 @@ def performance(experiment: Experiment) -> Table:
         down=TextColumn("improvement, %", lambda row: f"> {formatting.percentage(float(row['level'] or 0))}", number=False),
         shown=[TextColumn("", lambda row: estimate(row, "share"))],
         across="column",
+        ranks={"column": experiment.ranking},
         notes=["Shares are averaged over tasks; at 10% they are the success rates. A run without a valid submission is below every level."],
     )
 
@@ -86,6 +87,7 @@ def budgets(experiment: Experiment) -> Table:
         down=TextColumn("budget", lambda row: UNITS[row["spent"]].format(row["budget"]), number=False),  # type: ignore[index]
         shown=[TextColumn("", lambda row: estimate(row, "rate"))],
         across="column",
+        ranks={"column": experiment.ranking},
         notes=["Of the submissions as they stood when the budget was spent, averaged over tasks."],
     )
 
@@ -109,5 +111,6 @@ def attempts(experiment: Experiment) -> Table:
         down=TextColumn("k", lambda row: str(row["k"]), number=False),
         shown=[TextColumn("", lambda row: estimate(row, "pass_at_k"))],
         across="column",
+        ranks={"column": experiment.ranking},
         notes=["Unbiased estimates (Chen et al. 2021), averaged over tasks, for as many runs as every task of a column has."],
     )
