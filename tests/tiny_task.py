@@ -16,6 +16,16 @@ def grade(context):
     except ValueError:
         raise InvalidSubmission(f"{text!r} is no number") from None
 """
+GRADE_TABLE = """
+import polars as pl
+from mlagentbench import Number, Score, align
+
+def grade(context):
+    answers, data = pl.read_csv(context.private / "answers.csv"), context.submission.read_bytes("{file}")
+    found = align(data, "{file}", ids=answers["id"], id_column="id", columns={"value": Number()})
+    return Score(value=float(abs(found["value"] - answers["value"].to_numpy()).mean()))
+"""
+"""A grader of a table: the mean distance of its values to those of `answers.csv`."""
 
 
 def tiny_task(
@@ -29,6 +39,7 @@ def tiny_task(
     train: str = "print('hello')\n",
     grade: str = GRADE,
     proof: str = "",
+    prepare: str = "",
 ) -> Path:
     """Write a task's folder, named as the task.
 
@@ -42,6 +53,7 @@ def tiny_task(
         train: the starter's script.
         grade: `grade.py`; by default the score is the number in the file.
         proof: `proof.py`, if there is one.
+        prepare: `prepare.py`, if there is one.
 
     Returns:
         The folder.
@@ -60,7 +72,7 @@ submission = {{ mode = "{mode}", files = {json.dumps([file, *submitted])}, requi
     (folder / "starter").mkdir(parents=True, exist_ok=True)
     (folder / "starter" / "train.py").write_text(train)
     problem = f"Write a large number to {file}.\n"
-    texts = {"task.toml": spec, "problem.md": problem, "grade.py": grade.replace("{file}", file), "proof.py": proof}
+    texts = {"task.toml": spec, "problem.md": problem, "grade.py": grade.replace("{file}", file), "proof.py": proof, "prepare.py": prepare}
     for name, text in texts.items():
         if text:
             (folder / name).write_text(text)

@@ -19,28 +19,9 @@ from mlagentbench.runner.preflight import find_baseline
 from mlagentbench.task.catalogue import load_task
 from tests import commands
 from tests.plans import Plan, make_plan
+from tests.tiny_task import tiny_task
 
 PLACE = ScriptSettings(sandbox="none")
-SPEC = """
-id = "count"
-title = "Count"
-category = "a test"
-modality = "text"
-published = 2026-01-31
-metric = { name = "points", direction = "maximize" }
-submission = { mode = "file", files = ["submission.txt"], required = ["submission.txt"] }
-paper = { baseline = 3.0 }
-starter = STARTER
-"""
-GRADE = """
-from mlagentbench import InvalidSubmission, Score
-
-def grade(context):
-    text = context.submission.read_text("submission.txt")
-    if not text.strip().isdigit():
-        raise InvalidSubmission(f"{text!r} is no number")
-    return Score(value=float(text))
-"""
 PROOF = """
 def naive(data):
     return {"zero": {"submission.txt": "0"}, "seven": {"submission.txt": "7"}, "wrong": {"submission.txt": "many"}}
@@ -67,14 +48,9 @@ def counted(tmp_path: Path) -> Path:
 
 
 def make(tmp_path: Path, *, starter: str = '{ state = "runs" }', train: str = TRAIN) -> Task:
-    folder = tmp_path / "count"
-    (folder / "starter").mkdir(parents=True, exist_ok=True)
-    (folder / "task.toml").write_text(SPEC.replace("STARTER", starter))
-    (folder / "problem.md").write_text("Count.\n")
-    (folder / "grade.py").write_text(GRADE)
-    (folder / "proof.py").write_text(PROOF)
-    (folder / "starter" / "train.py").write_text(train.replace("COUNTED", str(tmp_path / "counted")))
-    return load_task(folder)
+    keys = {"paper": "{ baseline = 3.0 }", "starter": starter}
+    train = train.replace("COUNTED", str(tmp_path / "counted"))
+    return load_task(tiny_task(tmp_path / "count", keys=keys, proof=PROOF, train=train))
 
 
 def measured(task: Task, runs: int = 3, *, again: bool = False) -> MeasuredBaseline:

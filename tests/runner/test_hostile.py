@@ -16,35 +16,15 @@ from mlagentbench.runner.regrade import regrade_all
 from mlagentbench.task.catalogue import find_task, load_task
 from tests.plans import make_plan
 from tests.runner.hostile import SPECIAL, remove, sparse
+from tests.tiny_task import GRADE_TABLE, tiny_task
 
 Leave = Callable[[Path], object]
 Cases = Mapping[str, tuple[Leave, str]]
 
-SPEC = """
-id = "table"
-title = "A table"
-category = "a test"
-modality = "tabular"
-published = 2026-01-31
-metric = { name = "error", direction = "minimize" }
-submission = { mode = "file", files = ["submission.csv"], required = ["submission.csv"] }
-paper = { baseline = 1.0 }
-limits = { grading_time = 30, grading_memory_mb = 1024 }
-"""
 ROWS = 300
 PREPARE = f"""
 def mini(public, private, seed):
     (private / "answers.csv").write_text("id,value\\n" + "".join(f"{{number}},0\\n" for number in range({ROWS})))
-"""
-GRADE = """
-import polars as pl
-from mlagentbench import Number, Score, align
-
-def grade(context):
-    answers = pl.read_csv(context.private / "answers.csv")
-    data = context.submission.read_bytes("submission.csv")
-    found = align(data, "submission.csv", ids=answers["id"], id_column="id", columns={"value": Number()})
-    return Score(value=float(abs(found["value"]).mean()))
 """
 AGENT = """
 from tests.runner.test_hostile import act
@@ -156,12 +136,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Task:
-    folder = tmp_path / "table"
-    (folder / "starter").mkdir(parents=True)
-    (folder / "starter" / "train.py").write_text("")
-    for name, text in (("task.toml", SPEC), ("prepare.py", PREPARE), ("grade.py", GRADE), ("problem.md", "Write a table.\n")):
-        (folder / name).write_text(text)
-    return load_task(folder)
+    keys = {"limits": "{ grading_time = 30, grading_memory_mb = 1024 }", "paper": "{ baseline = 1.0 }"}
+    how = {"file": "submission.csv", "direction": "minimize", "train": "", "prepare": PREPARE, "grade": GRADE_TABLE}
+    return load_task(tiny_task(tmp_path / "table", keys=keys, **how))
 
 
 def test_whatever_lies_in_the_place_of_a_table_is_an_invalid_submission_also_when_it_is_graded_again(table: Task, tmp_path: Path) -> None:

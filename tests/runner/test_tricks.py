@@ -22,20 +22,8 @@ from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import load_task
 from tests.plans import make_plan
 from tests.sandbox.processes import available
+from tests.tiny_task import GRADE_TABLE, tiny_task
 
-SPEC = """
-id = "secret"
-title = "A secret"
-category = "a test"
-modality = "tabular"
-published = 2026-01-31
-gpu = false
-read_only = ["data"]
-metric = { name = "error", direction = "minimize" }
-submission = { mode = "file", files = ["submission.csv"], required = ["submission.csv"] }
-paper = { baseline = 1.0 }
-limits = { grading_time = 60, grading_memory_mb = 1024 }
-"""
 MARK = "4711.08154711"
 """Stands in the answers, and nowhere else."""
 PREPARE = f"""
@@ -43,15 +31,6 @@ def mini(public, private, seed):
     (public / "data").mkdir()
     (public / "data" / "train.csv").write_text("id,value\\n0,4711\\n")
     (private / "answers.csv").write_text("id,value\\n" + "".join(f"{{number}},{MARK}{{number}}\\n" for number in range(5)))
-"""
-GRADE = """
-import polars as pl
-from mlagentbench import Number, Score, align
-
-def grade(context):
-    answers, data = pl.read_csv(context.private / "answers.csv"), context.submission.read_bytes("submission.csv")
-    found = align(data, "submission.csv", ids=answers["id"], id_column="id", columns={"value": Number()})
-    return Score(value=float(abs(found["value"] - answers["value"].to_numpy()).mean()))
 """
 HONEST = "id,value\n" + "".join(f"{number},4713\n" for number in range(5))
 
@@ -178,12 +157,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    folder = tmp_path / "secret"
-    (folder / "starter").mkdir(parents=True)
-    (folder / "starter" / "train.py").write_text("")
-    for name, text in (("task.toml", SPEC), ("prepare.py", PREPARE), ("grade.py", GRADE), ("problem.md", "Write submission.csv.\n")):
-        (folder / name).write_text(text)
-    return load_task(folder)
+    keys = {"read_only": '["data"]', "limits": "{ grading_time = 60, grading_memory_mb = 1024 }", "paper": "{ baseline = 1.0 }"}
+    how = {"file": "submission.csv", "direction": "minimize", "train": "", "prepare": PREPARE, "grade": GRADE_TABLE}
+    return load_task(tiny_task(tmp_path / "secret", keys=keys, **how))
 
 
 def run(task: Task, sandbox: SandboxChoice, folder: Path, scripts: dict[str, str], leave: str | Path) -> tuple[RunDirectory, Result]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from mlagentbench.task.catalogue import Task, load_task
-from tests.task.test_catalogue import GRADE, SPEC
+from tests.tiny_task import tiny_task
 
 URL = "https://example.org/data/train.csv"
 PREPARE = """
@@ -48,11 +49,7 @@ def make_task(root: Path, prepare: str = PREPARE, more: str = "", name: str = "t
         name: of the task and of its folder.
         extras: that it needs.
     """
-    folder = root / name
-    (folder / "starter").mkdir(parents=True, exist_ok=True)
-    (folder / "starter" / "train.py").write_text("print('hello')\n")
-    own = SPEC.replace('id = "tiny"', f'id = "{name}"').replace("[metric]", f"extras = {list(extras)}\n\n[metric]")
-    spec = f"{own}\n{more}"
-    for file, text in {"task.toml": spec, "problem.md": "p", "grade.py": GRADE, "prepare.py": prepare}.items():
-        (folder / file).write_text(text)
+    folder = tiny_task(root / name, prepare=prepare, keys={"extras": json.dumps(list(extras))})
+    with (folder / "task.toml").open("a") as spec:
+        spec.write(more)
     return load_task(folder)
