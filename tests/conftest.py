@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from mlagentbench.util.machine import cores
 from mlagentbench.workspace.paths import create_workspace
 from tests import commands
 from tests.mirror import Mirror, serve
-from tests.support import MakeEnvironment, lean_path, run_info
+from tests.support import MakeEnvironment, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
 
@@ -32,10 +33,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _end_servers() -> Iterator[None]:
-    """Leave no server of commands behind."""
-    yield
+def _commands() -> Iterator[None]:
+    """Spare commands that tests start the providers' packages (`lean/sitecustomize.py`), and leave no server of commands behind."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(Path(__file__).parent / "lean"), os.environ.get("PYTHONPATH")])))
+        yield
     commands.end_servers()
+
+
+@pytest.fixture
+def providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that the test starts import the providers' packages."""
+    monkeypatch.delenv("PYTHONPATH")
 
 
 @pytest.fixture
@@ -74,12 +83,6 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         )
 
     return make
-
-
-@pytest.fixture
-def lean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that a test starts are spared the providers' packages."""
-    monkeypatch.setenv("PYTHONPATH", lean_path())
 
 
 @pytest.fixture

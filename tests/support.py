@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from mlagentbench import Action, Environment, RunSpec, Step
@@ -13,11 +11,6 @@ from mlagentbench.run_spec import ModelSpec, RunInfo
 
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
-
-
-def lean_path() -> str:
-    """The PYTHONPATH of a command that needs no provider's package; see lean/sitecustomize.py."""
-    return os.pathsep.join(filter(None, [str(Path(__file__).parent / "lean"), os.environ.get("PYTHONPATH")]))
 
 
 def run_info(run: str) -> RunInfo:

@@ -16,7 +16,7 @@ ARGUMENTS = {"replies": [str(HERE / "agents" / "data" / "real_replies.jsonl")]}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda path: path.stem)
-def test_a_benchmark_runs_to_its_end(benchmark: Path, tmp_path: Path, lean: None) -> None:
+def test_a_benchmark_runs_to_its_end(benchmark: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(benchmark), *ARGUMENTS.get(benchmark.stem, ["--quick"])]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr

@@ -44,8 +44,6 @@ threading.Thread(target=lambda: print("a thread is waited for")).start()
 sys.exit(7)
 """
 
-pytestmark = pytest.mark.usefixtures("lean")
-
 
 @pytest.fixture
 def probe(tmp_path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.proofs import Files
 from tests.cli.test_cli import mlab
 from tests.report.browser import Complaints, browser, needs_browser, open_file
-from tests.support import lean_path, reply
+from tests.support import reply
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +54,7 @@ AGENTS = {"careful": "research", "hasty": "react"}
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The runs, as a user makes them: a command for each task and agent, one log directory."""
     folder = tmp_path_factory.mktemp("experiment")
-    environment = {"MLAB_CACHE": str(folder / "cache"), "PYTHONPATH": lean_path()}
+    environment = {"MLAB_CACHE": str(folder / "cache")}
     more = ("--variant", "mini", "--runs", str(RUNS), "--json", "--log-dir", folder / "runs")
     for task, scripts in SCRIPTS.items():
         for name, replies in scripts.items():

@@ -45,7 +45,6 @@ def test_the_agent_has_about_thirty_lines() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("lean")
 def test_the_page_holds_what_it_says(place: Path) -> None:
     commands = [shlex.split(line)[1:] for block in blocks("sh") for line in block.splitlines()]
     assert [command[0] for command in commands] == ["tasks", "run", "run"]

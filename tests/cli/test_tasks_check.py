@@ -15,7 +15,6 @@ import pytest
 from mlagentbench.task.new import new_task
 from tests import commands
 from tests.cli.test_cli import complaint, here, mlab
-from tests.support import lean_path
 
 slow = pytest.mark.slow
 
@@ -48,7 +47,7 @@ class Checked(NamedTuple):
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
     folder = tmp_path_factory.mktemp("checked")
     check = ("tasks", "check", "--task-path", make_tasks(folder / "tasks"), "--markdown")
-    environment = {"PYTHONPATH": lean_path(), "COLUMNS": "120"}
+    environment = {"COLUMNS": "120"}
     as_table = mlab(*check, folder / "one.md", "sound", "unsound", environment=environment)
     as_json = mlab(*check, folder / "two.md", "sound", "unsound", "--json", "--parallel", "1", environment=environment)
     return Checked(as_table, as_json, [(folder / name).read_text() for name in ("one.md", "two.md")])

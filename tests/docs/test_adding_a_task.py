@@ -34,7 +34,6 @@ def test_every_snippet_is_a_part_of_a_new_task() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("lean")
 def test_every_command_does_what_the_page_says(tmp_path: Path) -> None:
     environment = {**os.environ, "MLAB_CACHE": str(tmp_path / "cache")}
     output = ""

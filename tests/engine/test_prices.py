@@ -123,7 +123,6 @@ def test_what_inspect_was_told_by_others_stays(server: Provider) -> None:
     assert asked("openai/gpt-4o-mini", {}) == pytest.approx((READ + CACHED + WRITTEN) / 1e6)
 
 
-@pytest.mark.usefixtures("lean")
 def test_a_run_is_refused_a_limit_that_cannot_hold_and_keeps_the_price_that_held(tmp_path: Path, ours: Path) -> None:
     command = (*run(tmp_path), "--model", script(tmp_path / "script.yaml", LIST, LIST, LIST, END), "--sandbox", "none", "--cost", "0.5")
     assert "the price of scripted/" in complaint(mlab(*command))

@@ -154,6 +154,7 @@ def test_an_agents_own_bookkeeping_that_is_not_read_ends_nothing(server: Provide
     assert "characters are left out" in directory.calls(4)[0].prompt
 
 
+@pytest.mark.usefixtures("providers")
 def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provider(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.BROKEN)
     done = mlab(plan, "--model", OPENAI, "--time", "8s")
@@ -178,6 +179,7 @@ def test_a_reply_that_takes_longer_than_the_run_is_the_agents_time(server: Provi
     assert [(call.purpose, call.reply) for call in directory.calls(2)] == [("provider check", "yes")], "what was asked is on record"
 
 
+@pytest.mark.usefixtures("providers")
 def test_a_wrong_key_is_one_clear_line(server: Provider, plan: Plan) -> None:
     server.behave(always=bad.UNAUTHORIZED)
     done = mlab(plan, "--model", ANTHROPIC)

@@ -17,14 +17,14 @@ import yaml
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.runner.lives import make_task, write_file
-from tests.support import lean_path, reply
+from tests.support import reply
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("lean")]
+pytestmark = pytest.mark.slow
 
 LIST = reply("List Files", '{"dir_path": "."}')
 END = reply("Final Answer", '{"final_answer": "done"}')
 SLEEP = reply("Execute Script", '{"script_name": "sleeper.py"}')
-ENVIRONMENT = {**os.environ, "PYTHONPATH": lean_path(), "INSPECT_DISPLAY": "none", "COLUMNS": "200"}
+SETTINGS = {"INSPECT_DISPLAY": "none", "COLUMNS": "200"}
 
 
 def script(path: Path, *replies: str) -> str:
@@ -33,7 +33,7 @@ def script(path: Path, *replies: str) -> str:
 
 
 def inspect(*arguments: str | Path, folder: Path, logs: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = ENVIRONMENT if logs is None else {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
+    environment = {**os.environ, **SETTINGS, **({} if logs is None else {"INSPECT_LOG_DIR": str(logs)})}
     command = [*commands.INSPECT, *map(str, arguments)]
     finished = commands.run(command, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
     assert finished.returncode == 0, finished.stdout + finished.stderr
@@ -145,7 +145,7 @@ def test_a_run_of_inspect_that_was_killed_goes_on(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
     command = [*commands.INSPECT, "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini"]
-    environment = {**ENVIRONMENT, "INSPECT_LOG_DIR": str(logs)}
+    environment = {**os.environ, **SETTINGS, "INSPECT_LOG_DIR": str(logs)}
     kill_in_its_script(command, logs, cwd=tmp_path, env=environment)
     inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path, logs=logs)
     (run,) = find_runs(logs)

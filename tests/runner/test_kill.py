@@ -56,7 +56,7 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_left(lean: None) -> Iterator[None]:
+def nobody_is_left() -> Iterator[None]:
     """Orphans become this process's, as the sandbox arranges too, and in the end there must be none but those of other tests."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     commands.server(os.environ)  # one of the processes that were there before
