@@ -67,6 +67,8 @@ def test_the_contents_lead_to_their_parts(tab: Page, experiment: Path) -> None:
         "#categories",
         "#improvement",
         "#tradeoff",
+        "#budget",
+        "#attempts",
         "#outcomes",
         "#thresholds",
         "#curves",

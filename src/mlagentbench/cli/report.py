@@ -62,7 +62,7 @@ class Cutoff(click.ParamType[tuple[str, datetime.date]]):
     type=click.Choice(FORMATS),
     help="Of the tables; can be given again. csv (the default), parquet and json have raw values, and all runs and steps too.",
 )
-@click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Write every chart into this folder, as SVG and PNG.")
+@click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Write every chart here, as SVG, PDF and PNG.")
 @click.option("--cutoff", "given", multiple=True, type=Cutoff(), metavar="MODEL=YYYY-MM-DD", help="The last day that a model knows of.")
 @click.option("--json", "as_json", is_flag=True, help="Print all tables and runs as one JSON object.")
 def report(

@@ -1,24 +1,54 @@
-"""Write every chart of a log directory to files: SVG for papers and slides, and PNG."""
+"""Write every chart of a log directory to files for papers and slides: PDF, SVG and PNG, titled, as wide as a journal's column or page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import altair as alt
+
 from mlagentbench.errors import UsageError
+from mlagentbench.report.charts.cost_per_success import cost_per_success
 from mlagentbench.report.charts.forest import forest, pairs
+from mlagentbench.report.charts.interval_curves import by_attempts, by_budget, profile_curves
 from mlagentbench.report.charts.outcomes import outcomes, parts
 from mlagentbench.report.charts.rates import heat, heat_map
 from mlagentbench.report.charts.score_curves import scores_of_task
 from mlagentbench.report.charts.scores import score_over_steps
-from mlagentbench.report.charts.style import Chart, to_png, to_svg, unchecked
+from mlagentbench.report.charts.style import Chart, Printed, name, printed, unchecked
 from mlagentbench.report.charts.thresholds import success_by_threshold
 from mlagentbench.report.charts.tradeoff import tradeoff
 from mlagentbench.report.experiment import FEW, Experiment
 from mlagentbench.report.tables.build import categories, improvement, success
+from mlagentbench.results.budget import SPENT, at_attempts, at_budgets
 from mlagentbench.results.load import Run
+from mlagentbench.results.profiles import profiles
+
+HEAT_COLUMNS = 6
+"""The most columns of a heat map in a file."""
+INTERVALS = "With 95% intervals."
+TITLES: Mapping[str, tuple[str, str]] = {
+    "comparisons": (
+        "Differences of success rates",
+        "With 95% intervals and adjusted p-values; significant ones are filled.",
+    ),
+    "success-and-tokens": ("Success and tokens", f"{INTERVALS} Dashed: the Pareto front."),
+    "success-and-time": ("Success and time", f"{INTERVALS} Dashed: the Pareto front."),
+    "success-and-cost": ("Success and cost", f"{INTERVALS} Dashed: the Pareto front."),
+    "cost-per-success": ("Cost of a success", INTERVALS),
+    "verdicts": ("What submissions were worth", "Shares of runs, and their numbers."),
+    "endings": ("What ended the runs", "Shares of runs, and their numbers."),
+    "thresholds-last-step": ("Success at other thresholds", "At the last step; dotted: the paper's threshold."),
+    "thresholds-best-step": ("Success at other thresholds, best step", "The best step is chosen on the hidden test."),
+    "profiles": ("Performance profiles", "Dotted: where success begins."),
+    **{f"success-by-{spent}": (f"Success by {spent} spent", INTERVALS) for spent in SPENT},
+    **{f"improvement-by-{spent}": (f"Improvement by {spent} spent", INTERVALS) for spent in SPENT},
+    "pass-at-k": ("Success in k attempts", INTERVALS),
+    "best-of-k": ("Improvement of the best of k attempts", "The best is chosen on the hidden test."),
+}
+"""The titles of figures and the lines below them; heat maps and tasks have their own."""
 
 
 class Figure(NamedTuple):
@@ -34,33 +64,63 @@ def figures(runs: Sequence[Run]) -> Iterator[Figure]:
         for run in runs:
             own = score_over_steps(run.info, run.scores, run.result.baseline if run.result else None, _last(run))
             if own is not None:
-                yield Figure(f"score-{run.name}", own)
+                yield Figure(f"score-{run.name}", titled(own, name(run.info.spec.task), name(run.name)))
         return
     experiment = Experiment.of(runs)
-    ranked = {column: experiment.columns[column] for column in experiment.ranking}
-    found: dict[str, Chart | None] = {
-        "success": heat_map(heat(success(experiment), experiment.ranking)),
-        "improvement": heat_map(heat(improvement(experiment), experiment.ranking)),
-        "success-by-category": heat_map(heat(categories(experiment), experiment.ranking)),
-        "comparisons": forest(pairs(experiment.comparisons, experiment.ranking)),
-        "success-and-tokens": tradeoff(experiment.leaderboard, "tokens"),
-        "success-and-time": tradeoff(experiment.leaderboard, "minutes"),
-        "success-and-cost": tradeoff(experiment.leaderboard, "dollars"),
-        "verdicts": outcomes(parts(ranked, "verdict"), "verdict"),
-        "endings": outcomes(parts(ranked, "ended"), "ended"),
-        "thresholds-last-step": success_by_threshold(experiment.thresholds, "last", columns=experiment.columns),
-        "thresholds-best-step": success_by_threshold(experiment.thresholds, "best", columns=experiment.columns),
-    }
+    for label, chart in [*_heat_maps(experiment), *_comparing(experiment), *_curves(experiment)]:
+        if chart is not None:
+            yield Figure(label, titled(chart, *TITLES[label]) if label in TITLES else chart)
     for task in experiment.tasks:
         info = experiment.tasks[task][0].info
-        found[f"scores-{task}"] = scores_of_task(info, experiment.score_curves(task), columns=experiment.columns, title=task)
-    for name, chart in found.items():
-        if chart is not None:
-            yield Figure(name, chart)
+        of_task = scores_of_task(info, experiment.score_curves(task), columns=experiment.columns, title=task)
+        if of_task is not None:
+            yield Figure(f"scores-{task}", of_task)
+
+
+def titled(chart: alt.LayerChart, title: str, words: str) -> alt.LayerChart:
+    """Give a chart a title, and a line of words below it."""
+    chart.title = alt.TitleParams(title, subtitle=words, offset=24)
+    return chart
+
+
+def _heat_maps(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | None]]:
+    """Yield the heat maps, each in parts of at most `HEAT_COLUMNS` columns, so that their text stays legible."""
+    tables = {"success": success(experiment), "improvement": improvement(experiment), "success-by-category": categories(experiment)}
+    parts_of = [experiment.ranking[start : start + HEAT_COLUMNS] for start in range(0, len(experiment.ranking), HEAT_COLUMNS)]
+    for label, table in tables.items():
+        for number, columns in enumerate(parts_of, start=1):
+            yield f"{label}-{number}" if number > 1 else label, heat_map(heat(table, columns))
+
+
+def _comparing(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | None]]:
+    """Yield the charts that compare columns."""
+    rows, columns = experiment.leaderboard, tuple(experiment.columns)
+    ranked = {column: experiment.columns[column] for column in experiment.ranking}
+    yield "comparisons", forest(pairs(experiment.comparisons, experiment.ranking))
+    yield "success-and-tokens", tradeoff(rows, "tokens")
+    yield "success-and-time", tradeoff(rows, "minutes")
+    yield "success-and-cost", tradeoff(rows, "dollars")
+    yield "cost-per-success", cost_per_success(rows, columns=columns)
+    yield "verdicts", outcomes(parts(ranked, "verdict"), "verdict")
+    yield "endings", outcomes(parts(ranked, "ended"), "ended")
+    yield "thresholds-last-step", success_by_threshold(experiment.thresholds, "last", columns=columns)
+    yield "thresholds-best-step", success_by_threshold(experiment.thresholds, "best", columns=columns)
+
+
+def _curves(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | None]]:
+    """Yield the curves of what columns reach by level, budget and attempts."""
+    columns = tuple(experiment.columns)
+    yield "profiles", profile_curves(profiles(experiment.columns), columns=columns)
+    budgets, attempts = at_budgets(experiment.columns), at_attempts(experiment.columns)
+    for spent in SPENT:
+        yield f"success-by-{spent}", by_budget(budgets, spent, "success", columns=columns)
+        yield f"improvement-by-{spent}", by_budget(budgets, spent, "improvement", columns=columns)
+    yield "pass-at-k", by_attempts(attempts, "success", columns=columns)
+    yield "best-of-k", by_attempts(attempts, "improvement", columns=columns)
 
 
 def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
-    """Write every chart as SVG and PNG.
+    """Write every chart as SVG, PDF and PNG.
 
     Returns:
         The files, in the order of the charts.
@@ -72,11 +132,13 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with unchecked():
-            for name, chart in figures(runs):
-                stem = _stem(name, {path.stem for path in written})
-                written += [folder / f"{stem}.svg", folder / f"{stem}.png"]
-                written[-2].write_text(to_svg(chart), encoding="utf-8")
-                written[-1].write_bytes(to_png(chart))
+            for label, chart in figures(runs):
+                stem = _stem(label, {path.stem for path in written})
+                files = printed(chart)
+                written += [folder / f"{stem}.{suffix}" for suffix in Printed._fields]
+                written[-3].write_text(files.svg, encoding="utf-8")
+                written[-2].write_bytes(files.pdf)
+                written[-1].write_bytes(files.png)
     except OSError as error:
         raise UsageError(f"cannot write figures to {folder}: {error.strerror}; choose another folder with --figures") from None
     return written

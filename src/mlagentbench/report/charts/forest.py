@@ -131,15 +131,15 @@ def forest(shown: Sequence[Pair], palette: Palette = LIGHT) -> alt.LayerChart | 
     x = alt.X("value:Q", scale=alt.Scale(domain=[low, high], nice=False), axis=x_axis)
     scale = alt.Scale(domain=list(QUESTIONS.values()), range=list(fills.values()))
     shapes = alt.Scale(domain=list(QUESTIONS.values()), range=[SHAPES[0], SHAPES[3]])
-    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1, symbolFillColor=ground(palette))
     color = alt.Color("question:N", scale=scale, legend=legend)
     zero = alt.Chart(data([{"value": 0}])).mark_rule(color=palette.muted).encode(x=x)
     whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.75).encode(x=alt.X("low:Q"), x2=alt.X2("high"), y=y, color=color)
     shape = alt.Shape("question:N", scale=shapes, legend=legend)
     points = alt.Chart(data(rows)).mark_point(size=50, opacity=1, strokeWidth=1.5)
     marks = points.encode(x=x, y=y, color=color, shape=shape, fill=alt.Fill("fill:N", scale=None))
-    text = alt.Chart(data(rows)).mark_text(align="left", baseline="middle", dx=10, fontSize=11, color=palette.ink)
-    return layered([zero, whiskers, marks, text.encode(x=across(WIDTH), y=y, text="p:N")], WIDTH, ROW * len(shown), palette, right=70)
+    text = alt.Chart(data(rows)).mark_text(align="left", baseline="middle", dx=10, fontSize=12, color=palette.ink)
+    return layered([zero, whiskers, marks, text.encode(x=across(WIDTH), y=y, text="p:N")], WIDTH, ROW * len(shown), palette, right=62)
 
 
 def _pair(found: Comparison) -> Pair | None:

@@ -129,7 +129,7 @@ def heat_map(heat: HeatMap, palette: Palette = LIGHT) -> alt.LayerChart | None:
     layers = [
         known.mark_rect(cornerRadius=3).encode(x=x, y=y, color=alt.Color("color:N", scale=None)),
         every.mark_text(dy=-6, fontSize=14, fontWeight=600, color=palette.ink).encode(x=x, y=y, text="text:N"),
-        every.mark_text(dy=11, fontSize=10.5, color=palette.ink).encode(x=x, y=y, text="note:N"),
+        every.mark_text(dy=11, fontSize=12, color=palette.ink).encode(x=x, y=y, text="note:N"),
     ]
     heading = alt.TitleParams(title, subtitle=words, offset=18)
     return layered(layers, CELL_WIDTH * len(heat.columns), CELL_HEIGHT * len(names), palette, title=heading)
@@ -174,7 +174,7 @@ def _lines(text: str) -> list[str]:
 def _names(names: Sequence[str], orient: Literal["top", "left"]) -> alt.Axis:
     """Return an axis of names, whose values are numbers, so that two equal names stay two."""
     listed = f"[{', '.join(quoted(name) for name in names)}][datum.value]"
-    options: dict[str, Any] = {"labelExpr": f"split({listed}, '\\n')", "labelFontSize": 12, "labelLimit": 260}
+    options: dict[str, Any] = {"labelExpr": f"split({listed}, '\\n')", "labelFontSize": 12, "labelLimit": 190}
     if orient == "top":
         options |= {"labelBaseline": "top", "labelPadding": 6 + LABEL * max(name.count("\n") + 1 for name in names)}
     return alt.Axis(title=None, orient=orient, domain=False, ticks=False, labelAngle=0, **options)

@@ -20,6 +20,8 @@ from mlagentbench.task.success import THRESHOLD
 
 WIDTH, HEIGHT = 320, 170
 """The size of the plot without its axes, in pixels."""
+ALONE = 255
+"""The width of the plot of a chart that stands alone, which has labels beside it."""
 FAR = 1000.0
 """A baseline that differs from every score by this factor is not drawn, since it would press the scores into one line."""
 SAME = 0.01
@@ -86,12 +88,12 @@ def scores_of_task(
             layers.append(band.mark_rect(color=palette.baseline, opacity=0.16).encode(y=y, y2=alt.Y2("edge")))
         if title:
             # One label is above its line and the other below, since the lines may be close.
-            layers.append(margin_label("baseline", palette.muted, WIDTH, y, 6 if up else -6, baselines.middle))
-            layers.append(margin_label(f"{THRESHOLD:.0%} better", palette.zone, WIDTH, y, -6 if up else 6, threshold))
+            layers.append(margin_label("baseline", palette.muted, ALONE, y, 6 if up else -6, baselines.middle))
+            layers.append(margin_label(f"{THRESHOLD:.0%} better", palette.zone, ALONE, y, -6 if up else 6, threshold))
     layers += _lines(drawn, looks(columns or (curve.column for curve in curves), palette), x, y, legend)
     shown_runs = f"{plural(len(drawn), 'run')} with a valid score"
     heading = alt.TitleParams(name(title), subtitle=shown_runs, offset=24) if title else None
-    return layered(layers, WIDTH, HEIGHT, palette, title=heading)
+    return layered(layers, ALONE if title else WIDTH, HEIGHT, palette, title=heading)
 
 
 def describe_curves(info: RunInfo, curves: Sequence[ScoreCurve]) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import vl_convert
@@ -21,8 +21,12 @@ Chart = alt.LayerChart | alt.Chart | alt.HConcatChart | alt.VConcatChart
 _LOADER_BASE = "https://vega.github.io/vega-datasets/"
 """Vega resolves every relative address against this site; `to_svg` removes it again."""
 
-SCALE = 2.0
-"""Pixels of a PNG for each pixel of the SVG, in either direction."""
+COLUMN, PAGE = 3.25, 6.75
+"""The widths of figures in files, in inches: those of a journal's column and of its page."""
+DPI = 300
+"""Pixels per inch of a PNG."""
+LEAST, MOST = 7 / 12, 3 / 4
+"""The scales of charts in files, in points per pixel, so that text of 12 pixels has from 7 to 9 points."""
 LONGEST_NAME = 44
 """The longest name in a chart, in characters."""
 
@@ -191,9 +195,36 @@ def to_svg(chart: Chart) -> str:
     return svg.replace(f'<a xlink:href="{_LOADER_BASE}', '<a tabindex="-1" href="')
 
 
-def to_png(chart: Chart) -> bytes:
-    """Convert a chart to PNG, at `SCALE` times the size of its SVG."""
-    return bytes(vl_convert.vegalite_to_png(_spec(chart), scale=SCALE))
+class Printed(NamedTuple):
+    """A chart in the formats of files, all of one size: `COLUMN` or `PAGE` wide."""
+
+    svg: str
+    pdf: bytes
+    png: bytes
+    """At `DPI`."""
+
+
+def printed(chart: Chart) -> Printed:
+    """Convert a chart to files, as wide as a column if its text then has at least 7 points, else as wide as a page.
+
+    A chart that would have larger text than 9 points is centred on its page.
+    """
+    svg = to_svg(chart)
+    root = re.search(r'width="([\d.]+)" height="([\d.]+)" viewBox="0 0 [\d. ]+">', svg)
+    assert root is not None, "the converter's SVG has another form"
+    wide, high = map(float, root.groups())
+    inches = COLUMN if wide * LEAST <= COLUMN * 72 else PAGE
+    scale = min(MOST, inches * 72 / wide)
+    across, left = inches * 72 / scale, (wide - inches * 72 / scale) / 2
+    ground = f'<rect x="{left:.3f}" y="0" width="{across:.3f}" height="{high}" fill="{chart.background}"/>'
+
+    def of_size(width: str, height: str) -> str:
+        size = f'width="{width}" height="{height}" viewBox="{left:.3f} 0 {across:.3f} {high}">'
+        return svg[: root.start()] + size + ground + svg[root.end() :]
+
+    points = of_size(f"{inches * 72:g}", f"{high * scale:.2f}")
+    pdf, png = vl_convert.svg_to_pdf(points), vl_convert.svg_to_png(points, scale=1, ppi=DPI)
+    return Printed(of_size(f"{inches}in", f"{high * scale / 72:.3f}in"), bytes(pdf), bytes(png))
 
 
 def quoted(text: str) -> str:

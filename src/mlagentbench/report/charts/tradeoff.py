@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import altair as alt
 
@@ -22,6 +22,7 @@ LETTER, LINE = 6.4, 15
 MOST_NAMES, LONGEST = 6, 26
 """Up to so many columns, and names of so many characters, points are labelled by names."""
 
+T = TypeVar("T")
 Amount = Literal["tokens", "minutes", "dollars"]
 TITLES: Mapping[Amount, str] = {"tokens": "tokens a run, mean", "minutes": "minutes a run, mean", "dollars": "US dollars a run, mean"}
 AMOUNTS: Mapping[Amount, Callable[[LeaderboardRow], Interval | None]] = {
@@ -54,6 +55,12 @@ class _Box(NamedTuple):
         wide = min(self.right, other.right) - max(self.left, other.left)
         high = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(0.0, wide) * max(0.0, high)
+
+
+def on_front(leaderboard: Sequence[LeaderboardRow], amount: Amount) -> list[str]:
+    """Return the columns on the Pareto front, from the least amount on: none of the others succeeds as often for less or as much."""
+    known = [(each.value, row.rate.value, row.column) for row in leaderboard if row.rate and (each := AMOUNTS[amount](row)) is not None]
+    return [column for _, _, column in _undominated(known, lambda each: (each[0], each[1]))]
 
 
 def tradeoff(
@@ -90,7 +97,7 @@ def tradeoff(
         axis=alt.Axis(**above("success, mean over tasks"), format=".0%", tickCount=5),
     )
     by_column = looks(columns or (row.column for row in leaderboard), palette)
-    layers = [layer for point in points for layer in _rules(point, by_column[point.column], x, y)]
+    layers = [_front(points, palette, x, y), *(layer for point in points for layer in _rules(point, by_column[point.column], x, y))]
     layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(leaderboard)))
     for point, place in zip(points, _places(points, span), strict=True):
         layers += _label(point, place, palette, x, y)
@@ -140,6 +147,29 @@ def _axis(amount: Amount, span: _Span) -> alt.Axis:
     return alt.Axis(
         title=TITLES[amount] + (", logarithmic" if span.log else ""), tickCount=6, grid=False, labelExpr=short, labelOverlap=True
     )
+
+
+def _front(points: Sequence[_Point], palette: Palette, x: alt.X, y: alt.Y) -> alt.Chart:
+    """Draw the Pareto front: the success that some column reaches for each amount or less."""
+    front = _undominated(points, lambda point: (point.amount.value, point.rate.value))
+    rows = [{"x": point.amount.value, "y": point.rate.value} for point in front]
+    mark = alt.Chart(data(rows)).mark_line(interpolate="step-after", color=palette.muted, strokeDash=[3, 3], strokeWidth=1.25)
+    drawn: alt.Chart = mark.encode(x=x, y=y)
+    return drawn
+
+
+def _undominated(found: Iterable[T], values: Callable[[T], tuple[float, float]]) -> list[T]:
+    """Return what no other has more success than for less or as much, by amount.
+
+    Args:
+        found: what to choose from.
+        values: returns the amount and the success rate of one.
+    """
+    front: list[T] = []
+    for each in sorted(found, key=lambda each: (values(each)[0], -values(each)[1])):
+        if not front or values(each)[1] > values(front[-1])[1]:
+            front.append(each)
+    return front
 
 
 def _scaled(interval: Interval | None, factor: float) -> Interval | None:

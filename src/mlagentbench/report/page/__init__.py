@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report import formatting
-from mlagentbench.report.charts import forest, scores, style, thresholds
+from mlagentbench.report.charts import forest, interval_curves, scores, style, thresholds
 from mlagentbench.report.charts.palette import THEMED
 from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.page.comparison import LEADERBOARD_COLUMNS, comparison
@@ -147,6 +147,7 @@ def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str]) ->
         together=comparison(loaded.runs, links),
         leaderboard_columns=LEADERBOARD_COLUMNS,
         with_intervals=thresholds.WITH_INTERVALS,
+        with_bands=interval_curves.WITH_BANDS,
         questions=tuple(forest.QUESTIONS.values()),
         unreadable=loaded.unreadable,
         damage=[line for run in loaded.runs for line in run.damage],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +10,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from mlagentbench.report import formatting
-from mlagentbench.report.charts import forest, outcomes, score_curves, style, thresholds, tradeoff
+from mlagentbench.report.charts import forest, interval_curves, outcomes, score_curves, style, thresholds, tradeoff
+from mlagentbench.report.charts.cost_per_success import cost_per_success
 from mlagentbench.report.charts.forest import Pair
 from mlagentbench.report.charts.outcomes import BarPart
 from mlagentbench.report.charts.palette import THEMED, SeriesStyle, looks
@@ -17,7 +19,9 @@ from mlagentbench.report.charts.rates import HeatMap, heat
 from mlagentbench.report.experiment import FEW, Experiment, LeaderboardRow, Notice
 from mlagentbench.report.tables import build
 from mlagentbench.report.wording import BEST_STEP
+from mlagentbench.results.budget import SPENT, at_attempts, at_budgets
 from mlagentbench.results.load import Run
+from mlagentbench.results.profiles import profiles
 from mlagentbench.results.statistics import Interval
 
 KEYED = 2
@@ -67,7 +71,7 @@ class Amount(NamedTuple):
     """The interval to draw."""
 
 
-LEADERBOARD_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a run", "Time a run", "Cost a run")
+LEADERBOARD_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a run", "Time a run", "Cost a run", "Cost a success")
 
 
 TITLES: Mapping[str, str] = {
@@ -77,6 +81,8 @@ TITLES: Mapping[str, str] = {
     "categories": "Which categories of tasks?",
     "improvement": "How much better than the starter are they?",
     "tradeoff": "What does success take?",
+    "budget": "Does a larger budget help?",
+    "attempts": "Does trying again help?",
     "outcomes": "How did runs come out?",
     "thresholds": "Would another threshold change it?",
     "curves": "How did scores develop?",
@@ -101,6 +107,10 @@ class Overview(NamedTuple):
     """How many differences are significant."""
     success: HeatMap | None
     improvement: HeatMap | None
+    profiles: tuple[Picture, ...]
+    """Performance profiles, which go with `improvement`."""
+    budget: tuple[Picture, ...]
+    attempts: tuple[Picture, ...]
     categories: HeatMap | None
     notes: Mapping[str, str]
     """Notes on the rows of the heat maps: a task's category, a category's number of tasks."""
@@ -159,6 +169,9 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
         )
         if tradeoff.numbered(compared)
         else (),
+        profiles=_profiles(experiment) if many else (),
+        budget=_budgets(experiment) if many else (),
+        attempts=_attempts(experiment) if many else (),
         outcomes=_outcomes(experiment, rows) if many else (),
         thresholds=_thresholds(experiment) if many else (),
         curves=_score_curves(experiment, links),
@@ -182,6 +195,7 @@ def _amounts(row: LeaderboardRow) -> tuple[Amount, ...]:
         _mean(row.tokens, lambda value: formatting.tokens(round(value))),
         _mean(row.seconds, formatting.duration),
         _cost(row),
+        _cost_per_success(row),
     )
 
 
@@ -196,6 +210,15 @@ def _cost(row: LeaderboardRow) -> Amount:
     return found._replace(note="; ".join(note for note in notes if note))
 
 
+def _cost_per_success(row: LeaderboardRow) -> Amount:
+    """Return the cost of a success with its interval, whose end may be unknown; a dash where nothing was paid for."""
+    found = row.cost_per_success
+    if found is None or not found.value:
+        return Amount(formatting.NONE)
+    low, high = formatting.cost(found.low, 1), formatting.cost(found.high, 1) if math.isfinite(found.high) else "no end"
+    return Amount(formatting.cost(found.value, 1), f"{low} to {high}" if low != high else "")
+
+
 def _mean(interval: Interval | None, shown: Callable[[float], str]) -> Amount:
     if interval is None:
         return Amount("none")
@@ -208,8 +231,39 @@ def _tradeoffs(rows: Sequence[LeaderboardRow], columns: Iterable[str]) -> tuple[
     pictures = []
     for amount, title in titles.items():
         missing = tradeoff.left_out(rows, amount)
-        words = f"Not known for all runs, and so not drawn: {'; '.join(missing)}." if missing else ""
+        words = f"On the front: {'; '.join(tradeoff.on_front(rows, amount))}."
+        words += f" Not known for all runs, and so not drawn: {'; '.join(missing)}." if missing else ""
         pictures += _picture(title, tradeoff.tradeoff(rows, amount, THEMED, columns=columns, legend=False), words)
+    pictures += _picture("Cost of a success", cost_per_success(rows, THEMED, columns=columns))
+    return tuple(pictures)
+
+
+def _profiles(experiment: Experiment) -> tuple[Picture, ...]:
+    found = profiles(experiment.columns)
+    points = [f"{each.column}, {each.level:+.0%}: {formatting.percentage(each.share.value)} %" for each in found]
+    chart = interval_curves.profile_curves(found, THEMED, columns=experiment.columns, legend=False)
+    return tuple(_picture("Runs that improve by more", chart, points=tuple(points)))
+
+
+def _budgets(experiment: Experiment) -> tuple[Picture, ...]:
+    found = at_budgets(experiment.columns)
+    pictures = []
+    for spent in SPENT:
+        points = [f"{each.column}, {each.budget:g}: {formatting.percentage(each.rate.value)} %" for each in found if each.spent == spent]
+        chart = interval_curves.by_budget(found, spent, palette=THEMED, columns=experiment.columns, legend=False)
+        pictures += _picture(spent.capitalize(), chart, points=tuple(points))
+    return tuple(pictures)
+
+
+def _attempts(experiment: Experiment) -> tuple[Picture, ...]:
+    found = at_attempts(experiment.columns)
+    titles: Mapping[interval_curves.Measure, str] = {"success": "pass@k", "improvement": "Best of k"}
+    pictures = []
+    for measure, title in titles.items():
+        values = [(each, each.pass_at_k if measure == "success" else each.best_of_k) for each in found]
+        points = [f"{each.column}, {each.k}: {formatting.percentage(value.value)} %" for each, value in values if value is not None]
+        chart = interval_curves.by_attempts(found, measure, THEMED, columns=experiment.columns, legend=False)
+        pictures += _picture(title, chart, points=tuple(points))
     return tuple(pictures)
 
 
