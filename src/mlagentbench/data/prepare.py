@@ -140,12 +140,7 @@ def prepare(
             raise unwritable(cache, error) from None
     place = place_of(task, variant, cache)
     if key is not None and (of_run := place.with_name(f"{variant}-{key}")) != place:
-        if found := _found(of_run):
-            return found
-        raise TaskError(
-            f"the code that makes the data of {task.id} has changed since the run began, and what it made then is no longer in {cache}: "
-            "bring back either, or begin a new run"
-        )
+        return _made_before(task, of_run, cache)
     if not force and (found := _found(place)):
         return found
     display = Display(console)
@@ -159,12 +154,10 @@ def prepare(
                 shutil.rmtree(leftover)  # left by a killed process, since a live one would hold the lock
             if variant == "full":
                 _announce(task, cache, display)
-            _make(task, variant, function, place, cache, console)
+            record = _make(task, variant, function, place, cache, console)
         except OSError as error:
             raise unwritable(cache, error) from None
-    made = _found(place)
-    assert made is not None
-    return made._replace(made=True)
+    return Preparation(Prepared(place / "public", place / "private"), place, record, made=True)
 
 
 def place_of(task: Task, variant: Variant, cache: Path) -> Path:
@@ -184,6 +177,20 @@ def _found(place: Path) -> Preparation | None:
     """Return the prepared data in a folder; None if it is not prepared yet."""
     record = read_record(place / RECORD, PreparedRecord)
     return None if record is None else Preparation(Prepared(place / "public", place / "private"), place, record, made=False)
+
+
+def _made_before(task: Task, place: Path, cache: Path) -> Preparation:
+    """Return the data that a run began with.
+
+    Raises:
+        TaskError: it is gone.
+    """
+    if found := _found(place):
+        return found
+    raise TaskError(
+        f"the code that makes the data of {task.id} has changed since the run began, and what it made then is no longer in {cache}: "
+        "bring back either, or begin a new run"
+    )
 
 
 def _function(task: Task, variant: Variant) -> Callable[..., object]:
@@ -223,8 +230,10 @@ def _announce(task: Task, cache: Path, display: Display) -> None:
         )
 
 
-def _make(task: Task, variant: Variant, function: Callable[..., object], place: Path, cache: Path, console: Console | None) -> None:
-    """Make the data in a temporary folder, and move it to its place when it is complete."""
+def _make(
+    task: Task, variant: Variant, function: Callable[..., object], place: Path, cache: Path, console: Console | None
+) -> PreparedRecord:
+    """Make the data in a temporary folder, move it to its place when it is complete, and return its record."""
     started = time.monotonic()
     temporary = Path(tempfile.mkdtemp(prefix=f".{variant}-", dir=place.parent))
     try:
@@ -251,6 +260,7 @@ def _make(task: Task, variant: Variant, function: Callable[..., object], place: 
         if place.exists():
             place.rename(temporary / "old")
         new.rename(place)
+        return record
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

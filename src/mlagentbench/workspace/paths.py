@@ -223,17 +223,8 @@ class Workspace:
             raise ActionError(f"{shown} cannot be a path: it holds characters that no file name can") from None
         if "\0" in path:
             raise ActionError(f"{shown} cannot be a path: it holds a null character")
-        inside = path
-        if path.startswith("/"):
-            # Scripts see the workspace at `/workspace` or at its path on the host, and an agent uses the paths that they print.
-            for top in (WORKSPACE, str(self.root)):
-                if path.rstrip("/") == top or path.startswith(top + "/"):
-                    inside = path[len(top) :]
-                    break
-            else:
-                raise ActionError(f"{shown} is outside the workspace; name files relative to it")
         parts: list[str] = []
-        for part in inside.split("/"):
+        for part in self._from_root(path).split("/"):
             if part == "..":
                 if not parts:
                     raise ActionError(f"{shown} is outside the workspace; name files relative to it")
@@ -241,6 +232,16 @@ class Workspace:
             elif part not in ("", "."):
                 parts.append(part)
         return tuple(parts)
+
+    def _from_root(self, path: str) -> str:
+        """Return a path without the workspace's own path before it, if it is absolute."""
+        if not path.startswith("/"):
+            return path
+        # Scripts see the workspace at `/workspace` or at its path on the host, and an agent uses the paths that they print.
+        for top in (WORKSPACE, str(self.root)):
+            if path.rstrip("/") == top or path.startswith(top + "/"):
+                return path[len(top) :]
+        raise ActionError(f"{_quoted(path)} is outside the workspace; name files relative to it")
 
     @contextmanager
     def _find(self, path: str, write: bool = False) -> Iterator[FileInFolder]:
