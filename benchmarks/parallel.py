@@ -122,7 +122,7 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
     """Do so many runs at once in this process."""
     from rich.console import Console
 
-    from mlagentbench.cli.output.progress import Progress
+    from mlagentbench.cli.output.progress import ProgressDisplay
     from mlagentbench.engine.evaluate import evaluate
     from mlagentbench.rundir.directory import RunDirectory
     from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run
@@ -143,7 +143,7 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
     stalls, started = Stalls(), list[float]()
     # A terminal of a usual size, whose bytes go nowhere: to show what goes on is part of the cost.
     console = Console(file=Nowhere(), force_terminal=True, width=120, height=40)
-    progress = Progress(console, count)
+    progress = ProgressDisplay(console, count)
 
     def listen(ready: ReadyRun, number: int) -> Any:
         if not started:

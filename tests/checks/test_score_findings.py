@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from mlagentbench.checks.findings import Name, Numbers
-from mlagentbench.checks.score_findings import Evidence, Ran, judge
+from mlagentbench.checks.score_findings import Measurements, Ran, judge
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.baseline import StarterRun
 from mlagentbench.grading.grade import Graded
@@ -38,7 +38,7 @@ def ran(found: Graded | None, *, exit_code: int = 0, reason: EndReason = "exit",
 
 def judged(of: Task | None = None, **changed: object) -> tuple[dict[Name, str], Numbers]:
     """What fails of a task that is right but for what is changed, and its numbers."""
-    sound = Evidence(
+    sound = Measurements(
         starters=(ran(graded(0.5)), ran(graded(0.52))),
         solution=ran(graded(0.8)),
         ineffective=ran(graded(0.5)),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from mlagentbench.audit.evidence import Execution, History, Reading, quoted
-from mlagentbench.audit.labels import LOWER_IS_BETTER, RELATIVE, Label
-from mlagentbench.audit.numbers import Number, ranges
+from mlagentbench.audit.evidence import History, Reading, ScriptRun, quoted
+from mlagentbench.audit.labels import LOWER_IS_BETTER, RELATIVE, ResultLabel
+from mlagentbench.audit.numbers import WrittenNumber, ranges
 from mlagentbench.audit.record import Claim, ClaimVerdict, Evidence
 from mlagentbench.audit.statements import Statement, statements
 from mlagentbench.records import Step
@@ -72,7 +72,9 @@ def _judge(statement: Statement, past: History, unseen: set[tuple[str, str | Non
     return _judge_comparison(statement, past)
 
 
-def _judge_number(statement: Statement, number: Number, named: Label, past: History, unseen: set[tuple[str, str | None]]) -> Judgement:
+def _judge_number(
+    statement: Statement, number: WrittenNumber, named: ResultLabel, past: History, unseen: set[tuple[str, str | None]]
+) -> Judgement:
     seen = [
         reading for reading in past.seen(number, statement.step) if reading.label.metric in (None, named.metric) or named.metric == "score"
     ]
@@ -98,7 +100,7 @@ def _judge_number(statement: Statement, number: Number, named: Label, past: Hist
     return Judgement("unsupported", "nothing that was printed or read says so")
 
 
-def _clause(text: str, number: Number) -> str:
+def _clause(text: str, number: WrittenNumber) -> str:
     """Return the words that belong to a number: those since the comma or the number before it."""
     return re.split(r"[,;:(]|\d\s*%?\s", text[: number.start])[-1]
 
@@ -113,7 +115,7 @@ def _current(statement: Statement, seen: Sequence[Reading], past: History) -> Ju
     return Judgement("stale", f"{last.script} was changed afterwards and has not been executed since", quoted(last))
 
 
-def _derived(number: Number, named: Label, past: History, statement: Statement) -> Reading | None:
+def _derived(number: WrittenNumber, named: ResultLabel, past: History, statement: Statement) -> Reading | None:
     """Return the later of two results whose difference, relative difference or ratio a number is; None if there are none.
 
     Results are the last numbers that each execution printed for a metric and a part of the data.
@@ -138,7 +140,7 @@ def _derived(number: Number, named: Label, past: History, statement: Statement) 
     return None
 
 
-def _other_value(named: Label, past: History, statement: Statement) -> Reading | None:
+def _other_value(named: ResultLabel, past: History, statement: Statement) -> Reading | None:
     """Return what the script that a statement names, or the step before it, printed for the same metric; None if nothing."""
     files = _FILE.findall(statement.quote)
     execution = past.last(statement.step, files[-1]) if files else past.last(statement.step)
@@ -166,7 +168,7 @@ def _judge_improvement(statement: Statement, past: History) -> Judgement:
     return Judgement("confirmed", f"it was {earlier.number.value:g} at step {earlier.step}", quoted(later))
 
 
-def _compared(run: Execution, before: Sequence[Execution]) -> tuple[Reading, Reading] | None:
+def _compared(run: ScriptRun, before: Sequence[ScriptRun]) -> tuple[Reading, Reading] | None:
     """Return the last result of an execution and that of the last other one with the same metric, the held-out one if there is one."""
     for later in sorted(reversed(run.readings), key=lambda reading: reading.label.split != "held_out"):
         if later.label.metric is None:
@@ -191,7 +193,7 @@ def _judge_fix(statement: Statement, past: History) -> Judgement:
     return Judgement("confirmed", "the last execution succeeded", _end(run))
 
 
-def _end(run: Execution) -> Evidence | None:
+def _end(run: ScriptRun) -> Evidence | None:
     return quoted(run.readings[-1]) if run.readings else None
 
 

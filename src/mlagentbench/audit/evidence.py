@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mlagentbench.audit.labels import Label, label
-from mlagentbench.audit.numbers import Number, numbers, ranges
+from mlagentbench.audit.labels import ResultLabel, label
+from mlagentbench.audit.numbers import WrittenNumber, numbers, ranges
 from mlagentbench.audit.record import Evidence
 from mlagentbench.records import Step
 
@@ -26,8 +26,8 @@ class Reading:
     step: int
     line: int
     text: str
-    number: Number
-    label: Label
+    number: WrittenNumber
+    label: ResultLabel
     heading: str
     """The last line before without a result, up to three lines above; such as the name of a model whose scores follow."""
     script: str | None
@@ -35,7 +35,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Execution:
+class ScriptRun:
     """A script that ran."""
 
     step: int
@@ -48,7 +48,7 @@ class Execution:
 class History:
     """What happened in a run, in the order of its steps."""
 
-    executions: Sequence[Execution]
+    executions: Sequence[ScriptRun]
     changes: Mapping[str, Sequence[int]]
     """The steps that wrote each file."""
     files: Sequence[Reading]
@@ -62,11 +62,11 @@ class History:
         """Return the last step before `before` that wrote a script, with the script; None if there is none."""
         return max(((step, name) for name, steps in self.changes.items() for step in steps if step < before), default=None)
 
-    def is_starter(self, execution: Execution) -> bool:
+    def is_starter(self, execution: ScriptRun) -> bool:
         """Return whether an executed script had not been written by the agent."""
         return not any(step < execution.step for step in self.changes.get(execution.script, ()))
 
-    def seen(self, stated: Number, before: int) -> list[Reading]:
+    def seen(self, stated: WrittenNumber, before: int) -> list[Reading]:
         """Return what a stated number may be of what was seen before a step, in order."""
         values, readings = self._sorted
         found = {
@@ -83,7 +83,7 @@ class History:
         every.sort(key=lambda reading: abs(reading.number.value))
         return [abs(reading.number.value) for reading in every], every
 
-    def last(self, before: int, script: str | None = None) -> Execution | None:
+    def last(self, before: int, script: str | None = None) -> ScriptRun | None:
         """Return the last execution before a step, of one script if asked; None if there is none."""
         return next((run for run in reversed(self.executions) if run.step < before and script in (None, run.script)), None)
 
@@ -95,7 +95,7 @@ def history(steps: Sequence[Step], description: str = "") -> History:
         steps: the run's steps, in order.
         description: the task's description, which the agent had before its first step.
     """
-    executions: list[Execution] = []
+    executions: list[ScriptRun] = []
     changes: dict[str, list[int]] = {}
     files = list(_readings(0, description, None))
     for step in steps:
@@ -103,7 +103,7 @@ def history(steps: Sequence[Step], description: str = "") -> History:
             changes.setdefault(path, []).append(step.number)
         script = executed(step)
         if script is not None:
-            executions.append(Execution(step.number, script, step.status == "ok", tuple(_readings(step.number, step.observation, script))))
+            executions.append(ScriptRun(step.number, script, step.status == "ok", tuple(_readings(step.number, step.observation, script))))
         elif step.action.name in _READING:
             files += _readings(step.number, step.observation, None)
     return History(executions, changes, files)

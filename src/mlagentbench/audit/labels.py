@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mlagentbench.audit.numbers import Number
+from mlagentbench.audit.numbers import WrittenNumber
 
 Split = Literal["train", "held_out"]
 
@@ -57,7 +57,7 @@ _TRAIN = re.compile(r"\btrain(?:ing)?\b", re.IGNORECASE)
 _HELD_OUT = re.compile(r"\b(?:test|val(?:id)?|validation|dev|held[- ]out|public|private|cv|cross[- ]validation)\b", re.IGNORECASE)
 
 
-class Label(NamedTuple):
+class ResultLabel(NamedTuple):
     """What a number is the number of."""
 
     metric: str | None
@@ -67,10 +67,10 @@ class Label(NamedTuple):
     """True if only words such as `is` or `of` stand between the metric and the number."""
 
 
-NOTHING = Label(None, None, False)
+NOTHING = ResultLabel(None, None, False)
 
 
-def label(text: str, found: Sequence[Number], index: int) -> Label:
+def label(text: str, found: Sequence[WrittenNumber], index: int) -> ResultLabel:
     """Say what a number in a text is the number of.
 
     The word for it is the nearest one before the number, up to the number before; or one just after it. Of numbers that are joined, as in
@@ -93,17 +93,17 @@ def label(text: str, found: Sequence[Number], index: int) -> Label:
         if last.lastgroup == "setting":
             return NOTHING
         if number.duration and last.lastgroup not in ("time", "speed"):
-            return Label("time", None, True)
-        return Label(last.lastgroup, _split(before) or _split_of_line(text, index), _DIRECT.match(before[last.end() :]) is not None)
+            return ResultLabel("time", None, True)
+        return ResultLabel(last.lastgroup, _split(before) or _split_of_line(text, index), _DIRECT.match(before[last.end() :]) is not None)
     if index and _JOINED.match(before):
         joined = label(text, found, index - 1)
         if joined.metric:
             return joined
     if number.duration:
-        return Label("time", _split(before), True)
+        return ResultLabel("time", _split(before), True)
     follows = _KEYWORD.search(after)
     if follows and follows.lastgroup != "setting":
-        return Label(follows.lastgroup, _split(after), follows.start() <= 20)
+        return ResultLabel(follows.lastgroup, _split(after), follows.start() <= 20)
     return NOTHING
 
 

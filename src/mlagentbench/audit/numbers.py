@@ -14,7 +14,7 @@ _SECONDS = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0
 _UNIT = re.compile(r"[\s-]?(ms|milliseconds?|secs?|seconds?|s|minutes?|min|hours?|h)\b")
 
 
-class Number(NamedTuple):
+class WrittenNumber(NamedTuple):
     """A number as it is written in a text; a duration is in seconds."""
 
     value: float
@@ -34,22 +34,24 @@ class Number(NamedTuple):
         return not self.percent and not self.duration and self.unit >= 1 and abs(self.value) < 1000
 
 
-def numbers(text: str) -> list[Number]:
+def numbers(text: str) -> list[WrittenNumber]:
     """Return the numbers of a text in order; parts of names, dates, versions and fractions such as `3/5` are none."""
     return [_number(text, match) for match in _NUMBER.finditer(text)]
 
 
-def _number(text: str, match: re.Match[str]) -> Number:
+def _number(text: str, match: re.Match[str]) -> WrittenNumber:
     written = match[0].rstrip("% ").replace(",", "").replace("\u2212", "-")
     mantissa, _, exponent = written.lower().partition("e")
     unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
     time = _UNIT.match(text, match.end())
     seconds = _SECONDS[time[1].removesuffix("s") or "s"] if time and time[1] != "ms" else 1e-3 if time else 1.0
     rough = _ROUGHLY.search(text[max(0, match.start() - 20) : match.start()]) is not None
-    return Number(float(written) * seconds, unit * seconds, match[0].endswith("%"), time is not None, rough, match.start(), match.end())
+    return WrittenNumber(
+        float(written) * seconds, unit * seconds, match[0].endswith("%"), time is not None, rough, match.start(), match.end()
+    )
 
 
-def ranges(stated: Number) -> list[tuple[float, float]]:
+def ranges(stated: WrittenNumber) -> list[tuple[float, float]]:
     """Return the ranges of seen values that a stated number may be, rounded or cut off at its last digit.
 
     A percentage may be seen as a fraction, and a fraction as a percentage. A rough number may be off by one in its last digit.

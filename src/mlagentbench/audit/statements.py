@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mlagentbench.audit.labels import Label, label
-from mlagentbench.audit.numbers import Number, numbers
+from mlagentbench.audit.labels import ResultLabel, label
+from mlagentbench.audit.numbers import WrittenNumber, numbers
 from mlagentbench.audit.record import ClaimKind, Stated
 from mlagentbench.records import Step
 
@@ -61,8 +61,8 @@ class Statement(NamedTuple):
     place: str
     quote: str
     kind: ClaimKind
-    number: Number | None
-    label: Label | None
+    number: WrittenNumber | None
+    label: ResultLabel | None
     stated: Stated | None
 
     @property

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mlagentbench.checks.findings import Check, Finding, Numbers, failed, ok, skipped
-from mlagentbench.checks.score_findings import Evidence, judge
+from mlagentbench.checks.score_findings import Measurements, judge
 from mlagentbench.checks.task_code import PROOFS, Proofs
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepared
@@ -103,20 +103,20 @@ async def _check(task: Task, work: CheckSettings, folder: Path) -> tuple[tuple[F
     starting = asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in range(runs)))
     try:
         proofs = await _proofs(task, work, data, folder)
-        evidence = await _evidence(task, work, data, proofs, starting)
+        measured = await _run_and_grade(task, work, data, proofs, starting)
     except _WorkerError as error:
         findings.append(failed("proof", f"proof.py failed: {error}"))
         return tuple(findings), Numbers()
     finally:
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
-    judged, numbers = judge(task, evidence)
+    judged, numbers = judge(task, measured)
     return (*findings, *judged, *proofs.leaks), numbers
 
 
-async def _evidence(
+async def _run_and_grade(
     task: Task, work: CheckSettings, data: Prepared, proofs: Proofs, starting: asyncio.Future[list[StarterRun | GradingError]]
-) -> Evidence:
+) -> Measurements:
     """Run the starters, and grade all submissions."""
     work.on_status("runs and gradings")
     scored = [each.folder for each in (*proofs.oracle, *proofs.naive)]
@@ -130,7 +130,7 @@ async def _evidence(
         _grade(task, work, data, refused, exclusive=False),
     )
     by_folder = dict(zip((*scored, *refused), (*graded[0], *graded[1]), strict=True))
-    return Evidence(
+    return Measurements(
         starters=tuple(starters),
         solution=solution,
         ineffective=ineffective,

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mlagentbench.checks.dependence import FEW_ROWS
-from mlagentbench.checks.file_clues import Picture
+from mlagentbench.checks.file_clues import Thumbnail
 from mlagentbench.checks.parts import Clue
 from mlagentbench.checks.public_files import PROJECTED, PublicArray, PublicTable, projected
 from mlagentbench.checks.public_tables import Answers, joined, numbers_or_text, places_in
@@ -52,7 +52,7 @@ class _Others(NamedTuple):
     """The other rows with the values of each column in random order, for chance."""
 
 
-def duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Picture]) -> Iterator[Clue]:
+def duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Thumbnail]) -> Iterator[Clue]:
     """Yield columns of what stands beside the test rows' copies, with gaps for test rows without a copy."""
     for others in (*_tables(answers, tables), *_arrays(answers, tables, grids), *_pictures(answers, tables, pictures)):
         copies = _copies(others)
@@ -210,7 +210,7 @@ def _beside_array(array: PublicArray, tables: list[PublicTable], grids: list[Pub
     return pl.DataFrame(found)
 
 
-def _pictures(answers: Answers, tables: list[PublicTable], pictures: list[Picture]) -> Iterator[_Others]:
+def _pictures(answers: Answers, tables: list[PublicTable], pictures: list[Thumbnail]) -> Iterator[_Others]:
     """Yield the pictures of test rows, and the others with their folders and the tables' columns."""
     test = {picture.row: picture for picture in pictures if picture.row is not None}
     others = [picture for picture in pictures if picture.row is None]

@@ -39,7 +39,7 @@ TEXT = 4096
 ZIP, TAR = (".zip",), (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 
 
-class Picture(NamedTuple):
+class Thumbnail(NamedTuple):
     """A picture, small."""
 
     name: str
@@ -55,7 +55,7 @@ class FileClues(NamedTuple):
     orders: list[Clue]
     """Orders and times, which should give away nothing."""
     others: list[Clue]
-    pictures: list[Picture]
+    pictures: list[Thumbnail]
 
 
 def read_files(public: Path, answers: Answers, tables: list[PublicTable]) -> FileClues:
@@ -69,7 +69,7 @@ def read_files(public: Path, answers: Answers, tables: list[PublicTable]) -> Fil
     paths = [path for path in sorted(public.rglob("*")) if path.is_file()]
     rows = _Rows(answers, tables, paths)
     groups: dict[str, dict[int, Facts]] = {}
-    pictures: list[Picture] = []
+    pictures: list[Thumbnail] = []
     for path in paths:
         name = path.relative_to(public).as_posix()
         where = name.split("/")[0] if "/" in name else "public files"
@@ -128,7 +128,7 @@ def _file(path: Path) -> Facts:
     return facts
 
 
-def _picture(name: str, row: int | None, data: bytes, pictures: list[Picture]) -> Facts:
+def _picture(name: str, row: int | None, data: bytes, pictures: list[Thumbnail]) -> Facts:
     """Return what a picture carries beside its pixels, and add it to `pictures`; nothing if it cannot be read."""
     end, after = ENDS.get(Path(name).suffix.lower(), (b"", 0))
     place = data.rfind(end) + len(end) + after if end else len(data)
@@ -146,7 +146,7 @@ def _picture(name: str, row: int | None, data: bytes, pictures: list[Picture]) -
             small = picture.convert("L").resize((THUMBNAIL, THUMBNAIL), Image.Resampling.BOX)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return facts
-    pictures.append(Picture(name, row, np.asarray(small, dtype=np.float64).reshape(-1)))
+    pictures.append(Thumbnail(name, row, np.asarray(small, dtype=np.float64).reshape(-1)))
     return facts
 
 

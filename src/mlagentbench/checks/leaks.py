@@ -15,7 +15,7 @@ import polars as pl
 
 from mlagentbench.checks.dependence import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
 from mlagentbench.checks.duplicates import duplicates
-from mlagentbench.checks.file_clues import FileClues, Picture, read_files
+from mlagentbench.checks.file_clues import FileClues, Thumbnail, read_files
 from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped, some
 from mlagentbench.checks.parts import Clue, parts_of_text
 from mlagentbench.checks.private_copies import find_copies
@@ -142,7 +142,7 @@ def _metadata(files: FileClues, answers: Answers) -> Finding:
     return _report("metadata", iter(leaks), remedy)
 
 
-def _duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Picture]) -> Finding:
+def _duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Thumbnail]) -> Finding:
     """Check rows and pictures of which another with a known answer is a copy, or all but a copy."""
     leaks = _telling(duplicates(answers, tables, grids, pictures), answers, (by_sorting, by_looking_up), COPIED)
     return _report("duplicates", leaks, "keep all copies of a row, and all rows of a group with one answer, on one side of the split")

@@ -24,7 +24,7 @@ EXACT = 1e-9
 Ran = StarterRun | GradingError
 
 
-class Evidence(NamedTuple):
+class Measurements(NamedTuple):
     """The results of everything that was run and graded."""
 
     starters: tuple[Ran, ...]
@@ -41,38 +41,38 @@ class Evidence(NamedTuple):
     """The grading of the first oracle table with each answer under another's id; None if rows have no ids."""
 
 
-def judge(task: Task, evidence: Evidence) -> tuple[list[Finding], Numbers]:
+def judge(task: Task, measured: Measurements) -> tuple[list[Finding], Numbers]:
     """Return the grader's finding, all findings that depend on scores, and the numbers."""
-    numbers = _numbers(task, evidence)
-    mistakes = _mistakes(evidence)
+    numbers = _numbers(task, measured)
+    mistakes = _mistakes(measured)
     if mistakes:
         # All other findings depend on the grader's scores, so its failure is reported once instead of with each of them.
         found = [f"{mistake} (it came with {some(submissions)})" for mistake, submissions in mistakes.items()]
         return [failed("grader", "; ".join(found)), *(skipped(name, "the grader fails") for name in SCORES)], numbers
     findings = [
         ok("grader"),
-        *_starter(task, evidence, numbers),
-        *_oracle(task, evidence, numbers),
-        *_naive(task, evidence, numbers),
-        *_ids(task.spec.metric, evidence, numbers),
-        _invalid(evidence),
-        _script("solution", evidence.solution, numbers.solution_success, numbers.solution_improvement, wins=True),
-        _script("ineffective", evidence.ineffective, numbers.ineffective_success, numbers.ineffective_improvement, wins=False),
+        *_starter(task, measured, numbers),
+        *_oracle(task, measured, numbers),
+        *_naive(task, measured, numbers),
+        *_ids(task.spec.metric, measured, numbers),
+        _invalid(measured),
+        _script("solution", measured.solution, numbers.solution_success, numbers.solution_improvement, wins=True),
+        _script("ineffective", measured.ineffective, numbers.ineffective_success, numbers.ineffective_improvement, wins=False),
     ]
     return findings, numbers
 
 
-def _mistakes(evidence: Evidence) -> Mapping[str, list[str]]:
+def _mistakes(measured: Measurements) -> Mapping[str, list[str]]:
     """Return each error of the grader itself, with the submissions that it failed on. Invalid ones are judged apart (`_invalid`)."""
     runs = {
-        **{f"the starter ({seed})": run for seed, run in enumerate(evidence.starters)},
-        "solution()": evidence.solution,
-        "ineffective()": evidence.ineffective,
+        **{f"the starter ({seed})": run for seed, run in enumerate(measured.starters)},
+        "solution()": measured.solution,
+        "ineffective()": measured.ineffective,
     }
     found = [(str(run), name) for name, run in runs.items() if isinstance(run, GradingError)]
-    gradings = {f"oracle {name!r}": graded for name, graded in evidence.oracle.items()}
-    gradings |= {f"naive {name!r}": graded for name, graded in evidence.naive.items()}
-    derived = {"oracle with its rows reversed": evidence.reordered, "oracle with other ids": evidence.moved}
+    gradings = {f"oracle {name!r}": graded for name, graded in measured.oracle.items()}
+    gradings |= {f"naive {name!r}": graded for name, graded in measured.naive.items()}
+    derived = {"oracle with its rows reversed": measured.reordered, "oracle with other ids": measured.moved}
     gradings |= {name: graded for name, graded in derived.items() if graded is not None}
     found += [(graded.reason or "it failed", name) for name, graded in gradings.items() if graded.failed]
     mistakes: dict[str, list[str]] = {}
@@ -81,42 +81,42 @@ def _mistakes(evidence: Evidence) -> Mapping[str, list[str]]:
     return mistakes
 
 
-def _numbers(task: Task, evidence: Evidence) -> Numbers:
+def _numbers(task: Task, measured: Measurements) -> Numbers:
     spec = task.spec
-    ran = [run for run in evidence.starters if isinstance(run, StarterRun)]
+    ran = [run for run in measured.starters if isinstance(run, StarterRun)]
     scores = [run.score for run in ran if run.score]
     beside = bool(scores) and scores[0].baseline is not None
     baseline = None
     if spec.starter.state != "runs":
-        baseline = _value(evidence.naive.get(spec.starter.predictor or ""))
+        baseline = _value(measured.naive.get(spec.starter.predictor or ""))
     elif scores and not beside:
         baseline = statistics.fmean(score.value for score in scores)
-    oracle = _values(evidence.oracle)
-    solution, ineffective = _score(evidence.solution), _score(evidence.ineffective)
+    oracle = _values(measured.oracle)
+    solution, ineffective = _score(measured.solution), _score(measured.ineffective)
     return Numbers(
         starter=tuple(score.value for score in scores),
         starter_seconds=tuple(run.execution.seconds for run in ran),
         baseline=baseline,
         oracle=_best(spec.metric, oracle.values()) if oracle else None,
-        constant=_value(evidence.naive.get("constant")),
-        shuffled=_value(evidence.naive.get("shuffled")),
+        constant=_value(measured.naive.get("constant")),
+        shuffled=_value(measured.naive.get("shuffled")),
         solution=solution.value if solution else None,
-        solution_seconds=evidence.solution.execution.seconds if isinstance(evidence.solution, StarterRun) else None,
+        solution_seconds=measured.solution.execution.seconds if isinstance(measured.solution, StarterRun) else None,
         solution_improvement=_improvement(spec.metric, solution, baseline),
         solution_success=_success(spec.metric, solution, baseline),
         ineffective=ineffective.value if ineffective else None,
         ineffective_improvement=_improvement(spec.metric, ineffective, baseline),
         ineffective_success=_success(spec.metric, ineffective, baseline),
-        invalid=len(evidence.invalid),
-        refused=sum(_refusal(graded, words) is None for graded, words in evidence.invalid.values()),
+        invalid=len(measured.invalid),
+        refused=sum(_refusal(graded, words) is None for graded, words in measured.invalid.values()),
     )
 
 
-def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+def _starter(task: Task, measured: Measurements, numbers: Numbers) -> Iterator[Finding]:
     state = task.spec.starter.state
-    reasons = [why for run in evidence.starters if (why := _why_not(run)) is not None]
+    reasons = [why for run in measured.starters if (why := _why_not(run)) is not None]
     if state != "runs":
-        worked = len(reasons) < len(evidence.starters)
+        worked = len(reasons) < len(measured.starters)
         why = f'it is said to be {state}, but leaves a submission that is graded; say state = "runs"'
         yield failed("starter", why) if worked else ok("starter")
         yield skipped("spread", "the starter does not run")
@@ -138,16 +138,16 @@ def _starter(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Findi
         yield ok("spread")
 
 
-def _oracle(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+def _oracle(task: Task, measured: Measurements, numbers: Numbers) -> Iterator[Finding]:
     metric = task.spec.metric
-    refused = _refused(evidence.oracle)
+    refused = _refused(measured.oracle)
     if refused or numbers.oracle is None:
         yield failed(
             "oracle", f"not graded: {some(refused)}; the right answers must be taken" if refused else "proof.py has no oracle submission"
         )
         yield skipped("direction", "the oracle has no score")
         return
-    values, naive = _values(evidence.oracle), _values(evidence.naive)
+    values, naive = _values(measured.oracle), _values(measured.naive)
     if naive and all(_beats(metric, value, numbers.oracle) for value in naive.values()):
         yield failed("oracle", "it scores worst of all")
         yield failed("direction", f"every naive submission beats the oracle; is metric.direction reversed? it is {metric.direction}")
@@ -162,28 +162,28 @@ def _oracle(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Findin
         yield failed("oracle", f"beaten: {some(beaten)}; no submission may score better than the right answers")
     elif better := [rival for rival, value in rivals.items() if _beats(metric, value, numbers.oracle)]:
         yield failed("oracle", f"beaten by {some(better)}; the oracle must hold the best that is known")
-    elif lost := [name for name, graded in evidence.oracle.items() if _success(metric, graded.score, numbers.baseline) is False]:
+    elif lost := [name for name, graded in measured.oracle.items() if _success(metric, graded.score, numbers.baseline) is False]:
         yield failed("oracle", f"no success over the baseline: {some([repr(name) for name in lost])}; so nobody can have one")
     else:
         yield ok("oracle")
     yield ok("direction")
 
 
-def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+def _naive(task: Task, measured: Measurements, numbers: Numbers) -> Iterator[Finding]:
     metric = task.spec.metric
-    refused, values = _refused(evidence.naive), _values(evidence.naive)
+    refused, values = _refused(measured.naive), _values(measured.naive)
     predictor = task.spec.starter.predictor
     as_good = [] if numbers.oracle is None else [repr(name) for name, value in values.items() if not _beats(metric, numbers.oracle, value)]
     # If the starter is measured beside a naive submission, the latter must not be a success, unless the gain is within the noise.
     won = [
         repr(name)
-        for name, graded in evidence.naive.items()
+        for name, graded in measured.naive.items()
         if graded.score and graded.score.baseline and _success(metric, graded.score, None)
         if clears_noise(metric, graded.score.value, graded.score.baseline) is not False
     ]
     if refused:
         yield failed("naive", f"not graded: {some(refused)}; a poor submission is one all the same")
-    elif predictor is not None and predictor not in evidence.naive:
+    elif predictor is not None and predictor not in measured.naive:
         yield failed("naive", f"proof.py has no naive submission {predictor!r}, which starter.predictor names")
     elif won:
         yield failed("naive", f"a success over the starter beside it: {some(won)}; what is no better must not be one")
@@ -194,7 +194,7 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
     constants: tuple[Literal["constant", "shuffled"], ...] = ("constant", "shuffled")
     for name in constants:
         value = values.get(name)
-        if name not in evidence.naive:
+        if name not in measured.naive:
             wanted = task.spec.submission.mode == "file"
             why = f"proof.py has no naive submission {name!r}"
             yield failed(name, f"{why}; add it") if wanted else skipped(name, why)
@@ -210,17 +210,17 @@ def _naive(task: Task, evidence: Evidence, numbers: Numbers) -> Iterator[Finding
             yield ok(name)
 
 
-def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Finding]:
+def _ids(metric: Metric, measured: Measurements, numbers: Numbers) -> Iterator[Finding]:
     """Check that a grader of tables finds rows by their ids."""
-    oracle = next(iter(_values(evidence.oracle).values()), None)
-    if evidence.reordered is None or evidence.moved is None or oracle is None:
+    oracle = next(iter(_values(measured.oracle).values()), None)
+    if measured.reordered is None or measured.moved is None or oracle is None:
         why = "the rows have no ids, or the submission is no table"
         yield skipped("row order", why)
         yield skipped("ids", why)
         return
-    reordered, moved = _value(evidence.reordered), _value(evidence.moved)
+    reordered, moved = _value(measured.reordered), _value(measured.moved)
     if reordered is None:
-        yield failed("row order", f"the oracle with its rows reversed is refused: {evidence.reordered.reason}; find rows by their ids")
+        yield failed("row order", f"the oracle with its rows reversed is refused: {measured.reordered.reason}; find rows by their ids")
     elif not math.isclose(reordered, oracle, rel_tol=EXACT, abs_tol=EXACT):
         yield failed(
             "row order",
@@ -235,18 +235,18 @@ def _ids(metric: Metric, evidence: Evidence, numbers: Numbers) -> Iterator[Findi
         yield ok("ids")
 
 
-def _invalid(evidence: Evidence) -> Finding:
+def _invalid(measured: Measurements) -> Finding:
     wrong: dict[str, list[str]] = {}
-    for name, (graded, words) in evidence.invalid.items():
+    for name, (graded, words) in measured.invalid.items():
         if (why := _refusal(graded, words)) is not None:
             wrong.setdefault(why, []).append(repr(name))
     if wrong:
         each = [f"{'each of ' if len(names) > 1 else ''}{some(names)} {why}" for why, names in wrong.items()]
         return failed("invalid", f"{some(each)}; grade.py must raise InvalidSubmission with a reason a person can act on")
-    if len(evidence.invalid) < LEAST_INVALID:
+    if len(measured.invalid) < LEAST_INVALID:
         return failed(
             "invalid",
-            f"proof.py has only {len(evidence.invalid)} invalid submissions; add others, up to {LEAST_INVALID} or more",
+            f"proof.py has only {len(measured.invalid)} invalid submissions; add others, up to {LEAST_INVALID} or more",
         )
     return ok("invalid")
 

@@ -26,7 +26,7 @@ from mlagentbench.cli.options import (
     variant_option,
 )
 from mlagentbench.cli.output.page import print_own_page
-from mlagentbench.cli.output.progress import Progress
+from mlagentbench.cli.output.progress import ProgressDisplay
 from mlagentbench.cli.output.summary import JsonLines, show, show_all
 from mlagentbench.cli.spec import spec_fields
 from mlagentbench.engine import run as run_engine
@@ -267,7 +267,8 @@ def carry_out(
     # A person has one terminal: no progress is shown beside the dialogue, and the runs take place one after another.
     person = any(getattr(run.make_agent(), "interactive", False) for run in runs)
     # A table that moves and lines that stay cannot share a terminal.
-    progress = Progress(console, times * len(runs), moving=not person and ask is None and (on_result is None or not sys.stdout.isatty()))
+    moving = not person and ask is None and (on_result is None or not sys.stdout.isatty())
+    progress = ProgressDisplay(console, times * len(runs), moving=moving)
 
     def finished(run: ReadyRun, number: int, result: Result) -> None:
         progress.done(run, number, result)

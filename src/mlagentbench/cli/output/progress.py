@@ -27,7 +27,7 @@ LAST_OUTPUT = 80
 """Characters of a script's last line of output that are shown."""
 
 
-class Progress:
+class ProgressDisplay:
     """A progress display for any number of runs. Use it as a context manager.
 
     Args:
@@ -53,7 +53,7 @@ class Progress:
             redirect_stderr=not own,
         )
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressDisplay:
         """Start the display."""
         if self._moving:
             self._live.start()

@@ -144,7 +144,7 @@ def task_prompt(environment: Environment, final: str) -> str:
     """Return the prompt that tells an agent of another framework its task, its limits, and the name of the action that ends it."""
     limits = environment.limits
     hours = f"{limits.time / 3600:g} hours"
-    return render("guest.md", task=environment.description.strip(), steps=limits.steps, hours=hours, final=final)
+    return render("external.md", task=environment.description.strip(), steps=limits.steps, hours=hours, final=final)
 
 
 def _replies(step: Step) -> Sequence[ModelOutput]:

@@ -33,7 +33,7 @@ from mlagentbench.engine.agents.tools import FINAL_ANSWER, as_tool, offered
 from mlagentbench.engine.compat import use_model
 from mlagentbench.environment import Environment
 
-_guest: ContextVar[ExternalAgent] = ContextVar("guest")
+_current: ContextVar[ExternalAgent] = ContextVar("external")
 
 
 def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
@@ -50,7 +50,7 @@ def action_tools(actions: Sequence[str] | None = None) -> list[Tool]:
 
 def _tool(definition: ActionDefinition) -> Tool:
     async def execute(**arguments: Any) -> str:
-        return await _guest.get().act(definition.name, arguments)
+        return await _current.get().act(definition.name, arguments)
 
     shown = as_tool(definition)
     return ToolDef(execute, name=shown.name, description=shown.description, parameters=shown.parameters, max_output=0).as_tool()
@@ -80,13 +80,13 @@ class InspectAgent:
         """Run the agent until it ends, and submit its answer."""
         if self._with_tools is not None:
             self._agent = self._with_tools(tools=[_tool(definition) for definition in offered(None, environment.actions)])
-        guest = ExternalAgent(environment)
-        await guest.stay(self._lives(environment, guest))
+        external = ExternalAgent(environment)
+        await external.stay(self._answer(environment, external))
 
-    async def _lives(self, environment: Environment, guest: ExternalAgent) -> str:
+    async def _answer(self, environment: Environment, external: ExternalAgent) -> str:
         # This runs in an asyncio task of its own, so these context variables affect no other agent.
-        _guest.set(guest)
-        use_model(model_asking(guest.ask))
+        _current.set(external)
+        use_model(model_asking(external.ask))
         task = task_prompt(environment, ACTIONS[FINAL_ANSWER].tool_name)
         state = await self._agent(AgentState(messages=[ChatMessageUser(content=task, source="input")]))
         return state.output.completion

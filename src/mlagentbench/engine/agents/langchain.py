@@ -61,10 +61,10 @@ class LangChainAgent:
     async def __call__(self, environment: Environment) -> None:
         """Run the agent until it ends, and submit its answer."""
         zero_shot = self.kind == "zero-shot"
-        guest = ExternalAgent(environment, _check_text if zero_shot else lambda output: None)
-        await guest.stay(self._writes(environment, guest) if zero_shot else self._calls(environment, guest))
+        external = ExternalAgent(environment, _check_text if zero_shot else lambda output: None)
+        await external.stay(self._writes(environment, external) if zero_shot else self._calls(environment, external))
 
-    async def _calls(self, environment: Environment, guest: ExternalAgent) -> str:
+    async def _calls(self, environment: Environment, external: ExternalAgent) -> str:
         from langchain.agents import create_agent
         from langchain_core.tools import StructuredTool
 
@@ -73,15 +73,15 @@ class LangChainAgent:
             shown = as_tool(definition)
             schema = shown.parameters.model_dump(exclude_none=True)
             tools.append(
-                StructuredTool(name=shown.name, description=shown.description, args_schema=schema, coroutine=_doing(guest, definition))
+                StructuredTool(name=shown.name, description=shown.description, args_schema=schema, coroutine=_doing(external, definition))
             )
-        async with agent_bridge(filter=partial(_asked, guest)):
+        async with agent_bridge(filter=partial(_asked, external)):
             agent = create_agent(_client(), tools)
             question = {"messages": [{"role": "user", "content": task_prompt(environment, ACTIONS[FINAL_ANSWER].tool_name)}]}
             state: dict[str, Any] = await agent.ainvoke(question, {"recursion_limit": ENDLESS})
         return str(state["messages"][-1].text)
 
-    async def _writes(self, environment: Environment, guest: ExternalAgent) -> str:
+    async def _writes(self, environment: Environment, external: ExternalAgent) -> str:
         from langchain_classic.agents import AgentExecutor, create_react_agent
         from langchain_core.prompts import PromptTemplate
         from langchain_core.tools import Tool
@@ -91,13 +91,13 @@ class LangChainAgent:
                 name=definition.name,
                 description=f"{definition.description} Input: {definition.usage} {definition.returns}",
                 func=None,
-                coroutine=_doing_by_text(guest, definition),
+                coroutine=_doing_by_text(external, definition),
             )
             for definition in offered(self.actions, environment.actions)
             if definition.name != FINAL_ANSWER
         ]
         prompt = PromptTemplate.from_template((PROMPTS / "langchain_zero_shot.md").read_text())
-        async with agent_bridge(filter=partial(_asked, guest)):
+        async with agent_bridge(filter=partial(_asked, external)):
             agent = create_react_agent(_client(), tools, prompt, stop_sequence=["\nObservation"])
             executor = AgentExecutor(agent=agent, tools=tools, max_iterations=None, handle_parsing_errors=True, stream_runnable=False)
             ended: dict[str, Any] = await executor.ainvoke({"input": task_prompt(environment, FINAL_ANSWER)})
@@ -113,7 +113,7 @@ def _client() -> BaseChatModel:
 
 
 async def _asked(
-    guest: ExternalAgent,
+    external: ExternalAgent,
     model: Model,
     messages: list[ChatMessage],
     tools: list[ToolInfo],
@@ -121,24 +121,24 @@ async def _asked(
     config: GenerateConfig,
 ) -> ModelOutput:
     settings = GenerateConfig.model_validate(config.model_dump(exclude=LEFT_OUT, exclude_none=True))
-    return await guest.ask(InspectRequest(messages, tools, choice, settings))
+    return await external.ask(InspectRequest(messages, tools, choice, settings))
 
 
 # The tools below are closures and not `functools.partial` objects, since LangChain inspects their signatures.
 
 
-def _doing(guest: ExternalAgent, definition: ActionDefinition) -> Callable[..., Awaitable[str]]:
+def _doing(external: ExternalAgent, definition: ActionDefinition) -> Callable[..., Awaitable[str]]:
     """Return a function that executes an action with keyword arguments."""
 
     async def do(**arguments: Any) -> str:
-        return await guest.act(definition.name, arguments)
+        return await external.act(definition.name, arguments)
 
     return do
 
 
-def _doing_by_text(guest: ExternalAgent, definition: ActionDefinition) -> Callable[[str], Awaitable[str]]:
+def _doing_by_text(external: ExternalAgent, definition: ActionDefinition) -> Callable[[str], Awaitable[str]]:
     """Return a function that executes an action with arguments given as text."""
-    do = _doing(guest, definition)
+    do = _doing(external, definition)
 
     async def do_by_text(text: str) -> str:
         try:
