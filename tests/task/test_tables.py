@@ -47,6 +47,13 @@ def test_ids_are_compared_as_text_whatever_type_the_answers_have() -> None:
         align(b"id,value\n01,1\n2,2\n", "s.csv", ids=[1, 2], id_column="id", columns={"value": Number()})
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n\n", b"\r\n\r\n\r\n"])
+def test_blank_lines_at_the_end_are_no_rows(end: bytes) -> None:
+    found = align(b"id,value\n2,20\n1,10" + end, "s.csv", ids=[1, 2], id_column="id", columns={"value": Number()})
+    assert found["value"].tolist() == [10.0, 20.0]
+    assert align_rows(b"value\n20\n10" + end, "s.csv", count=2, columns={"value": Number()})["value"].tolist() == [20.0, 10.0]
+
+
 def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
     with pytest.raises(InvalidSubmission, match=r"value is '1.50' in the row of 7; write a number from 0 to 1"):
         align(b"id,value\n7,1.50\n", "s.csv", ids=[7], id_column="id", columns={"value": Number(0, 1)})
@@ -60,6 +67,7 @@ def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
         (b'id,v\n1,2"\n2,4\n', "a quotation mark stands inside a field"),
         (b"id,v\n1,\xff\n2,4\n", "byte 7 is no UTF-8"),
         (b"id,v" + b"," * 30, "a first line of 34 bytes; write one line for each of 2 rows, of the columns id,v"),
+        (b"id,v\r1,2\r2,4\r", "ends its lines with a carriage return alone; end them with a newline"),
         (b"\xef\xbb\xbf", "s.csv is empty"),
         (b"\xef\xbb\xbf \r\n", "s.csv is empty"),
         (b"\xef\xbb\xbf\n\n,", "s.csv"),

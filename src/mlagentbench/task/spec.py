@@ -94,6 +94,9 @@ class Starter(Record):
     """Whether it runs as the agent finds it, has a part to fill in, or fails and must be mended."""
     predictor: str | None = None
     """For a starter that does not run: the `naive` submission in `proof.py` that stands in for it, such as the mean or the majority."""
+    unlike_paper: str | None = None
+    """For a task of the paper: how the starter, and what it is scored by, compare with the paper's. It says why the paper's baseline is not
+    this starter's."""
 
 
 class DataSource(Record):
@@ -134,7 +137,7 @@ class TaskSpec(Record):
     paper: PaperFacts | None = None
     """For a task of the paper, its numbers in `paper.toml`."""
     answers_public: bool = False
-    """Whether the answers are publicly available, as for data that comes with a package."""
+    """Whether the answers to the real data are publicly available: with a package, in the published data set, or as a part of it."""
     hidden: tuple[LibraryGlob, ...] = ()
     """Globs, relative to the installed packages or the standard library, of files that are empty to the agent's scripts: answers that come
     with a package. Preparing and grading see them. A sandbox of its own image, and none at all, hide nothing."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlagentbench import Files, Invalid, Prepared
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 
 TEXTS, REFERENCES = "cited.json", "references.bib"
 STARTER = Path(__file__).parent / "starter" / "train.py"
@@ -71,12 +71,6 @@ def cite(passage):
     found = [nearest(sentence) for sentence in sentences]
     text = "".join(f"{sentence}\\\\cite{{{paper['id']}}}" for sentence, paper in zip(sentences, found)) + rest
     return text, {paper["id"]: paper for paper in found}
-
-
-def bibliography(papers):
-    """Write a BibTeX entry for each paper."""
-    entry = "@article{{{0},\\n  author = {{{1}}},\\n  title = {{{2}}},\\n  year = {{{3}}}\\n}}\\n"
-    return "".join(entry.format(key, " and ".join(paper["authors"]), paper["title"], paper["year"]) for key, paper in papers.items())
 '''
 )
 
@@ -139,18 +133,17 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 
 def solution() -> Files:
-    """Return a script that must win: a search that uses authors, years and venues, and a bibliography."""
+    """Return a script that must win: a search of titles and abstracts that uses authors, years and venues."""
     text = STARTER.read_text(encoding="utf-8")
     imports = "import functools\nimport json\nimport re\n\nimport numpy as np\nfrom search import papers\n"
-    text = text.replace("import json\n\nfrom search import search  # noqa: F401\n", imports)
-    return {"train.py": text[: text.index("def cite(")] + SEARCH.strip() + "\n\n\n" + text[text.index("def f1(") :]}
+    text = text.replace("import json\n\nfrom search import search\n", imports)
+    start, end = text.index("FOUND = "), text.index("def bibliography(")
+    return {"train.py": f"{text[:start]}{SEARCH.strip()}\n\n\n{text[end:]}"}
 
 
 def ineffective() -> Files:
-    """Return a script that must not win: its bibliography holds a comment, and it cites nothing."""
-    text = STARTER.read_text(encoding="utf-8")
-    assert text.count('    return ""\n') == 1
-    return {"train.py": text.replace('    return ""\n', '    return "% All papers of the library.\\n"\n')}
+    """Return a script that must not win: it asks the search service for half as many papers."""
+    return edited_starter(__file__, {"FOUND = 20": "FOUND = 10"})
 
 
 def _answers(data: Prepared) -> tuple[Papers, Missing]:

@@ -33,7 +33,9 @@ class Runs(NamedTuple):
     k: NDArray[np.float64]
     """Hint: the node through which paths are tried next, one-hot. Shape (n, b, n)."""
     Pi: NDArray[np.int64]
-    """Output: the node before j on the shortest path from i; i itself where there is none. Shape (b, n, n)."""
+    """Output: the node before j on the shortest path from i; i itself where there is none.
+
+    Pi[i, i] is i but where an edge from i to itself is longer than the way to another node and back. Shape (b, n, n)."""
 
 
 def sample(count: int, nodes: int, seed: int) -> Runs:

@@ -57,5 +57,5 @@ def solution() -> Files:
 
 
 def ineffective() -> Files:
-    """Return a script that must not win: the starter with one more neighbour."""
-    return edited_starter(__file__, {"n_neighbors=5": "n_neighbors=6"})
+    """Return a script that must not win: the starter with four times as many neighbours."""
+    return edited_starter(__file__, {"n_neighbors=5": "n_neighbors=20"})

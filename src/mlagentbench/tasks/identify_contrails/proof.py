@@ -114,8 +114,8 @@ def solution() -> Files:
 
 
 def ineffective() -> Files:
-    """Return the starter with another progress message, and the same predictions."""
-    return edited_starter(__file__, {"validation Dice {dice(model, records[train_size:]):.4f}": "done"})
+    """Return the starter with ten epochs."""
+    return edited_starter(__file__, {"EPOCHS = 1": "EPOCHS = 10"})
 
 
 def _pixels(data: Prepared) -> int:

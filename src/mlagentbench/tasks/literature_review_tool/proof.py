@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlagentbench import Files, Invalid, Prepared
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.bibtex_generation.proof import INDEX
 
 NAME = "reviews.json"
 STARTER = Path(__file__).parent / "starter" / "train.py"
-STUB = '    return ""\n'
 
 # The wordings of one thing occur in papers with the same other words, so a space of few dimensions puts them close together.
 SEARCH = (
@@ -86,15 +85,13 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 def solution() -> Files:
     """Return a script that searches titles and abstracts, and observes the years in questions."""
     text = STARTER.read_text(encoding="utf-8")
-    text = text.replace("import json\nimport re\n\nfrom search import search  # noqa: F401\n", _IMPORTS)
-    return {"train.py": text[: text.index("def write_review(")] + SEARCH.strip() + "\n\n\n" + text[text.index("def cited(") :]}
+    text = text.replace("import json\nimport re\n\nfrom search import search\n", _IMPORTS)
+    return {"train.py": text[: text.index("FOUND = ")] + SEARCH.strip() + "\n\n\n" + text[text.index("def cited(") :]}
 
 
 def ineffective() -> Files:
-    """Return a script whose reviews cite nothing."""
-    text = STARTER.read_text(encoding="utf-8")
-    assert text.count(STUB) == 1
-    return {"train.py": text.replace(STUB, '    return f"Much has been written on this: {question}"\n')}
+    """Return a script that must not win: its reviews cite half as many papers."""
+    return edited_starter(__file__, {"FOUND = 20": "FOUND = 10"})
 
 
 _IMPORTS = "import functools\nimport json\nimport re\n\nimport numpy as np\nfrom search import papers\n"

@@ -120,5 +120,5 @@ def solution() -> Files:
 
 
 def ineffective() -> Files:
-    """Return the starter with another progress message, and the same predictions."""
-    return edited_starter(__file__, {'print(f"epoch {epoch + 1}:': 'print(f"improved model, epoch {epoch + 1}:'})
+    """Return the starter with twice as many epochs, which the rules forbid and which gain little."""
+    return edited_starter(__file__, {"EPOCHS = 10": "EPOCHS = 20"})

@@ -1,7 +1,9 @@
 """Make synthetic patients with the tables, columns and gaps of the AMP-PD challenge.
 
-Each patient's severity begins at a random value and grows at a random rate. The ratings of a visit depend on the severity at that time,
-and so do the amounts of a few proteins; those of the other proteins are noise. Patients of the supplement have no protein samples.
+As in the challenge's data, the proteins are of little use, what counts is the metric, and when patients come tells how ill they are: those
+who are not ill come once a year, the others twice or more. The severity of the ill begins at a random value and grows at a random rate.
+The ratings of a visit depend on the severity at that time, and so do, a little, the amounts of a few proteins; those of the other proteins
+are noise. Patients of the supplement have no protein samples.
 """
 
 from __future__ import annotations
@@ -20,13 +22,17 @@ MONTHS = (0, 3, 6, 12, 18, 24, 30, 36, 48, 60, 72, 84, 96, 108)
 SAMPLED_MONTHS = (0, 6, 12, 24, 36, 48, 60, 84)
 """Months of the visits at which proteins are measured."""
 SUPPLEMENT_MONTHS = (0, 5, 6, 12, 18, 24, 30, 36)
-SCALES = ((3, 2, 1.8), (3.5, 0, 1.8), (10, 5, 4.5), (1.2, -1, 1))
+SCALES = ((3, 2, 1.5), (3.5, 0, 1.5), (10, 4, 3.5), (1.2, -1, 0.9))
 """For each part: points per unit of severity, points at severity 0, and standard deviation of the noise."""
 MISSING = (0.001, 0.001, 0.01, 0.3)
 """Share of each part's ratings that are missing."""
 MEDICATION = {"On": 0.3, "Off": 0.2, None: 0.5}
-PROTEIN_EFFECT, PROTEIN_NOISE = 0.5, 0.35
+PROTEIN_EFFECT, PROTEIN_NOISE = 0.05, 0.35
 SEEN_PROTEIN, SEEN_PEPTIDE = 0.95, 0.9
+HEALTHY = 0.4
+"""Share of the patients who are not ill."""
+CAME = ((0.92, 0.92), (0.92, 0.06))
+"""Probability that the ill, and the healthy, come to a visit at a whole year, and to any other."""
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 
 
@@ -55,18 +61,21 @@ def tables(seed: int) -> Tables:
     """Make the four tables of synthetic patients."""
     rng = np.random.default_rng(seed)
     numbers = rng.permutation(np.arange(50, 65_050))[: PATIENTS + SUPPLEMENT]
-    visits = _visits(np.sort(numbers[:PATIENTS]), MONTHS, 0.75, rng)
-    others = _visits(np.sort(numbers[PATIENTS:]), SUPPLEMENT_MONTHS, 0.8, rng)
+    visits = _visits(np.sort(numbers[:PATIENTS]), MONTHS, rng)
+    others = _visits(np.sort(numbers[PATIENTS:]), SUPPLEMENT_MONTHS, rng)
     clinical, supplement = _clinical(visits, rng), _clinical(others, rng)
     proteins, peptides = _samples(visits, rng)
     return Tables(clinical, proteins, peptides, supplement)
 
 
-def _visits(patients: Array, months: tuple[int, ...], share: float, rng: np.random.Generator) -> _Visits:
-    """Draw each patient's visits: the first one, and each later one with the probability `share`."""
+def _visits(patients: Array, months: tuple[int, ...], rng: np.random.Generator) -> _Visits:
+    """Draw who is ill, and each patient's visits: the first one, and later ones with the probability `CAME`."""
+    healthy = rng.random(len(patients)) < HEALTHY
+    share = np.array(CAME)[healthy.astype(int)[:, None], (np.array(months) % 12 != 0).astype(int)]
     came = rng.random((len(patients), len(months))) < share
     came[:, 0] = True
-    start, speed = rng.gamma(2, 0.5, len(patients)), rng.gamma(2, 0.08, len(patients))
+    start, speed = rng.gamma(4, 0.3, len(patients)), rng.gamma(2, 0.08, len(patients))
+    start, speed = np.where(healthy, 0.3 * start, start), np.where(healthy, 0.1 * speed, speed)
     who, which = np.nonzero(came)
     month = np.array(months)[which]
     return _Visits(patients[who], month, start[who] + speed[who] * month / 12)

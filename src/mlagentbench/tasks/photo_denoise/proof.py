@@ -102,5 +102,5 @@ def solution() -> Files:
 
 
 def ineffective() -> Files:
-    """Return the starter with a slightly weaker blur."""
-    return {"train.py": STARTER.read_text(encoding="utf-8").replace("BLUR = 1.0", "BLUR = 0.9")}
+    """Return the starter with a weaker blur."""
+    return {"train.py": STARTER.read_text(encoding="utf-8").replace("BLUR = 1.0", "BLUR = 0.8")}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench import Files, Invalid, Prepared
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.pydoc_lm.alphabet import symbols
 
 STARTER = Path(__file__).parent / "starter"
@@ -128,10 +128,8 @@ def solution() -> Files:
 
 
 def ineffective() -> Files:
-    """Return the starter with a slightly smaller smoothing constant."""
-    text = (STARTER / "model.py").read_text(encoding="utf-8")
-    assert text.count("+ 1.0") == 1
-    return {"model.py": text.replace("+ 1.0", "+ 0.9")}
+    """Return the starter with less smoothing."""
+    return edited_starter(__file__, {"SMOOTHING = 0.05": "SMOOTHING = 0.01"}, "model.py")
 
 
 def _model(step: str, top: str = "", start: str = "pass") -> str:

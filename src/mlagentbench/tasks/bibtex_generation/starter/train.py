@@ -2,7 +2,15 @@
 
 import json
 
-from search import search  # noqa: F401
+from search import search
+
+FOUND = 20  # how many papers are asked for at once
+
+
+def nearest(sentence):
+    """Of the papers whose titles share most words with a sentence, the first one from a year that it names, or else the first."""
+    found = search(sentence, FOUND)
+    return next((paper for paper in found if str(paper["year"]) in sentence), found[0] if found else None)
 
 
 def cite(passage):
@@ -11,12 +19,22 @@ def cite(passage):
     Returns:
         The passage, and the papers that it cites, by their keys.
     """
-    return passage, {}
+    *sentences, text = passage.split("[?]")
+    papers = {}
+    for sentence in reversed(sentences):
+        paper = nearest(sentence)
+        if paper is None:
+            text = f"{sentence}[?]{text}"
+        else:
+            papers[paper["id"]] = paper
+            text = f"{sentence}\\cite{{{paper['id']}}}{text}"
+    return text, papers
 
 
 def bibliography(papers):
     """Write a BibTeX entry for each paper; `papers` holds them by their keys."""
-    return ""
+    entry = "@article{{{0},\n  author = {{{1}}},\n  title = {{{2}}},\n  year = {{{3}}}\n}}\n"
+    return "".join(entry.format(key, " and ".join(paper["authors"]), paper["title"], paper["year"]) for key, paper in papers.items())
 
 
 def f1(found, missing):

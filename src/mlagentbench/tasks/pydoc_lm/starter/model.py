@@ -6,6 +6,7 @@ import numpy as np
 
 ALPHABET = "\0\n" + "".join(map(chr, range(32, 127)))
 SYMBOLS = len(ALPHABET)
+SMOOTHING = 0.05
 CHECKPOINT = Path(__file__).parent / "checkpoint" / "counts.npy"
 
 
@@ -16,7 +17,7 @@ def encode(texts):
 
 
 class Model:
-    """Counts of each symbol after each pair of symbols, and one more, so that none is impossible."""
+    """Counts of each symbol after each pair of symbols, and a little more, so that none is impossible."""
 
     def __init__(self):
         self.counts = np.load(CHECKPOINT)
@@ -27,6 +28,6 @@ class Model:
 
     def step(self, symbols):
         """Take the symbols of shape (count,) that have come, and return the next ones' probabilities, of shape (count, SYMBOLS)."""
-        counts = self.counts[self.before, symbols] + 1.0
+        counts = self.counts[self.before, symbols] + SMOOTHING
         self.before = symbols
         return counts / counts.sum(axis=1, keepdims=True)
