@@ -78,6 +78,8 @@ class ExampleStep:
     malformed: int = 0
     tokens: int | None = None
     """Of its prompt; by default a few more each step."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What the action records beside its observation."""
 
 
 def vectorization_steps(fast: float = 0.00303) -> list[ExampleStep]:
@@ -236,6 +238,7 @@ def _step(number: int, step: ExampleStep, started: float, cost: float | None) ->
         script_seconds=step.seconds * 0.5 if executes else 0.0,
         usage=_usage(number, cost, step.tokens),
         malformed=step.malformed,
+        details=step.details,
     )
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from mlagentbench.audit.claims import judge_claims
 from mlagentbench.audit.evidence import history
-from mlagentbench.audit.modes import UNFOUNDED, Facts, carried, mode_of
+from mlagentbench.audit.modes import Facts, carried, mode_of
 from mlagentbench.audit.plans import Contents, plan_of
 from mlagentbench.audit.record import Audit, Claim, FactChecks
 from mlagentbench.audit.research_log import losses
@@ -47,7 +47,7 @@ def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
         log=losses(steps, past),
         fact_checks=_fact_checks(claims),
         signs=tuple(signs(steps, _data_files(task), _calls(directory))),
-        first_unfounded=next((claim.step for claim in claims if claim.verdict in UNFOUNDED), None),
+        first_unfounded=next((claim.step for claim in claims if claim.is_unfounded), None),
         carried=carried(claims) is not None,
         claimed_score=claimed,
         gap=None if claimed is None or graded is None else claimed - graded,
@@ -110,7 +110,7 @@ def _claimed_score(claims: Sequence[Claim]) -> float | None:
 
 def _fact_checks(claims: Sequence[Claim]) -> FactChecks:
     own = [claim for claim in claims if claim.place == "Fact Check"]
-    unfounded = [claim for claim in own if claim.verdict in UNFOUNDED]
+    unfounded = [claim for claim in own if claim.is_unfounded]
     said = [claim for claim in own if claim.stated == "confirmed"]
     return FactChecks(
         confirmed=sum(claim.verdict == "confirmed" for claim in said),

@@ -10,9 +10,6 @@ from mlagentbench.audit.record import Claim, FailureMode, Mode
 from mlagentbench.audit.statements import FINAL_ANSWER
 from mlagentbench.records import Result, Step
 
-UNFOUNDED = ("unsupported", "contradicted")
-"""The verdicts of a claim that the evidence does not bear out."""
-
 
 class Facts(NamedTuple):
     """What the rules look at."""
@@ -40,7 +37,7 @@ def mode_of(facts: Facts) -> Mode | None:
 
 def carried(claims: Sequence[Claim]) -> Claim | None:
     """Return the first claim of the final answer that the evidence does not bear out; None if there is none."""
-    return next((claim for claim in claims if claim.place == FINAL_ANSWER and claim.verdict in UNFOUNDED), None)
+    return next((claim for claim in claims if claim.place == FINAL_ANSWER and claim.is_unfounded), None)
 
 
 def _success(facts: Facts) -> str | None:

@@ -41,6 +41,11 @@ class Claim(Record):
     reason: str
     stated: Stated | None = None
 
+    @property
+    def is_unfounded(self) -> bool:
+        """True if the evidence does not bear it out."""
+        return self.verdict in ("unsupported", "contradicted")
+
 
 FailureMode = Literal[
     "success",

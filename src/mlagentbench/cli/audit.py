@@ -10,7 +10,6 @@ from rich.progress import track
 from rich.text import Text
 
 from mlagentbench.audit.audit import audit_run
-from mlagentbench.audit.modes import UNFOUNDED
 from mlagentbench.audit.record import Audit
 from mlagentbench.cli.options import logs_argument
 from mlagentbench.errors import RunNotFound, TaskError
@@ -62,7 +61,7 @@ def _task(directory: RunDirectory) -> Task | None:
 
 
 def _item(directory: RunDirectory, found: Audit) -> Item:
-    unfounded = sum(claim.verdict in UNFOUNDED for claim in found.claims)
+    unfounded = sum(claim.is_unfounded for claim in found.claims)
     kinds = dict.fromkeys(SIGNS[sign.kind] for sign in found.signs)
     first = "" if found.first_unfounded is None else f"step {found.first_unfounded}"
     mode = MODES[found.mode.mode] if found.mode else "-"
@@ -72,7 +71,7 @@ def _item(directory: RunDirectory, found: Audit) -> Item:
 def _details(found: Audit) -> list[Text]:
     lines = [Text(), Text.assemble(("how it came out  ", "dim"), visible(found.mode.reason))] if found.mode else [Text()]
     for claim in found.claims:
-        if claim.verdict in UNFOUNDED:
+        if claim.is_unfounded:
             lines += [
                 Text.assemble(
                     (f"step {claim.step} ", "bold"), (f"{claim.verdict} ", "red"), (f"{claim.place}: ", "dim"), visible(claim.quote)

@@ -130,6 +130,13 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
         known = run.usage.cost is not None
         note = wording.price_words(info.spec.prices.values()) if known else "no price is known for this model; --prices gives one"
         figures.append(KeyFigure("Cost", formatting.cost(run.usage.cost, run.usage.tokens), note))
+    if run.audit:
+        unfounded = sum(claim.is_unfounded for claim in run.audit.claims)
+        answer = ", one of them in the final answer" if run.audit.carried else ""
+        note = f"that the evidence does not bear out{answer}" if unfounded else ""
+        figures.append(KeyFigure("Claims", f"{unfounded} of {len(run.audit.claims)}" if unfounded else str(len(run.audit.claims)), note))
+        if run.audit.mode:
+            figures.append(KeyFigure("How it came out", wording.MODES[run.audit.mode.mode], run.audit.mode.reason))
     figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)
 

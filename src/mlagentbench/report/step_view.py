@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from mlagentbench.audit.record import Claim
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import Step, StepScore, Usage
 from mlagentbench.report import formatting, wording
@@ -87,6 +88,12 @@ class StepView(NamedTuple):
     """`better` or `worse` than the baseline by more than a success needs; `same` if by less, or if the score equals that of the last graded
     step before; `invalid`; empty where the step was not graded."""
     rejected: tuple[Argument, ...]
+    claims: tuple[Claim, ...]
+    """What the agent stated at this step, as the audit judged it."""
+    unfounded: int
+    """How many of them the evidence does not bear out."""
+    signs: tuple[tuple[str, str], ...]
+    """Signs of cheating: what they are, and the line."""
 
 
 def step_views(run: Run, limit: int) -> Iterable[StepView]:
@@ -123,6 +130,8 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
     ]
     entries = {name: entry for name, entry in step.entries.items() if entry.strip()}
     shown, shown_note, kind = _score(run, score, before)
+    claims = tuple(claim for claim in run.audit.claims if claim.step == step.number) if run.audit else ()
+    signs = [sign for sign in run.audit.signs if sign.step == step.number] if run.audit else []
     return StepView(
         record=step,
         number=step.number,
@@ -147,6 +156,9 @@ def step_view(run: Run, step: Step, limit: int, score: StepScore | None, before:
         stage=score.note if score and (before is None or before.note != score.note) else "",
         score_kind=kind,
         rejected=rejected_replies(run, step.number, limit) if step.malformed else (),
+        claims=claims,
+        unfounded=sum(claim.is_unfounded for claim in claims),
+        signs=tuple((wording.SIGNS[sign.kind], sign.line) for sign in signs),
     )
 
 

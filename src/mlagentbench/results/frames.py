@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from mlagentbench.audit.record import Audit
 from mlagentbench.records import Step
 from mlagentbench.results.cells import together
 from mlagentbench.results.conditions import agent_words, hardware_words
@@ -78,6 +79,20 @@ RUNS: Mapping[str, Any] = {
     "debugging_streak": pl.Int64,
     "failed_actions": pl.Int64,
     "malformed": pl.Int64,
+    "mode": pl.String,
+    "claims": pl.Int64,
+    "unfounded_claims": pl.Int64,
+    "first_unfounded": pl.Int64,
+    "unfounded_answer": pl.Boolean,
+    "claimed_score": pl.Float64,
+    "claimed_gap": pl.Float64,
+    "signs": pl.String,
+    "longest_edits": pl.Int64,
+    "repeated_steps": pl.Int64,
+    "undone_edits": pl.Int64,
+    "last_improved": pl.Int64,
+    "log_dropped": pl.Int64,
+    "log_altered": pl.Int64,
     "problems": pl.Int64,
     "path": pl.String,
 }
@@ -148,6 +163,7 @@ def _run_row(run: Run, found: Counts) -> dict[str, Any]:
         "problems": len(run.problems),
         "path": str(run.directory.path),
         **_counted(found),
+        **(_audited(run.audit) if run.audit else {}),
     }
 
 
@@ -167,6 +183,25 @@ def _counted(found: Counts) -> dict[str, Any]:
         row[f"last_success_{percent}"] = found.last_success[threshold]
         row[f"best_success_{percent}"] = found.best_success and found.best_success[threshold]
     return row
+
+
+def _audited(audit: Audit) -> dict[str, Any]:
+    return {
+        "mode": audit.mode and audit.mode.mode,
+        "claims": len(audit.claims),
+        "unfounded_claims": sum(claim.is_unfounded for claim in audit.claims),
+        "first_unfounded": audit.first_unfounded,
+        "unfounded_answer": audit.carried,
+        "claimed_score": audit.claimed_score,
+        "claimed_gap": audit.gap,
+        "signs": " ".join(dict.fromkeys(sign.kind for sign in audit.signs)),
+        "longest_edits": audit.plan.longest_edits,
+        "repeated_steps": audit.plan.repeated,
+        "undone_edits": audit.plan.undone,
+        "last_improved": audit.plan.last_improved,
+        "log_dropped": audit.log.dropped_numbers + audit.log.dropped_errors,
+        "log_altered": audit.log.altered_numbers,
+    }
 
 
 def _step_rows(run: Run) -> Iterable[dict[str, Any]]:

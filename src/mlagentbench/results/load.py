@@ -11,9 +11,12 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from mlagentbench.audit.audit import read_audit
+from mlagentbench.audit.record import Audit
 from mlagentbench.errors import RunNotFound, StorageFailed
 from mlagentbench.records import ModelCall, Result, Role, Step, StepScore, Usage
 from mlagentbench.run_spec import RunInfo
@@ -45,6 +48,11 @@ class Run:
     def problems(self) -> tuple[str, ...]:
         """The run's damage, and for an imported run what was missing or torn in its logs, a line each."""
         return (*self.damage, *(self.info.imported.problems if self.info.imported else ()))
+
+    @cached_property
+    def audit(self) -> Audit | None:
+        """The stored audit; None for a run that was not audited, and where the audit cannot be read, which `damage` names."""
+        return unless_damaged(lambda: read_audit(self.directory))
 
     @property
     def name(self) -> str:
@@ -251,6 +259,10 @@ def load_run(directory: RunDirectory) -> Run:
             else:
                 steps.append(step)
     damage |= dict.fromkeys(_damage_beside(directory))
+    try:
+        read_audit(directory)
+    except RunNotFound as error:
+        damage[str(error)] = None
     if not info.spec.models and any(
         usage.calls for usage in (*(step.usage for step in steps), *((result and result.usage) or {}).values())
     ):
