@@ -126,6 +126,17 @@ def test_a_run_without_steps_stands_with_the_others_of_its_options(tmp_path: Pat
         assert run.info.spec.agent_options == ({"research_log": True} if value is kept else {})
 
 
+def test_a_run_of_which_only_the_model_calls_are_left_stands_with_those_that_kept_a_research_log(tmp_path: Path) -> None:
+    log = OriginalLog(tmp_path / "log", research_log=True)
+    log.turn("List Files", {"dir_path": "."}, "train.py")
+    log.end()
+    for lost in (*log.agent.glob("agent_*.json"), log.env / "trace.json", log.root / "log"):
+        lost.unlink()
+    run = imported(log.root)
+    assert run.steps == ()
+    assert run.info.spec.agent_options == {"research_log": True}
+
+
 def test_a_turn_whose_arguments_could_not_be_read_is_a_reply_without_an_action(tmp_path: Path) -> None:
     log = OriginalLog(tmp_path / "log")
     log.turn("List Files", {"dir_path": "."}, "train.py")

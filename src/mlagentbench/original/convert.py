@@ -182,7 +182,7 @@ def _info(
     task = load_task(BUILT_IN / found.task.replace("-", "_")) if is_known(found.task) else None
     spec = task.spec if task else None
     agent = run_info.AGENTS.get(found.agent, found.agent or run_info.UNKNOWN)
-    options: dict[str, JsonValue] = {"research_log": True} if keeps_log(found, trace) else {}
+    options: dict[str, JsonValue] = {"research_log": True} if keeps_log(found, trace, logs, reader) else {}
     contents = digest(logs)
     first = next((step.timestamp for step in trace.steps if step.timestamp is not None), None)
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(first or times.started)) if times.started else "undated"

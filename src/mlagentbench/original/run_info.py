@@ -203,15 +203,16 @@ def _by_error(whole_error: str, last: str) -> Termination:
     return "infrastructure" if frames and frames[-1] in ("LLM.py", "api_manager.py") else "agent_error"
 
 
-def keeps_log(run: LoggedRun, trace: Trace) -> bool:
-    """Return whether the agent kept a research log, according to the command line, or else to the steps."""
+def keeps_log(run: LoggedRun, trace: Trace, logs: LogFolders, reader: Reader) -> bool:
+    """Return whether the agent kept a research log, according to the command line, or else to the steps and the logs of summaries."""
     if run.agent != "ResearchAgent":
         return False
     # Early versions kept the log unless `no_retrieval` was set, later ones only if `retrieval` was.
     for name, kept in (("retrieval", True), ("no_retrieval", False)):
         if isinstance(run.arguments.get(name), bool):
             return run.arguments[name] is kept
-    return any(step.action in (RETRIEVE, APPEND) for step in trace.steps)
+    # A run without steps may have left the model calls that summarised them.
+    return any(step.action in (RETRIEVE, APPEND) for step in trace.steps) or bool(reader.list(logs.agent, "step_*_summary_log.log"))
 
 
 def _line(text: str, pattern: str) -> str | None:
