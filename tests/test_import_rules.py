@@ -15,6 +15,7 @@ import pytest
 
 import mlagentbench
 
+pytestmark = pytest.mark.usefixtures("providers")
 PACKAGE = Path(mlagentbench.__file__).parent
 
 HEAVY = {
