@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from mlagentbench.task.proofs import invalid_tables as invalid_tables
     from mlagentbench.task.proofs import shuffled as shuffled
     from mlagentbench.task.proofs import table_text as table_text
+    from mlagentbench.task.sampling import row_score as row_score
     from mlagentbench.task.seeds import SEED as SEED
     from mlagentbench.task.table_task import TableTask as TableTask
     from mlagentbench.task.tables import Column as Column
@@ -110,6 +111,7 @@ _MODULES = {
     "task.catalogue": ("Task",),
     "task.metrics": ("mean_absolute_error", "root_mean_squared_error"),
     "task.proofs": ("Files", "Invalid", "edited_starter", "invalid_tables", "shuffled", "table_text"),
+    "task.sampling": ("row_score",),
     "task.seeds": ("SEED",),
     "task.table_task": ("TableTask",),
     "task.tables": ("Column", "Number", "OneOf", "Text", "align", "align_rows"),

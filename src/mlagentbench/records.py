@@ -46,6 +46,8 @@ LARGEST = 1e100
 """The size of scores and improvements, beyond which sums of their squares could overflow."""
 Measure = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 """A score, a baseline or an improvement, within bounds, since a damaged file may hold any number."""
+StandardError = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+"""A standard error, in the unit of what it belongs to."""
 Seconds = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
 """A duration."""
 Moment = Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)]
@@ -237,6 +239,10 @@ class Step(Record):
     """The operations within the action, in order."""
 
 
+Resampled = Annotated[tuple[float, ...], Field(exclude_if=lambda found: not found)]
+"""Scores of samples of the test rows. A record without them does not mention them."""
+
+
 class Baseline(Record):
     """The score that a run's score is compared with, and its source."""
 
@@ -244,6 +250,19 @@ class Baseline(Record):
     """The baseline score: the mean of `values`, or their median for a timed score, which is a median too."""
     values: tuple[Measure, ...] = ()
     source: BaselineSource
+    resampled: Resampled = ()
+    """As `Score.resampled`, averaged over the starter's runs."""
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of `value` from the scatter of `values`: of their mean s / sqrt(n), of a median sqrt(pi / 2) times that.
+
+        It is what all runs that are compared with this measurement share. None with fewer than two values.
+        """
+        if len(self.values) < 2:
+            return None
+        error = statistics.stdev(self.values) / math.sqrt(len(self.values))
+        return error * math.sqrt(math.pi / 2) if self.source == "side_by_side" else error
 
     @property
     def spread(self) -> float | None:
@@ -265,6 +284,13 @@ class Score(Record):
 
     value: float
     """In the metric's unit. Any number, until it is checked to be a `Measure`, since graders may give any."""
+    standard_error: StandardError | None = None
+    """How far the score is from that of other test rows, in the metric's unit; None where it does not come from rows, as a time does."""
+    resampled: Resampled = ()
+    """The scores of the same submission on samples of the test rows, for differences of submissions (`task/sampling.py`).
+
+    With them the answers to some rows could be computed, so gradings and baselines keep them, and results do not.
+    """
     baseline: Baseline | None = None
     rung: Count | None = None
     """How many of the task's stages the submission has reached; None for a task without stages."""
@@ -285,6 +311,9 @@ class StepScore(Record):
     step: Count
     """The step's number; 0 is the unchanged starter."""
     value: Measure | None = None
+    standard_error: StandardError | None = None
+    gain_error: StandardError | None = None
+    """As `Result.gain_error`."""
     improvement: Measure | None = None
     reason: str | None = None
     rung: Count | None = None
@@ -338,6 +367,8 @@ class Result(Record):
     final_answer: str | None = None
     score: Annotated[Score, AfterValidator(_measured)] | None = None
     baseline: Baseline | None = None
+    gain_error: StandardError | None = None
+    """The standard error of the gain over the baseline from the rows of the test set, in the metric's unit (`task.success.gain_error`)."""
     improvement: Measure | None = None
     """The improvement relative to the baseline, positive for better: 0.5 is a score 1.5 times as high, or half the time."""
     success: bool = False

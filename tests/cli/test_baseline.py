@@ -36,7 +36,7 @@ def test_a_baseline_is_measured_once_and_a_task_without_one_holds_up_no_other(ta
     again = mlab("baseline", "count", *common[3:])
     shown = " ".join(again.stdout.split())
     assert again.returncode == 0 and "run 1 of" not in shown
-    assert "count: was measured in 2 runs before; --again does it anew" in shown and "10.5 ± 5.5 2" in shown
+    assert "count: was measured in 2 runs before; --runs adds more, --again does it anew" in shown and "10.5 ± 5.5 2" in shown
     told = json.loads(mlab("baseline", "count", *common[3:], "--json").stdout)
     assert told["baseline"] == {"value": 10.5, "values": [10.0, 11.0], "source": "measured"}
     assert told["spread"] == pytest.approx(5.47, abs=0.01) and told["measured_before"] is True and len(told["seconds"]) == 2

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from mlagentbench import Task, TaskError
+from mlagentbench import Result, Task, TaskError
+from mlagentbench.grading import baseline as grading_baseline
 from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, measure, read_baseline
+from mlagentbench.model import Models, Script
 from mlagentbench.records import Baseline, Variant
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.runner.preflight import find_baseline
@@ -22,6 +26,13 @@ from tests.plans import Plan, make_plan
 from tests.tiny_task import tiny_task
 
 PLACE = ScriptSettings(sandbox="none")
+GRADE_ROWS = """
+from mlagentbench import Score, row_score
+
+def grade(context):
+    number = int(context.submission.read_text("submission.txt"))
+    return row_score([place % (number + 1) for place in range(11 * 12 * 10)])
+"""
 PROOF = """
 def naive(data):
     return {"zero": {"submission.txt": "0"}, "seven": {"submission.txt": "7"}, "wrong": {"submission.txt": "many"}}
@@ -53,7 +64,7 @@ def make(tmp_path: Path, *, starter: str = '{ state = "runs" }', train: str = TR
     return load_task(tiny_task(tmp_path / "count", keys=keys, proof=PROOF, train=train))
 
 
-def measured(task: Task, runs: int = 3, *, again: bool = False) -> MeasuredBaseline:
+def measured(task: Task, runs: int | None = 3, *, again: bool = False) -> MeasuredBaseline:
     return asyncio.run(measure(task, "mini", settings=PLACE, runs=runs, again=again))
 
 
@@ -73,6 +84,29 @@ def test_what_was_measured_is_not_measured_again_and_more_runs_add_to_it(tmp_pat
     assert measured(task, 4).baseline.values == (10.0, 11.0, 12.0, 13.0)
     assert counted.read_text() == "0\n1\n2\n3\n"
     assert len(measured(task, 1, again=True).baseline.values) == 1
+
+
+def test_a_cheap_starter_is_run_five_times_and_a_dear_one_three(tmp_path: Path, counted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make(tmp_path)
+    assert len(measured(task, 1).baseline.values) == 1
+    assert len(measured(task, None).baseline.values) == 1, "what was measured before stands"
+    assert len(measured(task, None, again=True).baseline.values) == 5
+    monkeypatch.setattr(grading_baseline, "CHEAP_SECONDS", 0.0)
+    assert len(measured(task, None, again=True).baseline.values) == 3
+    assert counted.read_text() == "0\n" + "0\n1\n2\n3\n4\n" + "0\n1\n2\n"
+
+
+def test_the_starter_s_samples_are_kept_over_all_its_runs(tmp_path: Path) -> None:
+    task = make(tmp_path)
+    (task.folder / "grade.py").write_text(GRADE_ROWS)
+    task = load_task(task.folder)
+    first = measured(task, 1).baseline
+    assert first.value == 5 and len(first.resampled) == 200
+    both = measured(task, 2).baseline
+    second = 2 * np.array(both.resampled) - np.array(first.resampled)
+    assert both.value == 5.25 and 5.4 < second.mean() < 5.6, "the mean of both runs' samples, the first's from the cache"
+    stored = read_baseline(task, "mini", PLACE)
+    assert stored is not None and stored.baseline == both
 
 
 def test_a_changed_task_is_measured_anew(tmp_path: Path) -> None:
@@ -146,3 +180,16 @@ def test_the_time_limit_of_a_run_holds_for_its_starter_too(tmp_path: Path) -> No
     with pytest.raises(TaskError, match=r"longer than the 1 s that the run may take; measure it once with `mlab baseline count"):
         found_for(plan)
     assert time.monotonic() - started < 30
+
+
+def test_a_result_has_the_errors_of_its_score_and_its_gain_and_not_the_samples(tmp_path: Path) -> None:
+    task = make(tmp_path)
+    (task.folder / "grade.py").write_text(GRADE_ROWS)
+    plan = make_plan(load_task(task.folder), tmp_path / "runs", agent="baseline", sandbox="none", baseline="auto", score_steps=True)
+    result = asyncio.run(plan.conduct(Models.scripted(Script([]))))
+    assert result.score is not None and result.baseline is not None and result.score.value == 5
+    assert result.score.standard_error == pytest.approx(math.sqrt(10 / 1320), rel=0.01), "that of the numbers 0 to 10"
+    assert result.gain_error is not None and result.gain_error > 0 and "within_noise" not in result.outcome.flags
+    assert {(score.standard_error, score.gain_error) for score in result.step_scores} == {(result.score.standard_error, result.gain_error)}
+    (stored,) = (tmp_path / "runs").glob("*/result.json")
+    assert "resampled" not in stored.read_text() and Result.model_validate_json(stored.read_bytes()) == result

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from mlagentbench.records import Baseline, Flag, GradeStatus, StepStatus, Termination
+from mlagentbench.records import Baseline, Flag, GradeStatus, Score, StepStatus, Termination
 from mlagentbench.report import wording
 from tests.example_runs import ExampleStep, run_info, write_run
 
@@ -81,7 +81,13 @@ def test_the_threshold_lies_in_the_direction_of_better_also_below_zero() -> None
 
 
 def test_a_unit_other_than_time_is_never_faster() -> None:
-    assert not wording.is_time("score") and wording.scores(run_info("r", unit=""), 0.5, None) == "seconds per forward pass 0.500"
+    assert not wording.is_time("score")
+    assert wording.scores(run_info("r", unit=""), Score(value=0.5), None) == "seconds per forward pass 0.500"
+
+
+def test_a_score_from_rows_has_its_standard_error_beside_it() -> None:
+    score = Score(value=28345.4, standard_error=1203.4)
+    assert wording.scores(run_info("r", unit="USD"), score, 30_000.0) == "28,345 ± 1,203 USD against 30,000 USD"
 
 
 def test_everything_that_can_happen_has_words() -> None:

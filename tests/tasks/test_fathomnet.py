@@ -16,7 +16,7 @@ from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import grade
 from mlagentbench.task.catalogue import find_task
 from mlagentbench.tasks.fathomnet import prepare
-from mlagentbench.tasks.fathomnet.grade import Array, mean_average_precision, read_lists, roc_auc
+from mlagentbench.tasks.fathomnet.grade import Array, average_precisions, read_lists, roc_auc_terms
 from mlagentbench.tasks.fathomnet.pictures import DEEP, SHALLOW, colours, draw
 from tests.mirror import Mirror
 
@@ -38,7 +38,7 @@ def map_of(actual: list[list[int]], predicted: list[list[int]]) -> float:
         return np.array([" ".join(map(str, each)) for each in lists], dtype=object)
 
     ids = [str(number) for number in range(len(actual))]
-    return mean_average_precision(read_lists(texts(actual), ids, TABLE), read_lists(texts(predicted), ids, TABLE), len(ids))
+    return float(average_precisions(read_lists(texts(actual), ids, TABLE), read_lists(texts(predicted), ids, TABLE), len(ids)).mean())
 
 
 def test_average_precision_is_what_a_loop_counts() -> None:
@@ -68,14 +68,14 @@ def test_area_under_the_curve_is_what_a_loop_over_pairs_counts() -> None:
         positive[:2] = True, False
         scores = rng.integers(0, 8, 40) / 3 - 1  # with many equal ones
         pairs = [(p > n) + 0.5 * (p == n) for p in scores[positive] for n in scores[~positive]]
-        assert roc_auc(positive, scores) == pytest.approx(np.mean(pairs))
+        assert roc_auc_terms(positive, scores).mean() == pytest.approx(np.mean(pairs))
 
 
 def test_area_under_the_curve_is_scikit_learns() -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(2)
     positive, scores = rng.random(10_000) < 0.4, np.round(rng.normal(size=10_000), 2)
-    assert roc_auc(positive, scores) == pytest.approx(metrics.roc_auc_score(positive, scores))
+    assert roc_auc_terms(positive, scores).mean() == pytest.approx(metrics.roc_auc_score(positive, scores))
 
 
 def test_the_score_is_the_mean_of_both_parts_whatever_the_order_of_rows(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_brightness_alone_does_not_tell_the_depth() -> None:
     pictures = [draw(number % 2 == 0, palette, rng) for number in range(600)]
     deep = np.array([picture.deep for picture in pictures])
     darkness = -np.array([picture.pixels.mean() for picture in pictures])
-    assert 0.55 < roc_auc(deep, darkness) < 0.85
+    assert 0.55 < roc_auc_terms(deep, darkness).mean() < 0.85
     found = {animal.category for picture in pictures for animal in picture.animals if not picture.deep}
     assert found == set(SHALLOW)
     assert {animal.category for picture in pictures for animal in picture.animals} == {*SHALLOW, *DEEP}

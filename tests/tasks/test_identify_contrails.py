@@ -64,8 +64,9 @@ def test_shared_pixels_are_those_of_the_drawn_masks() -> None:
     ours, theirs = masks(80, seed=2), masks(80, seed=3)
     first, second = read([encode(mask) for mask in ours]), read([encode(mask) for mask in theirs])
     assert first.pixels == sum(int(mask.sum()) for mask in ours)
-    assert first.shared(second) == second.shared(first) == sum(int((a & b).sum()) for a, b in zip(ours, theirs, strict=True))
-    assert first.shared(first) == first.pixels
+    sizes, both = np.full(80, 35), [int((a & b).sum()) for a, b in zip(ours, theirs, strict=True)]
+    assert first.by_mask(sizes, second).tolist() == second.by_mask(sizes, first).tolist() == both
+    assert first.by_mask(sizes, first).tolist() == first.by_mask(sizes).tolist() == [int(mask.sum()) for mask in ours]
 
 
 def test_neighbouring_runs_are_no_overlap() -> None:
@@ -76,7 +77,8 @@ def test_neighbouring_runs_are_no_overlap() -> None:
 
 def test_masks_without_any_pixel_share_none() -> None:
     nothing, all_of_it = read(["-", "-"]), read(["1 35", "-"])
-    assert nothing.pixels == nothing.shared(all_of_it) == all_of_it.shared(nothing) == 0
+    sizes = np.full(2, 35)
+    assert nothing.pixels == nothing.by_mask(sizes, all_of_it).sum() == all_of_it.by_mask(sizes, nothing).sum() == 0
 
 
 @pytest.mark.parametrize("text", [*REFUSED, f"{2**63 - 1} {2**63 - 1}"])
@@ -126,8 +128,9 @@ def test_as_many_runs_as_the_real_test_set_holds_are_read_at_once(tmp_path: Path
     texts = [encode(rng.random((256, 256)) < 0.01) for _ in range(50)]
     many = np.array((texts * 38)[:1856], dtype=object)
     started = time.process_time()
-    found = decode(many, [str(number) for number in range(1856)], np.full(1856, 256 * 256), TABLE)
-    assert found.shared(found) == found.pixels > 1_000_000
+    sizes = np.full(1856, 256 * 256)
+    found = decode(many, [str(number) for number in range(1856)], sizes, TABLE)
+    assert found.by_mask(sizes, found).sum() == found.pixels > 1_000_000
     assert time.process_time() - started < 5
 
 

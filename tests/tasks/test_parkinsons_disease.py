@@ -45,7 +45,7 @@ def test_the_metrics_corners(truth: float, prediction: float, term: float) -> No
 
 
 def test_nobody_gains_by_negative_ratings(task: Task, data: Prepared, answers: pl.DataFrame, tmp_path: Path) -> None:
-    assert score(task, data, answers.with_columns(rating=pl.lit(-2.0)), tmp_path).value == 200
+    assert score(task, data, answers.with_columns(rating=pl.lit(-2.0)), tmp_path).value == pytest.approx(200)
 
 
 def test_every_rating_that_was_made_is_asked_for_and_no_other() -> None:

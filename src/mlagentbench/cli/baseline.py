@@ -14,7 +14,16 @@ from rich.text import Text
 
 from mlagentbench.cli.options import Indices, python_option, sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import GradingError, TaskError
-from mlagentbench.grading.baseline import RUNS, MeasuredBaseline, ScriptSettings, StarterRun, measure, read_baseline
+from mlagentbench.grading.baseline import (
+    CHEAP_SECONDS,
+    FEW_RUNS,
+    RUNS,
+    MeasuredBaseline,
+    ScriptSettings,
+    StarterRun,
+    measure,
+    read_baseline,
+)
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.console import Item, Listing, command_console
@@ -26,7 +35,12 @@ from mlagentbench.util import interrupts
 
 @click.command()
 @click.argument("task_ids", metavar="TASK...", nargs=-1, required=True)
-@click.option("--runs", default=RUNS, show_default=True, type=click.IntRange(1), help="How often each starter is run, with other seeds.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    help="How often each starter is run, with other seeds, at least; runs that were measured before count. "
+    f"By default {RUNS} times, or {FEW_RUNS} if a run takes longer than {duration(CHEAP_SECONDS)}.",
+)
 @variant_option("full")
 @click.option("--again", is_flag=True, help="Measure anew what was measured before.")
 @sandbox_option
@@ -36,7 +50,7 @@ from mlagentbench.util import interrupts
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a task, and nothing else, on standard output.")
 def baseline(
     task_ids: Sequence[str],
-    runs: int,
+    runs: int | None,
     variant: Variant,
     again: bool,
     sandbox: SandboxChoice,
@@ -63,10 +77,11 @@ def baseline(
             continue
         found.append((task, measured))
         if as_lines:
-            click.echo(json.dumps({**measured.model_dump(mode="json"), "spread": measured.baseline.spread, "measured_before": before}))
+            stored = measured.model_dump(mode="json", exclude={"baseline": {"resampled"}})
+            click.echo(json.dumps({**stored, "spread": measured.baseline.spread, "measured_before": before}))
         elif before:
             how = "predicted" if measured.baseline.source == "predictor" else f"measured in {plural(len(measured.baseline.values), 'run')}"
-            console.print(f"[dim]{task.id}: was {how} before; --again does it anew")
+            console.print(f"[dim]{task.id}: was {how} before; --runs adds more, --again does it anew")
     if found and not as_lines:
         console.print(_listing(found), crop=False)
         console.print(Text(_machine(found[0][1]), style="dim"))
@@ -74,18 +89,19 @@ def baseline(
 
 
 def _measured(
-    console: Console, task: Task, variant: Variant, settings: ScriptSettings, runs: int, again: bool
+    console: Console, task: Task, variant: Variant, settings: ScriptSettings, runs: int | None, again: bool
 ) -> tuple[MeasuredBaseline, bool]:
     """Measure a task's baseline; return it, and whether it had been measured before."""
     before = None if again else read_baseline(task, variant, settings)
+    of = f" of {runs}" if runs else ""
     with console.status(f"{task.id}: the starter") as status:
 
         def on_run(number: int, run: StarterRun) -> None:
             worth = Text(quantity(run.score.value, task.spec.metric.unit) if run.score else visible(run.reason))
             console.print(
-                Text.assemble((f"{task.id}, run {number} of {runs}: ", "dim"), worth, (f" in {duration(run.execution.seconds)}", "dim"))
+                Text.assemble((f"{task.id}, run {number}{of}: ", "dim"), worth, (f" in {duration(run.execution.seconds)}", "dim"))
             )
-            status.update(f"{task.id}: the starter, run {min(number + 1, runs)} of {runs}")
+            status.update(f"{task.id}: the starter, run {min(number + 1, runs or number + 1)}{of}")
 
         measured = interrupts.run(measure(task, variant, settings=settings, runs=runs, again=again, on_run=on_run))
     return measured, measured == before

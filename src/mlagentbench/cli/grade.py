@@ -16,7 +16,7 @@ from mlagentbench.cli.options import logs_argument
 from mlagentbench.cli.output.summary import as_json
 from mlagentbench.errors import RunNotFound
 from mlagentbench.report.console import Item, Listing, command_console
-from mlagentbench.report.formatting import plural, quantity, visible
+from mlagentbench.report.formatting import estimate, plural, visible
 from mlagentbench.report.wording import VERDICTS
 from mlagentbench.results.load import scan
 from mlagentbench.rundir.directory import find_runs
@@ -96,7 +96,8 @@ def _listing(regraded: list[Regraded], every_step: bool) -> Listing:
         if each.after is None or each.before is None:
             continue
         unit, steps = each.directory.info.unit, each.after.step_scores
-        before, after = (quantity(result.score.value, unit) if result.score else "-" for result in (each.before, each.after))
+        scores = (result.score for result in (each.before, each.after))
+        before, after = (estimate(score.value, score.standard_error, unit) if score else "-" for score in scores)
         verdicts = [VERDICTS[result.outcome.verdict] for result in (each.before, each.after)]
         scored = [f"{sum(score.value is not None for score in steps)} of {len(steps)}"] * every_step
         items.append(Item(each.directory.name, (before, after, *scored, " → ".join(dict.fromkeys(verdicts)))))

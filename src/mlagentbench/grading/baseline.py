@@ -1,8 +1,8 @@
 """Measure the baseline: the starter's own score, which an agent's score is compared with.
 
 The starter's script is run as an agent's would be, in the same sandbox under the same limits, and its submission is graded like a run's. It
-is run a few times with different seeds (the environment variable `SEED`), since a gain that is smaller than the starter's own spread is no
-gain. For a starter that does not run, the baseline is the naive predictor that its task names, computed from the data.
+is run several times with different seeds (the environment variable `SEED`), since a gain that is smaller than the starter's own spread is
+no gain. For a starter that does not run, the baseline is the naive predictor that its task names, computed from the data.
 
 Measurements are cached beside the prepared data, one file for each task, variant, machine and isolation, and made anew when the task
 changes.
@@ -45,8 +45,12 @@ from mlagentbench.workspace.snapshots.snapshots import SnapshotStore
 if TYPE_CHECKING:  # it imports polars, which slows down runs that measure nothing
     from mlagentbench.task.proofs import Files
 
-RUNS = 3
-"""How often a starter is run by default."""
+RUNS = 5
+"""How often a starter is run by default where that is cheap: with fewer runs, the margin of their noise is too wide to be of use."""
+FEW_RUNS = 3
+"""How often it is run by default where that is dear: with two, the margin is twice as wide again."""
+CHEAP_SECONDS = 60.0
+"""The most seconds of a cheap run, so that all of them together take five minutes at most."""
 SEED = "SEED"
 """The environment variable with a starter's seed; without it, starters take 0."""
 
@@ -101,6 +105,11 @@ class MeasuredBaseline(Record):
     isolation: str
     hardware: Mapping[str, JsonValue]
     versions: Mapping[str, str]
+
+    @property
+    def runs(self) -> int:
+        """How often the starter was run."""
+        return len(self.baseline.values) + len(self.failures)
 
 
 def data_sandbox(task: Task, data: Prepared, workspace: Path, *, network: bool, settings: ScriptSettings) -> SandboxSpec:
@@ -218,7 +227,7 @@ async def measure(
     variant: Variant,
     *,
     settings: ScriptSettings = ScriptSettings(),
-    runs: int = RUNS,
+    runs: int | None = None,
     again: bool = False,
     on_run: Callable[[int, StarterRun], None] = lambda number, run: None,
 ) -> MeasuredBaseline:
@@ -230,7 +239,8 @@ async def measure(
         task: the task.
         variant: the task's variant.
         settings: where and how the script runs.
-        runs: the least number of runs.
+        runs: the least number of runs; None for what is in the cache, however few, and else `RUNS` if the first takes at most
+            `CHEAP_SECONDS`, or `FEW_RUNS`.
         again: ignore the cache, and measure all runs anew.
         on_run: called with each new run and its number, from 1.
 
@@ -245,7 +255,7 @@ async def measure(
     path.parent.mkdir(parents=True, exist_ok=True)
     async with holding(path.with_suffix(".lock")):
         stored = None if again else _read(path)
-        if stored is not None and (stored.baseline.source == "predictor" or len(stored.baseline.values) + len(stored.failures) >= runs):
+        if stored is not None and (stored.baseline.source == "predictor" or runs is None or stored.runs >= runs):
             return stored
         name = (await asyncio.to_thread(isolation.choose, settings.sandbox)).isolation
         if task.spec.starter.state == "runs":
@@ -276,24 +286,32 @@ async def _measured(
     variant: Variant,
     data: Prepared,
     settings: ScriptSettings,
-    runs: int,
+    runs: int | None,
     stored: MeasuredBaseline | None,
     on_run: Callable[[int, StarterRun], None],
 ) -> tuple[Baseline, tuple[float, ...], tuple[str, ...]]:
     values = list(stored.baseline.values) if stored else []
     seconds = list(stored.seconds) if stored else []
     failures = list(stored.failures) if stored else []
-    for number in range(len(values) + len(failures), runs):
+    resampled = [stored.baseline.resampled] * len(values) if stored else []
+    number = len(values) + len(failures)
+    while runs is None or number < runs:
         run = await run_starter(task, variant, data, settings=settings, seed=number)
-        on_run(number + 1, run)
+        number += 1
+        on_run(number, run)
+        if runs is None:
+            runs = RUNS if run.execution.seconds <= CHEAP_SECONDS else FEW_RUNS
         if run.score is None:
             failures.append(run.reason)
         else:
             values.append(run.score.value)
             seconds.append(run.execution.seconds)
+            resampled.append(run.score.resampled)
     if not values:
         raise TaskError(f"the starter of {task.id} has no score to compare with: {failures[-1]}; go on with --baseline paper or none")
-    return Baseline(value=statistics.fmean(values), values=tuple(values), source="measured"), tuple(seconds), tuple(failures)
+    means = tuple(map(statistics.fmean, zip(*resampled, strict=True))) if all(resampled) else ()
+    baseline = Baseline(value=statistics.fmean(values), values=tuple(values), source="measured", resampled=means)
+    return baseline, tuple(seconds), tuple(failures)
 
 
 async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: SandboxChoice) -> Baseline:
@@ -306,7 +324,8 @@ async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Sand
     graded = await grade_files(task, variant, data, naive[name], sandbox)
     if graded is None or graded.score is None:
         raise TaskError(f"the predictor {name!r} of {task.id} cannot be graded: {graded.reason if graded else 'it is no submission'}")
-    return Baseline(value=graded.score.value, values=(graded.score.value,), source="predictor")
+    score = graded.score
+    return Baseline(value=score.value, values=(score.value,), source="predictor", resampled=score.resampled)
 
 
 def _baseline_path(task: Task, variant: Variant, settings: ScriptSettings) -> Path:

@@ -24,7 +24,7 @@ from mlagentbench.records import Baseline, Flag, GradeStatus, Outcome, Result, R
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import UNGRADED, TaskSpec
-from mlagentbench.task.success import is_near_zero, is_success, within_noise
+from mlagentbench.task.success import gain_error, is_near_zero, is_success, within_noise
 from mlagentbench.util.temporary import finish, temporary_folder
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
@@ -167,9 +167,16 @@ class _Grader:
             return StepScore(step=step, reason="no submission")
         if graded.score is None:
             return StepScore(step=step, reason=graded.reason)
-        value, baseline = graded.score.value, self._scoring.against(graded.score)
-        improvement = self._scoring.task.spec.metric.improvement(value, baseline.value) if baseline else None
-        return StepScore(step=step, value=value, improvement=improvement, rung=graded.score.rung, note=graded.score.note)
+        score, baseline = graded.score, self._scoring.against(graded.score)
+        return StepScore(
+            step=step,
+            value=score.value,
+            standard_error=score.standard_error,
+            gain_error=gain_error(score, baseline) if baseline else None,
+            improvement=self._scoring.task.spec.metric.improvement(score.value, baseline.value) if baseline else None,
+            rung=score.rung,
+            note=score.note,
+        )
 
 
 def _result(
@@ -202,8 +209,9 @@ def _result(
             reason=ending.reason or reason,
         ),
         final_answer=next((str(step.details["final_answer"]) for step in steps if "final_answer" in step.details), None),
-        score=score,
-        baseline=baseline,
+        score=score.model_copy(update={"resampled": ()}) if score else None,
+        baseline=baseline.model_copy(update={"resampled": ()}) if baseline else None,
+        gain_error=gain_error(score, baseline) if score and baseline else None,
         improvement=improvement,
         success=success,
         steps=sum(step.counted for step in steps),
@@ -237,7 +245,7 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
         "weak_isolation": info.isolation == "landlock",
         "scripted_model": any(name.startswith("scripted/") for name in info.spec.model_names.values()),
         "experience": info.experience is not None,
-        "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline)),
+        "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline, gain_error(score, baseline))),
         "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),
         "paper_baseline": bool(baseline and baseline.source == "paper"),
         "imported": info.imported is not None,

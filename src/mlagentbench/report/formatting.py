@@ -47,6 +47,13 @@ def quantity(value: float, unit: str, digits: int = 3) -> str:
     return f"{number(value, digits)} {unit}".strip()
 
 
+def estimate(value: float, error: float | None, unit: str) -> str:
+    """Format a value with its standard error and unit: `0.613 ± 0.012`, `28,345 ± 1,203 USD`; without one where it is not known."""
+    if error is None:
+        return quantity(value, unit)
+    return f"{quantity(value, unit).removesuffix(f' {unit}')} ± {quantity(error, unit, 2)}"
+
+
 def duration(seconds: float) -> str:
     """Format a duration in seconds: `420 ms`, `3.1 s`, `42 s`, `1 min 23 s`, `2 h 05 min`, `3 d 4 h`."""
     if not math.isfinite(seconds) or seconds < 0:

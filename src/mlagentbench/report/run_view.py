@@ -102,7 +102,7 @@ def _title(run: Run) -> tuple[str, str]:
     if result.score is None:
         return verdict, ended
     baseline = result.baseline.value if result.baseline else None
-    scores = _capital(wording.scores(info, result.score.value, baseline))
+    scores = _capital(wording.scores(info, result.score, baseline))
     title = verdict if baseline is None else f"{verdict}: {wording.change(result.score.value, baseline, info.unit, info.direction)}"
     return title, f"{scores}{' for the starter' if baseline is not None else ', with no baseline to compare'}. {ended}"
 
@@ -111,7 +111,7 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
     info, result = run.info, run.result
     figures: list[KeyFigure] = []
     if result:
-        score = formatting.quantity(result.score.value, info.unit) if result.score else "none"
+        score = formatting.estimate(result.score.value, result.score.standard_error, info.unit) if result.score else "none"
         note = f"{info.metric.replace('_', ' ')}, {wording.direction_words(info.direction)}"
         figures.append(KeyFigure("Score", score, "; ".join(filter(None, (note, result.score.note if result.score else "")))))
         baseline = formatting.quantity(result.baseline.value, info.unit) if result.baseline else "none"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mlagentbench.audit.record import FailureMode, SignKind
-from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, StepStatus, Termination
-from mlagentbench.report.formatting import number, percent, plural, quantity
+from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, Score, StepStatus, Termination
+from mlagentbench.report.formatting import estimate, number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.task.success import THRESHOLD
 
@@ -73,7 +73,9 @@ FLAGS: Mapping[Flag, FlagWords] = {
         "weak isolation",
         "The agent's scripts were confined by Landlock, which hides less than bubblewrap or Docker do: docs/sandbox.md says what.",
     ),
-    "within_noise": FlagWords("within the noise", "The gain is no larger than the spread of the starter's own scores: it may be chance."),
+    "within_noise": FlagWords(
+        "within the noise", "The gain is no larger than what another run of the starter, or other test rows, may give: it may be chance."
+    ),
     "scripted_model": FlagWords(
         "scripted model",
         "The model's replies were written beforehand: this run says nothing about any model. The scripts it ran and the score are real.",
@@ -138,11 +140,11 @@ def change(value: float, baseline: float, unit: str, direction: Direction) -> st
     return f"{_share(value, baseline)} {'better' if better else 'worse'}"
 
 
-def scores(info: RunInfo, value: float, baseline: float | None) -> str:
-    """Return a score beside the baseline's: `3.03 ms against 1.10 s`, `accuracy 0.634 against 0.501`."""
+def scores(info: RunInfo, score: Score, baseline: float | None) -> str:
+    """Return a score beside the baseline's: `3.03 ms against 1.10 s`, `accuracy 0.634 ± 0.012 against 0.501`."""
     name = "" if info.unit else f"{info.metric} "
     against = f" against {quantity(baseline, info.unit)}" if baseline is not None else ""
-    return f"{name}{quantity(value, info.unit)}{against}"
+    return f"{name}{estimate(score.value, score.standard_error, info.unit)}{against}"
 
 
 def headline(info: RunInfo, result: Result | None, *, damaged: bool = False) -> str:
@@ -161,7 +163,7 @@ def headline(info: RunInfo, result: Result | None, *, damaged: bool = False) -> 
     if result.score is None:
         return f"{verdict}: {result.outcome.reason}" if result.outcome.reason else verdict
     baseline = result.baseline.value if result.baseline else None
-    line = f"{verdict}: {scores(info, result.score.value, baseline)}"
+    line = f"{verdict}: {scores(info, result.score, baseline)}"
     if baseline is None:
         return f"{line}, with no baseline to compare"
     line += f": {change(result.score.value, baseline, info.unit, info.direction)}"

@@ -46,6 +46,8 @@ class Best(NamedTuple):
     score: float
     improvement: float | None
     """Relative to the baseline; None without one, and over a baseline of 0."""
+    gain_error: float | None = None
+    """As `Counts.gain_error`."""
 
 
 class Progress(NamedTuple):
@@ -90,6 +92,10 @@ class Counts(NamedTuple):
     baseline_source: BaselineSource | None
     score: float | None
     """The score at the last step; None without a valid submission."""
+    standard_error: float | None
+    """The score's standard error over the test rows; None where it has none, such as a time."""
+    gain_error: float | None
+    """The standard error of the gain over the baseline, over the test rows."""
     improvement: float | None
     """The improvement at the last step, relative to the baseline (arXiv 2310.03302, section 3); positive for better."""
     gain: float | None
@@ -190,8 +196,9 @@ def counts(run: Run) -> Counts:
     every_step = result is not None and (bool(result.step_scores) or not run.steps)
     best = best_step(run) if every_step else None
     ran = [step for step in run.steps if executed(step)]
-    last = _worth(run, run.score, result.improvement if result else None)
-    at_best = _worth(run, best.score if best else None, best.improvement if best else None) if every_step else None
+    last_score = result.score if result else None
+    last = _worth(run, run.score, result.improvement if result else None, result.gain_error if result else None)
+    at_best = _worth(run, *((best.score, best.improvement, best.gain_error) if best else (None, None, None))) if every_step else None
     metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
     cheated = outcome is not None and CHEATED in outcome.flags
     return Counts(
@@ -203,6 +210,8 @@ def counts(run: Run) -> Counts:
         baseline=baseline.value if baseline else None,
         baseline_source=baseline.source if baseline else None,
         score=run.score,
+        standard_error=last_score.standard_error if last_score else None,
+        gain_error=result.gain_error if result else None,
         improvement=result.improvement if result else None,
         gain=metric.gain(run.score, baseline.value) if baseline and run.score is not None else None,
         baseline_values=_shared(baseline),
@@ -258,7 +267,7 @@ def best_step(run: Run) -> Best | None:
     be compared. Otherwise they are compared by score, in the metric's direction.
     """
     sign = 1 if run.info.direction == "maximize" else -1
-    scored = [Best(score.step, score.value, score.improvement) for score in run.scores if score.value is not None]
+    scored = [Best(score.step, score.value, score.improvement, score.gain_error) for score in run.scores if score.value is not None]
     improvements = [best.improvement for best in scored if best.improvement is not None]
     if len(improvements) == len(scored):
         return max(scored, key=lambda best: best.improvement or 0.0, default=None)
@@ -278,8 +287,8 @@ NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
 """The successes of a run without a valid submission."""
 
 
-def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
-    """Return a submission's success by each rule, given its score and improvement (None for no valid submission)."""
+def _worth(run: Run, score: float | None, improvement: float | None, gain_error: float | None) -> _Worth:
+    """Return a submission's success by each rule, given its score (None for no valid submission), improvement and the gain's error."""
     baseline = run.result.baseline if run.result else None
     if run.result and CHEATED in run.result.outcome.flags:
         return NOTHING
@@ -290,7 +299,7 @@ def _worth(run: Run, score: float | None, improvement: float | None) -> _Worth:
     metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
     if improvement is None or improvement == metric.improvement(score, baseline.value):
         success = {threshold: is_success(metric, score, baseline.value, threshold) for threshold in THRESHOLDS}
-        found = _Worth(success, clears_noise(metric, score, baseline), (success[THRESHOLD],) * 2)
+        found = _Worth(success, clears_noise(metric, score, baseline, gain_error), (success[THRESHOLD],) * 2)
         if not _shared(baseline):
             return found
         bounds = sorted(is_success(metric, score, bound) for bound in _bounds(baseline.values))
@@ -328,7 +337,7 @@ def _progress(run: Run) -> tuple[Progress, ...]:
         dollars = None if dollars is None or priced is None else dollars + priced
         score = scores.get(step.number)
         value, improvement = (score.value, score.improvement) if score else (None, None)
-        worth = _worth(run, value, improvement)
+        worth = _worth(run, value, improvement, score.gain_error if score else None)
         reached = (value, worth.success[THRESHOLD], worth.success_within_baseline, improvement, worth.move)
         found.append(Progress(steps, tokens, dollars, seconds / 3600, *reached))
     return tuple(found)

@@ -48,6 +48,8 @@ RUNS: Mapping[str, Any] = {
     "baseline": pl.Float64,
     "baseline_source": pl.String,
     "score": pl.Float64,
+    "standard_error": pl.Float64,
+    "gain_error": pl.Float64,
     "improvement": pl.Float64,
     "gain": pl.Float64,
     "success": pl.Boolean,

@@ -118,8 +118,16 @@ class Run:
         if self.result.score is not None:
             # The number of the last step may be greater than `result.steps`, which leaves out an agent's own bookkeeping.
             number = self.steps[-1].number if self.steps else self.result.steps
-            score = self.result.score
-            last = StepScore(step=number, value=score.value, improvement=self.result.improvement, rung=score.rung, note=score.note)
+            result, score = self.result, self.result.score
+            last = StepScore(
+                step=number,
+                value=score.value,
+                standard_error=score.standard_error,
+                gain_error=result.gain_error,
+                improvement=result.improvement,
+                rung=score.rung,
+                note=score.note,
+            )
             scores.setdefault(last.step, last)
         return tuple(scores[number] for number in sorted(scores))
 

@@ -10,17 +10,26 @@ The task's `prepare.py` writes the right answers to `answers.csv` in the private
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from mlagentbench.errors import InvalidSubmission
 from mlagentbench.records import Score
 from mlagentbench.task.proofs import Files, Invalid, invalid_tables, shuffled, table_text
+from mlagentbench.task.sampling import resample
 from mlagentbench.task.tables import Column, Kind, Number, OneOf, Text, align
 
 ANSWERS = "answers.csv"
+MOST_ROWS = 20_000
+"""The most rows of a metric that gives no standard error itself (`row_score`), since it is called on `RESAMPLES` samples of them."""
+NO_SCORE = (ArithmeticError, LookupError, ValueError, InvalidSubmission, pl.exceptions.PolarsError)
+"""What a metric may raise on a sample that lacks something, such as all rows of a class; the score then has no standard error."""
 
 
 class DataFolders(Protocol):
@@ -75,7 +84,17 @@ class TableTask:
         """
         answers = self.answers(context.private)
         ids, text = answers[self.id_column], context.submission.read_bytes(self.file)
-        return self.metric(answers, align(text, self.file, ids=ids, id_column=self.id_column, columns=self.columns))
+        found = align(text, self.file, ids=ids, id_column=self.id_column, columns=self.columns)
+        score = self.metric(answers, found)
+        if score.standard_error is not None or not 1 < len(answers) <= MOST_ROWS:
+            return score
+
+        def score_of(rows: NDArray[np.int64]) -> float:
+            return self.metric(answers[rows], {name: column[rows] for name, column in found.items()}).value
+
+        with suppress(*NO_SCORE), np.errstate(all="ignore"):
+            return resample(score, len(answers), score_of)
+        return score
 
     def answers(self, private: Path) -> pl.DataFrame:
         """Read the right answers, with ids, words and texts as text."""

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mlagentbench.records import Result
 from mlagentbench.report.console import Definitions, Item, Listing, unbroken
-from mlagentbench.report.formatting import cost, duration, percent, plural, quantity, tokens, visible
+from mlagentbench.report.formatting import cost, duration, estimate, percent, plural, quantity, tokens, visible
 from mlagentbench.report.step_view import shown_path
 from mlagentbench.report.wording import FLAGS, VERDICTS, baseline_words, direction_words, headline, outcome_words, price_words
 from mlagentbench.run_spec import RunInfo
@@ -100,7 +100,7 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
             info.run,
             (
                 VERDICTS[result.outcome.verdict] + ("" if result.outcome.ended == "final_answer" else f" ({outcome_words(result)})"),
-                quantity(result.score.value, info.unit) if result.score else "",
+                estimate(result.score.value, result.score.standard_error, info.unit) if result.score else "",
                 percent(result.improvement) if result.improvement is not None else "",
                 str(result.steps),
                 duration(result.seconds),
@@ -125,7 +125,8 @@ def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
     priced = price_words(info.spec.prices.values()) if usage.cost is not None else ""
     rows = [("task", f"{info.spec.task}, {info.spec.variant} variant"), ("agent", f"{info.spec.agent}, {info.spec.model_names['agent']}")]
     if result.score:
-        rows.append(("score", f"{quantity(result.score.value, info.unit)}  ({info.metric}, {direction_words(info.direction)})"))
+        score = estimate(result.score.value, result.score.standard_error, info.unit)
+        rows.append(("score", f"{score}  ({info.metric}, {direction_words(info.direction)})"))
     if result.baseline:
         rows.append(("baseline", f"{quantity(result.baseline.value, info.unit)}  ({baseline_words(result.baseline, info.unit)})"))
     if result.improvement is not None:

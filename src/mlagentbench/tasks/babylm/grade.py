@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench import CodeClient, GradingContext, GradingError, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
+from mlagentbench import CodeClient, GradingContext, GradingError, InvalidSubmission, Score, ScriptLimits, SubmissionFiles, row_score
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.tasks.babylm.serve import ENCODE, LOAD, LOGITS, SCORE
 from mlagentbench.tasks.babylm.windows import Tokens, Window, batches, padded, windows
@@ -83,12 +83,16 @@ def grade(context: GradingContext) -> Score:
         found = [window for row in rows for window in windows(row, model.context)]
         model.look_for_the_future(found, rng)
         model.look_at_softmax(found, rng)
-        total = model.score(found)
-    words, size = sum(len(text.split()) for text in texts), sum(len(text.encode()) for text in texts)
+        nats = model.score(found)
+    passage = [number for number, row in enumerate(rows) for _ in windows(row, model.context)]
+    per_passage = np.bincount(passage, weights=nats, minlength=len(texts))
+    words_of = np.array([len(text.split()) for text in texts])
+    total, words, size = float(per_passage.sum()), int(words_of.sum()), sum(len(text.encode()) for text in texts)
     if total / words > 700:
         raise InvalidSubmission("the model gives the test text almost no probability: its perplexity is no number; train it, or mend it")
-    return Score(
-        value=math.exp(total / words),
+    return row_score(
+        np.stack([per_passage, words_of], axis=1),
+        lambda means: np.exp(means[..., 0] / means[..., 1]),
         details={
             "bits_per_byte": total / math.log(2) / size,
             "nats": total,
@@ -199,13 +203,15 @@ class ServedModel:
             raise InvalidSubmission("the tokenizer uses the end token (eos_token_id) inside of a passage; keep one that stands for no text")
         return np.concatenate(([self._begin], tokens, [self._end]))
 
-    def score(self, found: Sequence[Window]) -> float:
-        """Return the negative log-probability of all the tokens that the windows predict, in nats."""
-        total = 0.0
+    def score(self, found: Sequence[Window]) -> Array:
+        """Return the negative log-probability of the tokens that each window predicts, in nats: (windows,)."""
+        nats = np.empty(len(found))
         for batch in batches(found, min(BATCH_TOKENS, max(1, BATCH_LOGITS // self.vocabulary))):
-            predicted = self._predict([window.inputs for window in batch], [window.targets for window in batch])
-            total -= sum(float(row[window.scored : len(window.inputs)].sum()) for window, row in zip(batch, predicted, strict=True))
-        return total
+            windows_of = [found[number] for number in batch]
+            predicted = self._predict([window.inputs for window in windows_of], [window.targets for window in windows_of])
+            for number, window, row in zip(batch, windows_of, predicted, strict=True):
+                nats[number] = -row[window.scored : len(window.inputs)].sum()
+        return nats
 
     def look_for_the_future(self, found: Sequence[Window], rng: np.random.Generator) -> None:
         """Check that predictions stay the same when later tokens change.

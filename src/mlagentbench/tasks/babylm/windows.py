@@ -40,14 +40,14 @@ def windows(row: Tokens, context: int) -> Iterator[Window]:
             return
 
 
-def batches(found: Sequence[Window], tokens: int) -> Iterator[list[Window]]:
-    """Yield windows of similar length together, as many as `tokens` allows when all are padded to the longest."""
-    batch: list[Window] = []
-    for window in sorted(found, key=lambda each: -len(each.inputs)):
-        if batch and (len(batch) + 1) * len(batch[0].inputs) > tokens:
+def batches(found: Sequence[Window], tokens: int) -> Iterator[list[int]]:
+    """Yield the numbers of windows of similar length together, as many as `tokens` allows when all are padded to the longest."""
+    batch: list[int] = []
+    for number in sorted(range(len(found)), key=lambda each: -len(found[each].inputs)):
+        if batch and (len(batch) + 1) * len(found[batch[0]].inputs) > tokens:
             yield batch
             batch = []
-        batch.append(window)
+        batch.append(number)
     if batch:
         yield batch
 

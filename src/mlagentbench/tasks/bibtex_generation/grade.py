@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlagentbench import GradingContext, InvalidSubmission, Score
+from mlagentbench import GradingContext, InvalidSubmission, Score, row_score
 from mlagentbench.tasks.bibtex_generation.bibliography import Entry, read_bibliography
 from mlagentbench.tasks.literature_review_tool.reading import MAX_BYTES, match, read_texts
 
@@ -46,8 +46,8 @@ def grade(context: GradingContext) -> Score:
         if len(cited) > MOST_CITED:
             raise InvalidSubmission(f"{TEXTS}: passage {passage} cites {len(cited)} papers; cite at most {MOST_CITED}")
         matches.append(match(cited, missing[passage]))
-    return Score(
-        value=statistics.fmean(found.f1 for found in matches),
+    return row_score(
+        [found.f1 for found in matches],
         details={
             "passages": len(matches),
             "entries": len(entries),

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench import Column, Number, Score, TableTask
+from mlagentbench import Column, Number, Score, TableTask, row_score
 
 
 def accuracy(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     """Return the share of rows whose largest probability, of equal ones the first, is that of the true class."""
     right = _largest(list(found.values())) == answers["label"].to_numpy()
-    return Score(value=float(right.mean()), details={"images": len(right), "right": int(right.sum())})
+    return row_score(right, details={"images": len(right), "right": int(right.sum())})
 
 
 def _largest(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits, SubmissionFiles
+from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits, SubmissionFiles, row_score
 from mlagentbench.grading.code.packages import importable
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.tasks.clrs import serve_model, serve_processor
@@ -80,8 +80,8 @@ def grade(context: GradingContext) -> Score:
             f"the processor gets {least:.2f} of the pointers right with noise of a fiftieth on its weights, and {before:.2f} without it, so"
             " it depends on exactly these weights, as nothing that was learned does"
         )
-    return Score(
-        value=float(np.mean(right)),
+    return row_score(
+        right,
         details={
             "graphs": len(graphs),
             "nodes": graphs.shape[1],

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench import Column, OneOf, Score, TableTask
+from mlagentbench import Column, OneOf, Score, TableTask, row_score
 
 
 def error_rate(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     """Return the share of pictures whose digit is wrong."""
     wrong = found["digit"] != answers["digit"].to_numpy()
-    return Score(value=float(wrong.mean()), details={"images": len(wrong), "wrong": int(wrong.sum())})
+    return row_score(wrong, details={"images": len(wrong), "wrong": int(wrong.sum())})
 
 
 TABLE = TableTask("id", {"digit": OneOf(tuple("0123456789"))}, error_rate)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench import Column, InvalidSubmission, Number, Score, TableTask, Text
+from mlagentbench import Column, InvalidSubmission, Number, Score, TableTask, Text, row_score
 
 Array = NDArray[Any]
 
@@ -36,10 +36,12 @@ def score(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     """
     ids = answers["id"].to_list()
     truth = read_lists(answers["categories"].to_numpy(), ids, "answers.csv")
-    precision = mean_average_precision(truth, read_lists(found["categories"], ids, TABLE.file), len(ids))
-    auc = roc_auc(answers["osd"].to_numpy() == 1, found["osd"])
-    scaled = 2 * auc - 1
-    return Score(value=(scaled + precision) / 2, details={"auc": auc, "scaled_auc": scaled, "map_at_20": precision, "images": len(ids)})
+    precisions = average_precisions(truth, read_lists(found["categories"], ids, TABLE.file), len(ids))
+    aucs = roc_auc_terms(answers["osd"].to_numpy() == 1, found["osd"])
+    precision, auc = float(precisions.mean()), float(aucs.mean())
+    return row_score(
+        (2 * aucs - 1 + precisions) / 2, details={"auc": auc, "scaled_auc": 2 * auc - 1, "map_at_20": precision, "images": len(ids)}
+    )
 
 
 def read_lists(texts: Array, ids: list[str], name: str) -> Lists:
@@ -68,10 +70,11 @@ def read_lists(texts: Array, ids: list[str], name: str) -> Lists:
     return Lists(image, rank, numbers.to_numpy().astype(np.int64))
 
 
-def mean_average_precision(truth: Lists, predicted: Lists, images: int, cutoff: int = CUTOFF) -> float:
-    """Return MAP@k over images: of the first `cutoff` categories of a list, each right one scores the precision down to it, once.
+def average_precisions(truth: Lists, predicted: Lists, images: int, cutoff: int = CUTOFF) -> Array:
+    """Return each image's average precision, whose mean is MAP@k.
 
-    An image's sum is divided by the number of its true categories, `cutoff` at most. A repeated category takes a place and scores nothing.
+    Of the first `cutoff` categories of a list, each right one scores the precision down to it, once. An image's sum is divided by the
+    number of its true categories, `cutoff` at most. A repeated category takes a place and scores nothing.
     """
     kept = predicted.rank <= cutoff
     image, rank = predicted.image[kept], predicted.rank[kept]
@@ -84,15 +87,29 @@ def mean_average_precision(truth: Lists, predicted: Lists, images: int, cutoff: 
     precision = np.where(right, (so_far - before) / rank, 0.0)
     total = np.bincount(image, weights=precision, minlength=images)
     possible = np.minimum(np.bincount(truth.image, minlength=images), cutoff)
-    return float((total / possible).mean())
+    return np.asarray(total / possible)
 
 
-def roc_auc(positive: Array, scores: Array) -> float:
-    """Return the probability that a positive scores higher than a negative, equal scores counting half (the Mann-Whitney statistic)."""
+def roc_auc_terms(positive: Array, scores: Array) -> Array:
+    """Return each row's part in the probability that a positive scores higher than a negative, which is their mean.
+
+    Equal scores count half (the Mann-Whitney statistic). A row's part is how far it lies above the rows of the other class, or below them,
+    weighted by how rare its own class is; the parts scatter as the statistic does from test set to test set (DeLong et al. 1988).
+    """
+    counts = np.where(positive, positive.sum(), (~positive).sum())
+    own = np.empty(len(scores))
+    for each in (positive, ~positive):
+        own[each] = _ranks(scores[each])
+    passed = (_ranks(scores) - own) / (len(scores) - counts)
+    placement = np.where(positive, passed, 1 - passed)
+    auc = placement[positive].mean()
+    return np.asarray(auc + (placement - auc) * len(scores) / counts)
+
+
+def _ranks(scores: Array) -> Array:
+    """Return each score's rank from 1; equal ones share the mean of theirs."""
     _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-    positives, negatives = int(positive.sum()), int((~positive).sum())
-    return float((ranks[positive].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    return np.asarray((np.cumsum(count) - (count - 1) / 2)[place])
 
 
 TABLE = TableTask("id", {"categories": Text(), "osd": Number()}, score)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
 
-from mlagentbench import Column, Score, TableTask, Text
+from mlagentbench import Column, Score, TableTask, Text, row_score
 from mlagentbench.tasks.identify_contrails.runs import decode
 
 
@@ -23,10 +24,11 @@ def dice(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     ids, sizes = answers["record_id"].to_list(), answers["pixels"].to_numpy()
     predicted = decode(found["encoded_pixels"], ids, sizes, TABLE.file)
     labelled = decode(answers["encoded_pixels"].to_numpy(), ids, sizes, "answers.csv")
-    shared = predicted.shared(labelled)
-    return Score(
-        value=2 * shared / (predicted.pixels + labelled.pixels),
-        details={"predicted_pixels": predicted.pixels, "labelled_pixels": labelled.pixels, "shared_pixels": shared},
+    shared, pixels = predicted.by_mask(sizes, labelled), predicted.by_mask(sizes) + labelled.by_mask(sizes)
+    return row_score(
+        np.stack([shared, pixels], axis=1),
+        lambda means: 2 * means[..., 0] / means[..., 1],
+        details={"predicted_pixels": predicted.pixels, "labelled_pixels": labelled.pixels, "shared_pixels": int(shared.sum())},
     )
 
 

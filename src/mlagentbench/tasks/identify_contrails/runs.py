@@ -31,9 +31,16 @@ class RunLengths(NamedTuple):
         """The number of pixels."""
         return int((self.ends - self.starts).sum())
 
-    def shared(self, other: RunLengths) -> int:
-        """Return the number of pixels that are in both."""
-        return int((other._before(self.ends) - other._before(self.starts)).sum())
+    def by_mask(self, sizes: Array, other: RunLengths | None = None) -> Array:
+        """Return how many pixels each mask has, or how many of them are in the other masks too: (masks,).
+
+        Args:
+            sizes: the masks' pixels, (masks,).
+            other: the other masks.
+        """
+        counts = self.ends - self.starts if other is None else other._before(self.ends) - other._before(self.starts)
+        mask = np.searchsorted(np.cumsum(sizes), self.starts, side="right")
+        return np.bincount(mask, weights=counts, minlength=len(sizes))
 
     def _before(self, places: Array) -> Array:
         """Return the number of these pixels before each position in `places`."""

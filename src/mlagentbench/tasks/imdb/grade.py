@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from mlagentbench import Column, InvalidSubmission, Number, Score, TableTask
+from mlagentbench import Column, InvalidSubmission, Number, Score, TableTask, row_score
 
 ROUNDING = 0.01
 """How far a row's two probabilities may be from 1 together, as half precision or two decimals may put them."""
@@ -28,7 +28,7 @@ def accuracy(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
             "write probabilities that are 1 together"
         )
     right = (found["positive"] > found["negative"]) == (answers["label"].to_numpy() == 1)
-    return Score(value=float(right.mean()), details={"reviews": len(answers), "right": int(right.sum())})
+    return row_score(right, details={"reviews": len(answers), "right": int(right.sum())})
 
 
 def certain(answers: pl.DataFrame) -> pl.DataFrame:

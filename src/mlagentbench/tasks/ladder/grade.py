@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench import Column, GradingContext, Number, Score, TableTask
+from mlagentbench import Column, GradingContext, Number, Score, TableTask, row_score
 from mlagentbench.tasks.ladder.world import MODULUS
 
 ENOUGH = 0.95
@@ -22,10 +22,9 @@ def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     shares = [float((found[step] % MODULUS == answers[step].to_numpy()).mean()) for step in steps]
     holds = [share >= ENOUGH for share in shares]
     reached = holds.index(False) if False in holds else len(holds)
-    return Score(
-        value=float(np.sqrt(np.mean(difference**2))),
-        rung=reached,
-        note=f"rung {reached} of {len(steps)}",
+    score = row_score(
+        difference**2,
+        np.sqrt,
         details={
             "rungs": len(steps),
             "rungs_reached": reached,
@@ -33,6 +32,7 @@ def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
             "share_right_after_step": [round(share, 4) for share in shares],
         },
     )
+    return score.model_copy(update={"rung": reached, "note": f"rung {reached} of {len(steps)}"})
 
 
 def table(private: Path) -> TableTask:

@@ -6,7 +6,7 @@ import json
 import re
 import statistics
 
-from mlagentbench import GradingContext, InvalidSubmission, Score
+from mlagentbench import GradingContext, InvalidSubmission, Score, row_score
 from mlagentbench.tasks.literature_review_tool.reading import MAX_BYTES, match, read_texts
 
 NAME = "reviews.json"
@@ -37,8 +37,8 @@ def grade(context: GradingContext) -> Score:
                 f"{NAME}: the review of {question} cites {len(cited)} papers; a short review cites at most {MOST_CITED}"
             )
         matches.append(match(cited, relevant[question]))
-    return Score(
-        value=statistics.fmean(found.f1 for found in matches),
+    return row_score(
+        [found.f1 for found in matches],
         details={
             "questions": len(matches),
             "precision": statistics.fmean(found.precision for found in matches),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from mlagentbench import Column, GradingContext, InvalidSubmission, Number, Score, TableTask, align_rows
+from mlagentbench import Column, GradingContext, InvalidSubmission, Number, Score, TableTask, align_rows, row_score
 
 CLASSES = 40
 UNNAMED = "0"
@@ -24,7 +24,7 @@ def accuracy(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     if fractions.any():
         raise InvalidSubmission(f"{TABLE.file}: pred is {classes[fractions][0]:g}; write a class, a whole number from 0 to {CLASSES - 1}")
     right = classes == answers["label"].to_numpy()
-    return Score(value=float(right.mean()), details={"nodes": len(answers), "right": int(right.sum())})
+    return row_score(right, details={"nodes": len(answers), "right": int(right.sum())})
 
 
 TABLE = TableTask(

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench import Column, Number, Score, TableTask
+from mlagentbench import Column, Number, Score, TableTask, row_score
 
 
 def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
@@ -21,7 +21,10 @@ def error(answers: pl.DataFrame, found: Mapping[str, Column]) -> Score:
     errors = smape_terms(answers["rating"].to_numpy(), found["rating"])
     parts = answers["prediction_id"].str.extract(r"_(updrs_[1-4])_plus_").to_numpy()
     by_part = {str(part): float(errors[parts == part].mean()) for part in np.unique(parts)}
-    return Score(value=float(errors.mean()), details={**by_part, "rows": len(errors)})
+    # A patient's ratings are errors of one kind, so the patients are the rows.
+    patients = answers["prediction_id"].str.extract(r"^([^_]*)_").rank("dense").to_numpy().astype(np.int64) - 1
+    sums = np.stack([np.bincount(patients, weights=errors), np.bincount(patients)], axis=1)
+    return row_score(sums, lambda means: means[..., 0] / means[..., 1], details={**by_part, "rows": len(errors)})
 
 
 def smape_terms(truth: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:

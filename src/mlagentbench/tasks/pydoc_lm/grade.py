@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits
+from mlagentbench import CodeClient, GradingContext, InvalidSubmission, Score, ScriptLimits, row_score
 from mlagentbench.grading.code.protocol import Array
 from mlagentbench.tasks.pydoc_lm.alphabet import ALPHABET, END, SYMBOLS, streams
 from mlagentbench.tasks.pydoc_lm.serve import LOAD, START, STEP
@@ -38,8 +38,8 @@ def grade(context: GradingContext) -> Score:
     with context.sandbox(context.submission, SERVE, packages=None, limits=LIMITS, max_code_bytes=MAX_BYTES) as process:
         given = _read(CodeClient(process, InvalidSubmission), text)
     bits = -np.log2(given)
-    return Score(
-        value=float(bits.mean()),
+    return row_score(
+        bits.mean(axis=1),
         details={
             "symbols": text.size,
             "streams": STREAMS,
