@@ -10,7 +10,6 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from types import ModuleType
 
 from mlagentbench.actions.base import ActionDefinition
 
@@ -21,11 +20,7 @@ def find_actions() -> Mapping[str, ActionDefinition]:
     """Return all actions by the paper's names: those of this folder, then those of other packages."""
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     modules += [entry_point.load() for entry_point in entry_points(group=ENTRY_POINT_GROUP)]
-    return {definition.name: definition for module in modules for definition in _definitions(module)}
-
-
-def _definitions(module: ModuleType) -> list[ActionDefinition]:
-    return [value for value in vars(module).values() if isinstance(value, ActionDefinition)]
+    return {value.name: value for module in modules for value in vars(module).values() if isinstance(value, ActionDefinition)}
 
 
 ACTIONS = find_actions()

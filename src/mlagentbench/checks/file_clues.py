@@ -157,29 +157,29 @@ def _text(value: object) -> str:
 
 
 def _clues(where: str, by_row: Mapping[int, Facts], rows: int) -> Iterator[Clue]:
-    """Turn what each row's file tells into columns with a value for each answer."""
+    """Turn the facts about each row's file into columns with a value for each answer."""
     for what in sorted({name for facts in by_row.values() for name in facts}):
-        told = {row: facts[what] for row, facts in by_row.items() if what in facts}
-        numbers = {row: value for row, value in told.items() if isinstance(value, int)}
-        if len(numbers) == len(told):
+        values = {row: facts[what] for row, facts in by_row.items() if what in facts}
+        numbers = {row: value for row, value in values.items() if isinstance(value, int)}
+        if len(numbers) == len(values):
             first = min(numbers.values())
             column = np.full(rows, np.nan)
             for row, value in numbers.items():
                 column[row] = value - first  # float64 would round nanoseconds since 1970
             yield Clue(what, where, column)
         else:
-            texts = pl.Series([str(told.get(row, "")) for row in range(rows)], dtype=pl.String)
+            texts = pl.Series([str(values.get(row, "")) for row in range(rows)], dtype=pl.String)
             if texts.n_unique() > 1:
                 yield Clue(what, where, texts.to_numpy())
                 yield from parts_of_text(texts, what, where)
-        if len(told) < len(by_row):
-            yield Clue(f"whether there is {what}", where, _whether(told, by_row, rows))
+        if len(values) < len(by_row):
+            yield Clue(f"whether there is {what}", where, _whether(values, by_row, rows))
 
 
-def _whether(told: Mapping[int, object], by_row: Mapping[int, Facts], rows: int) -> Array:
+def _whether(values: Mapping[int, object], by_row: Mapping[int, Facts], rows: int) -> Array:
     column = np.full(rows, np.nan)
     column[list(by_row)] = 0.0
-    column[list(told)] = 1.0
+    column[list(values)] = 1.0
     return column
 
 
