@@ -64,6 +64,14 @@ def test_figures_are_files_that_are_told_of(tmp_path: Path) -> None:
     )
 
 
+def test_one_pair_is_asked_for(logs: Path) -> None:
+    for number in range(2):
+        write(logs, f"third-{number}", 0.5, model="scripted/third")
+    told = json.loads(mlab("report", logs, "--no-page", "--json", "--compare", f"{GPT},scripted/third").stdout)
+    (pair,) = told["tables"]["comparisons"]["rows"]
+    assert (pair["first"], pair["second"], pair["p"]) == (f"research, {GPT}", "research, scripted/third", pair["p_adjusted"])
+
+
 def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tmp_path: Path) -> None:
     write(logs, "early", 0.6, published="2024-05-01", task="cifar10", model="scripted/one")
     folder = tmp_path / "tables"
@@ -95,6 +103,7 @@ def test_json_is_one_object_and_nothing_else_and_tables_are_files(logs: Path, tm
     [
         (("--no-page", "-o", "page.html"), "--no-page and --output exclude each other"),
         (("--format", "csv"), "say where to write them with --tables DIR"),
+        (("--compare", f"{GPT},vendor/none"), r"'research, anthropic/\x1b]0;owned\x07opus'; 'research, openai/gpt-4o'"),
         (("--cutoff", "openai/gpt-4o"), "is not of the form MODEL=YYYY-MM-DD"),
         (("--cutoff", "openai/gpt-5=2024-05-01"), "no run is by the model 'openai/gpt-5'"),
     ],

@@ -7,18 +7,21 @@ import math
 
 import pytest
 
+from mlagentbench.errors import UsageError
 from mlagentbench.results.compare import (
     AFTER,
     BEFORE,
     UNKNOWN_CATEGORY,
     UNKNOWN_CUTOFF,
     UNKNOWN_DATE,
+    Pair,
     by_category,
     by_cutoff,
     compare,
     comparisons,
+    find_pair,
 )
-from tests.example_cells import broken, column, lost, won
+from tests.example_cells import broken, cell, column, lost, won
 
 
 def test_two_columns_are_compared_over_the_tasks_that_both_have_runs_of() -> None:
@@ -81,6 +84,41 @@ def test_all_pairs_are_compared_and_their_p_adjusted_for_one_another() -> None:
     assert [each.p_other_tasks for each in found] == pytest.approx([6 / 64, 6 / 64, None, 6 / 64, None, None])
     # Two of two against none, six times: 2 of C(4,2)^6 ways; the smallest of three is adjusted by 3.
     assert found[1].these_tasks is not None and found[1].p_these_tasks == pytest.approx(3 * 2 / 6**6)
+
+
+def test_pairs_that_are_asked_for_are_adjusted_for_one_another_alone() -> None:
+    columns = {name: column(f"vendor/{name}", **{f"t{n}": runs for n in range(6)}) for name, runs in EIGHT.items()}
+
+    [found] = comparisons(columns, [find_pair("vendor/high,vendor/low", columns)])
+
+    assert (found.first, found.second) == ("high", "low")
+    assert found.these_tasks is not None and found.p_these_tasks == found.these_tasks.p
+    both = comparisons(columns, [Pair("high", "low"), Pair("high", "middle"), Pair("high", "low")])
+    assert [(each.first, each.second) for each in both] == [("high", "low"), ("high", "middle")], "asked for twice it is one test"
+    assert both[0].p_these_tasks == pytest.approx(2 * found.these_tasks.p)
+
+
+EIGHT = {"high": [won(), won()], "middle": [won(), lost()], "low": [lost(), lost()]}
+
+
+@pytest.mark.parametrize(
+    "text", ["research, gpt,research, opus", "gpt,opus", "gpt, research, opus", "research, gpt, opus", " gpt , opus ", "gpt,react"]
+)
+def test_a_pair_is_named_by_columns_or_by_what_only_one_has(text: str) -> None:
+    columns = {"research, gpt": column("gpt", a=[won()]), "research, opus": column("opus", a=[won()])}
+    react = {"a": cell("a", "none/none", won(), agent="react")}
+
+    found = find_pair(text, {**columns, "react, none/none": react})
+
+    assert found == ("research, gpt", "react, none/none" if "react" in text else "research, opus")
+
+
+@pytest.mark.parametrize("text", ["", "gpt", "gpt,gpt", "gpt,unknown", "research,gpt", ",", "gpt,"])
+def test_a_pair_that_is_not_known_is_refused_with_what_there_is(text: str) -> None:
+    columns = {"research, gpt": column("gpt", a=[won()]), "research, opus": column("opus", a=[won()])}
+
+    with pytest.raises(UsageError, match="give two of these with a comma between them: 'research, gpt'; 'research, opus'"):
+        find_pair(text, columns)
 
 
 def test_categories_are_averaged_over_tasks() -> None:

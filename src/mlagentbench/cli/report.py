@@ -64,6 +64,9 @@ class Cutoff(click.ParamType[tuple[str, datetime.date]]):
 )
 @click.option("--figures", type=click.Path(path_type=Path, file_okay=False), help="Write every chart here, as SVG, PDF and PNG.")
 @click.option("--cutoff", "given", multiple=True, type=Cutoff(), metavar="MODEL=YYYY-MM-DD", help="The last day that a model knows of.")
+@click.option(
+    "--compare", multiple=True, metavar="A,B", help="Compare these two agents or models only; can be given again. By default every pair."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all tables and runs as one JSON object.")
 def report(
     logs: Path,
@@ -73,6 +76,7 @@ def report(
     formats: tuple[Format, ...],
     figures: Path | None,
     given: tuple[tuple[str, datetime.date], ...],
+    compare: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Compare runs: tables here, and pages to open in a browser.
@@ -84,7 +88,7 @@ def report(
     if formats and folder is None:
         raise UsageError("--format is of tables; say where to write them with --tables DIR")
     loaded = scan(logs)
-    experiment = Experiment.of(loaded.runs)
+    experiment = Experiment.of(loaded.runs, compare)
     found = tables(experiment, _cutoffs(experiment, dict(given)))
     # Curves are for files: they take a while, and a terminal has no room for them.
     every = [*found, *curves(experiment)] if folder is not None or as_json else found
@@ -95,10 +99,10 @@ def report(
         _write(folder, experiment, every, formats or ("csv",))
         if not as_json:
             click.echo(f"tables  {folder}")
-    drawn = _unless_failed(faults, lambda: _draw(figures, loaded.runs)) if figures is not None else None
+    drawn = _unless_failed(faults, lambda: _draw(figures, loaded.runs, compare)) if figures is not None else None
     if drawn is not None and not as_json:
         click.echo(f"figures {figures}" if drawn else "no figures: no chart would say anything")
-    page = None if no_page else _unless_failed(faults, lambda: write_page(loaded, output or logs / OVERVIEW))
+    page = None if no_page else _unless_failed(faults, lambda: write_page(loaded, output or logs / OVERVIEW, compare))
     if page is not None and not as_json:
         click.echo(f"page    {page}")
     if as_json:
@@ -126,12 +130,12 @@ def _write(folder: Path, experiment: Experiment, found: Iterable[Table], formats
     write_tables(folder, found, {"runs": runs_frame(experiment.runs), "steps": steps_frame(experiment.runs)}, formats)
 
 
-def _draw(folder: Path, runs: Sequence[Run]) -> list[Path]:
+def _draw(folder: Path, runs: Sequence[Run], compare: Sequence[str]) -> list[Path]:
     with drawing("the figures"):
         # Imported here, since the drawing library takes a second to import.
         from mlagentbench.report.charts.figures import write_figures
 
-        return write_figures(runs, folder)
+        return write_figures(runs, folder, compare)
 
 
 def _print(experiment: Experiment, found: Iterable[Table], loaded: Loaded) -> None:

@@ -19,7 +19,7 @@ from mlagentbench.report.wording import FLAGS
 from mlagentbench.results import robust, statistics
 from mlagentbench.results.budget import cost_per_success
 from mlagentbench.results.cells import Cell, RateBounds, bounds_over_tasks, cells, columns, improvements_of, rate_over_tasks
-from mlagentbench.results.compare import Comparison, TaskGroup, by_category, comparisons
+from mlagentbench.results.compare import Comparison, Pair, TaskGroup, by_category, comparisons, find_pair
 from mlagentbench.results.conditions import Conditions, conditions, differing_limits, limit_words
 from mlagentbench.results.counts import THRESHOLDS
 from mlagentbench.results.load import Run
@@ -124,16 +124,26 @@ class Experiment:
     """All runs by task, tasks in the order of their first run."""
     columns: Mapping[str, Mapping[str, Cell]]
     column_of: Mapping[Conditions, str]
+    pairs: tuple[Pair, ...] = ()
+    """The columns to compare; empty for every pair."""
 
     @staticmethod
-    def of(runs: Iterable[Run]) -> Experiment:
-        """Return the experiment that consists of these runs."""
+    def of(runs: Iterable[Run], compare: Iterable[str] = ()) -> Experiment:
+        """Return the experiment that consists of these runs.
+
+        Args:
+            runs: the runs.
+            compare: the pairs of columns to compare, as `find_pair` reads them; empty for every pair.
+
+        Raises:
+            UsageError: a pair is not of two columns.
+        """
         runs = tuple(runs)
         found = columns(cells(runs))
         column_of = {cell.conditions: column for column, by_task in found.items() for cell in by_task.values()}
         tasks = dict.fromkeys(run.info.spec.task for run in runs)
         by_task = {task: tuple(run for run in runs if run.info.spec.task == task) for task in tasks}
-        return Experiment(runs, by_task, found, column_of)
+        return Experiment(runs, by_task, found, column_of, tuple(find_pair(text, found) for text in compare))
 
     @property
     def cells(self) -> Iterator[tuple[str, str, Cell]]:
@@ -166,8 +176,8 @@ class Experiment:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Every pair of columns."""
-        return comparisons(self.columns)
+        """The pairs that are to be compared."""
+        return comparisons(self.columns, self.pairs)
 
     @cached_property
     def categories(self) -> Mapping[str, Mapping[str, TaskGroup]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from mlagentbench.errors import UsageError
 from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell, Moves, RateBounds, bounds_over_tasks, deviations, improvement_over_tasks, rate_over_tasks
 from mlagentbench.results.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks, runs_needed
 from mlagentbench.results.statistics import Interval
+from mlagentbench.run_spec import NO_MODEL
 
 Column = Mapping[str, Cell]
 """The cells of one agent with one model, by task (`cells.columns`)."""
@@ -18,6 +20,13 @@ Column = Mapping[str, Cell]
 UNKNOWN_CATEGORY = "unknown category"
 BEFORE, AFTER = "published before the cutoff", "published after the cutoff"
 UNKNOWN_DATE, UNKNOWN_CUTOFF = "unknown date of the task", "unknown cutoff of the model"
+
+
+class Pair(NamedTuple):
+    """The names of two columns."""
+
+    first: str
+    second: str
 
 
 class Comparison(NamedTuple):
@@ -69,12 +78,41 @@ class TaskGroup(NamedTuple):
     """The tasks of which no run counts."""
 
 
-def comparisons(by_column: Mapping[str, Column]) -> list[Comparison]:
-    """Compare every pair of columns, in their order; adjust the p-values of each question for one another."""
-    found = [compare(first, by_column[first], second, by_column[second]) for first, second in combinations(by_column, 2)]
+def comparisons(by_column: Mapping[str, Column], pairs: Sequence[Pair] = ()) -> list[Comparison]:
+    """Compare some pairs of columns, and adjust the p-values of each question for one another.
+
+    Args:
+        by_column: the columns by name.
+        pairs: the names to compare; empty for every pair, in the columns' order.
+    """
+    wanted = dict.fromkeys(pairs or (Pair(*each) for each in combinations(by_column, 2)))
+    found = [compare(first, by_column[first], second, by_column[second]) for first, second in wanted]
     these = iter(statistics.adjusted([each.these_tasks.p for each in found if each.these_tasks]))
     others = iter(statistics.adjusted([each.other_tasks.p for each in found if each.other_tasks]))
     return [each._replace(p_these_tasks=next(these), p_other_tasks=next(others)) if each.tasks else each for each in found]
+
+
+def find_pair(text: str, by_column: Mapping[str, Column]) -> Pair:
+    """Return the two columns that `A,B` names, each by its name or by an agent or a model that only it has.
+
+    Names of columns have commas in them, so that each comma is tried.
+
+    Raises:
+        UsageError: it names no two columns.
+    """
+    names: dict[str, set[str]] = {}
+    for column, by_task in by_column.items():
+        shared = next(iter(by_task.values())).conditions
+        for name in (column, column.removesuffix(f", {NO_MODEL}"), shared.agent, shared.model):
+            names.setdefault(name, set()).add(column)
+    only = {name: next(iter(having)) for name, having in names.items() if len(having) == 1}
+    parts = text.split(",")
+    halves = [(",".join(parts[:place]).strip(), ",".join(parts[place:]).strip()) for place in range(1, len(parts))]
+    found = {Pair(only[one], only[other]) for one, other in halves if one in only and other in only and only[one] != only[other]}
+    if len(found) == 1:
+        return found.pop()
+    known = "; ".join(map(repr, by_column))  # a model's name may hold anything
+    raise UsageError(f"--compare {text!r} does not name two columns; give two of these with a comma between them: {known}")
 
 
 def compare(first: str, ones: Column, second: str, others: Column) -> Comparison:

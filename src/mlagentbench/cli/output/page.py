@@ -22,7 +22,7 @@ PAGES = "pages"
 """The folder of a log directory that holds a page for each command that carried out runs, named by its first run."""
 
 
-def write_page(loaded: Loaded, output: Path) -> Path:
+def write_page(loaded: Loaded, output: Path, compare: Sequence[str] = ()) -> Path:
     """Write the page of runs.
 
     Returns:
@@ -36,7 +36,7 @@ def write_page(loaded: Loaded, output: Path) -> Path:
         # Imported here, since the charts' library takes a second to import, which neither --help nor a run should wait for.
         from mlagentbench.report.page import write_report
 
-        return write_report(loaded, output)
+        return write_report(loaded, output, compare)
 
 
 def print_own_page(console: Console, directories: Sequence[RunDirectory]) -> None:

@@ -58,7 +58,7 @@ class Figure(NamedTuple):
     chart: Chart
 
 
-def figures(runs: Sequence[Run]) -> Iterator[Figure]:
+def figures(runs: Sequence[Run], compare: Sequence[str] = ()) -> Iterator[Figure]:
     """Yield the charts of runs that are not empty: for up to `FEW` runs each run's own, for more the charts that compare them."""
     if len(runs) <= FEW:
         for run in runs:
@@ -66,7 +66,7 @@ def figures(runs: Sequence[Run]) -> Iterator[Figure]:
             if own is not None:
                 yield Figure(f"score-{run.name}", titled(own, name(run.info.spec.task), name(run.name)))
         return
-    experiment = Experiment.of(runs)
+    experiment = Experiment.of(runs, compare)
     for label, chart in [*_heat_maps(experiment), *_comparing(experiment), *_curves(experiment)]:
         if chart is not None:
             yield Figure(label, titled(chart, *TITLES[label]) if label in TITLES else chart)
@@ -119,7 +119,7 @@ def _curves(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | None
     yield "best-of-k", by_attempts(attempts, "improvement", columns=columns)
 
 
-def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
+def write_figures(runs: Sequence[Run], folder: Path, compare: Sequence[str] = ()) -> list[Path]:
     """Write every chart as SVG, PDF and PNG.
 
     Returns:
@@ -132,7 +132,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with unchecked():
-            for label, chart in figures(runs):
+            for label, chart in figures(runs, compare):
                 stem = _stem(label, {path.stem for path in written})
                 files = printed(chart)
                 written += [folder / f"{stem}.{suffix}" for suffix in Printed._fields]

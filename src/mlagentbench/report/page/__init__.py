@@ -66,7 +66,7 @@ class PageFile(NamedTuple):
     html: str
 
 
-def write_report(loaded: Loaded, output: Path) -> Path:
+def write_report(loaded: Loaded, output: Path, compare: Sequence[str] = ()) -> Path:
     """Write the page of one run, or the overview of many and beside it a folder with a page for each run (`report-runs/`).
 
     Returns:
@@ -76,7 +76,7 @@ def write_report(loaded: Loaded, output: Path) -> Path:
         UsageError: a file cannot be written.
     """
     try:
-        for page in report_pages(loaded, output.name):
+        for page in report_pages(loaded, output.name, compare):
             path = output.parent / page.name
             path.parent.mkdir(parents=True, exist_ok=True)
             replace(path, page.html.encode("utf-8", "replace"), durable=False)
@@ -85,12 +85,13 @@ def write_report(loaded: Loaded, output: Path) -> Path:
     return output
 
 
-def report_pages(loaded: Loaded, name: str) -> Iterator[PageFile]:
+def report_pages(loaded: Loaded, name: str, compare: Sequence[str] = ()) -> Iterator[PageFile]:
     """Yield the files of `write_report`. The last is the page that a reader opens; all links between them are relative.
 
     Args:
         loaded: the runs.
         name: the name of that page.
+        compare: the pairs of columns to compare (`Experiment.of`).
     """
     runs, unreadable, path = loaded
     templates, scope = _templates(), str(shown_path(path))
@@ -105,7 +106,7 @@ def report_pages(loaded: Loaded, name: str) -> Iterator[PageFile]:
             html = _run_page(templates, run, scope, overview=f"../{quote(name)}", before=before, after=after)
             yield PageFile(f"{folder}/{names[run.directory.path]}", html)
         links = {path: f"{quote(folder)}/{quote(file)}" for path, file in names.items()}
-        yield PageFile(name, _overview(templates, loaded, links))
+        yield PageFile(name, _overview(templates, loaded, links, compare))
 
 
 def _run_page(templates: Environment, run: Run, scope: str, **links: str | None) -> str:
@@ -127,7 +128,7 @@ def _run_page(templates: Environment, run: Run, scope: str, **links: str | None)
     )
 
 
-def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str]) -> str:
+def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str], compare: Sequence[str]) -> str:
     """Render the overview of all runs: the comparison and the table of runs."""
     views = [run_view(run, LONGEST_TEXT) for run in loaded.runs]
     facts: dict[str, list[str]] = {
@@ -144,7 +145,7 @@ def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str]) ->
         scope=str(shown_path(loaded.path)),
         runs=views,
         links=links,
-        together=comparison(loaded.runs, links),
+        together=comparison(loaded.runs, links, compare),
         leaderboard_columns=LEADERBOARD_COLUMNS,
         with_intervals=thresholds.WITH_INTERVALS,
         with_bands=interval_curves.WITH_BANDS,

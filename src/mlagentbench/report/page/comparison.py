@@ -132,14 +132,15 @@ class Overview(NamedTuple):
         return tuple((place, title) for place, title in TITLES.items() if getattr(self, place))
 
 
-def comparison(runs: Sequence[Run], links: Mapping[Path, str]) -> Overview:
+def comparison(runs: Sequence[Run], links: Mapping[Path, str], compare: Sequence[str] = ()) -> Overview:
     """Prepare the overview of many runs.
 
     Args:
         runs: all of them.
         links: the addresses of the runs' pages, by the runs' directories.
+        compare: the pairs of columns to compare (`Experiment.of`).
     """
-    experiment = Experiment.of(runs)
+    experiment = Experiment.of(runs, compare)
     many = len(runs) > FEW and experiment.counted > 0
     rows = tuple(sorted(experiment.leaderboard, key=lambda row: experiment.ranking.index(row.column)))
     pairs = forest.pairs(experiment.comparisons, experiment.ranking) if many else []
