@@ -20,7 +20,8 @@ from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.page.comparison import _amounts
 from mlagentbench.report.tables.build import tables
 from mlagentbench.report.tables.curves import curves
-from mlagentbench.report.tables.export import encoded, latex, markdown, report_object, write_tables
+from mlagentbench.report.tables.export import encoded, markdown, report_object, write_tables
+from mlagentbench.report.tables.latex import latex
 from mlagentbench.report.tables.model import Table, TextColumn, grid
 from mlagentbench.report.tables.terminal import shown
 from mlagentbench.results.load import load
@@ -199,7 +200,7 @@ def test_numbers_in_csv_parquet_and_json_are_raw(logs: Path, tmp_path: Path) -> 
 def test_latex_and_markdown_hold_what_people_read(logs: Path) -> None:
     table = made(logs)["improvement"]
     tex = latex(table)
-    assert r"\toprule" in tex and r"\begin{tabular}{lrr}" in tex
+    assert r"\toprule" in tex and r"\begin{tabular}{@{}lrr@{}}" in tex
     assert r"imdb & +20 n=2 & +20 n=1 \\" in tex
     assert r"Improvement over the baseline, \% {[}95\% interval], n valid submissions" in tex
     told = markdown(table)
@@ -281,7 +282,7 @@ HOSTILE = "a|b\n\x1b[31m \\input{/etc/passwd} <script> 50% $x_1$ [go](javascript
 def test_what_agents_wrote_is_escaped_in_every_form() -> None:
     table = Table("t", HOSTILE, {"name": "text"}, [{"name": HOSTILE}], TextColumn("name", lambda row: str(row["name"]), number=False), [])
     tex = latex(table)
-    assert r"\input" not in tex and r"\textbackslash{}input\{/etc/passwd\}" in tex and r"50\% \$x\_1\$" in tex
+    assert r"\input" not in tex and r"\textbackslash{}input\{/etc/passwd\}" in tex and r"50\% $\mathdollar$x\_1$\mathdollar$" in tex
     told = markdown(table)
     (line,) = [line for line in told.splitlines() if line.startswith("| a")]
     assert r"a\|b" in line and r"\<script\>" in line and r"[go\](javascript:1)" in line

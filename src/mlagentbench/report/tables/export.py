@@ -3,7 +3,7 @@
 The first three have raw values, for programs; the other two have formatted values, for papers and web pages. Texts that agents wrote are
 escaped where the format has a syntax.
 
-polars prints Markdown without escaping, and great_tables, whose LaTeX is experimental, has neither notes nor labels there.
+polars prints Markdown without escaping.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mlagentbench.errors import UsageError
 from mlagentbench.report.experiment import Experiment
-from mlagentbench.report.formatting import MINUS, NONE, visible
+from mlagentbench.report.formatting import visible
+from mlagentbench.report.tables.latex import latex
 from mlagentbench.report.tables.model import Kind, Table, TextTable, grid
 from mlagentbench.util.atomic import replace
 
@@ -28,25 +29,6 @@ Format = Literal["csv", "parquet", "json", "latex", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 SUFFIXES: Mapping[Format, str] = {"csv": ".csv", "parquet": ".parquet", "json": ".json", "latex": ".tex", "markdown": ".md"}
 FOR_PROGRAMS: tuple[Format, ...] = ("csv", "parquet", "json")
-
-LATEX: Mapping[str, str] = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "[": "{[}",  # after a line's end, a bracket would be read as its argument
-    "µ": r"\textmu{}",
-    NONE: "--",
-    MINUS: "$-$",
-}
 
 
 def write_tables(folder: Path, tables: Iterable[Table], frames: Mapping[str, pl.DataFrame], formats: Iterable[Format]) -> list[Path]:
@@ -116,19 +98,6 @@ def rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return found
 
 
-def latex(table: Table) -> str:
-    """Return a table for LaTeX, which needs the package booktabs."""
-    shown = grid(table)
-    align = "".join("r" if number else "l" for number in shown.numbers)
-    lines = ["% needs \\usepackage{booktabs}", r"\begin{table}", r"\centering", rf"\caption{{{_latex(table.title)}}}"]
-    lines += [rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.name)}}}", rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
-    lines += [" & ".join(map(_latex, shown.headings)) + r" \\", r"\midrule"]
-    lines += [" & ".join(map(_latex, line)) + r" \\" for line in shown.lines]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\smallskip {_latex(note)}" for note in table.notes]
-    return "\n".join([*lines, r"\end{table}", ""])
-
-
 def markdown(table: Table) -> str:
     """Return a table in GitHub's Markdown, with its title above and its notes below."""
     return "\n\n".join([f"**{_markdown(table.title)}**", pipe_table(grid(table)), *map(_markdown, table.notes)]) + "\n"
@@ -162,10 +131,6 @@ def _write(path: Path, content: bytes) -> Path:
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; choose another folder with --tables") from None
     return path
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in _line(text))
 
 
 def _markdown(text: str) -> str:
