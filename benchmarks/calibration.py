@@ -10,6 +10,8 @@ Everything is simulated with a truth that is known, from a fixed seed, and shown
 - **Best step**: the same for ten runs of the unchanged starter as ten submissions of one run: at the last, and at the best of them, which
   is chosen on the hidden test.
 - **Coverage**: how often a 95% interval holds the truth. Improvements are normal, or exponential, which is as skewed as real ones are.
+- **Shared baselines**: how often intervals of improvements and success rates hold the truth where all runs are compared with one
+  measurement of the starter, if that is taken as exact, and as they are.
 - **Tests**: how often agents that are equal are told apart at the 5% level, and how often agents that differ are, for tasks that are the
   same for both (these tasks) and for tasks whose differences scatter (other tasks).
 """
@@ -17,15 +19,18 @@ Everything is simulated with a truth that is known, from a fixed seed, and shown
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t
 
 from mlagentbench.records import Baseline
 from mlagentbench.results import robust
 from mlagentbench.results.inference import TaskCounts, on_other_tasks, on_these_tasks, power_of, runs_needed
-from mlagentbench.results.statistics import average_rate, success_rate
+from mlagentbench.results.statistics import Tally, average_pass_at_k, average_rate, success_rate
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import clears_noise, is_success
 
@@ -42,6 +47,7 @@ def main() -> None:
     table("False successes of the unchanged starter (nominal: at most 5%)", false_successes(random, draws))
     table("Success of the unchanged starter at the last and the best of ten submissions, over five seeds", best_steps(random, draws))
     table("Coverage of 95% intervals", coverage(random, draws))
+    table("Coverage of 95% intervals where eight runs share a baseline of some seeds", shared_baselines(random, draws // 2))
     table("Tests at the 5% level", tests(random, draws // 4))
 
 
@@ -87,6 +93,12 @@ def coverage(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]
         found = random.binomial(runs, rates)
         held = [_holds(average_rate([(int(each), runs) for each in row]), truth.mean()) for row, truth in zip(found, rates, strict=True)]
         yield "average success rate", str(tasks), str(runs), share(sum(held), draws)
+    for tasks, runs, k in ((1, 8, 3), (5, 8, 3), (13, 3, 2), (13, 8, 3)):
+        rates = random.random((draws, tasks))
+        found = random.binomial(runs, rates)
+        truths = (1 - (1 - rates) ** k).mean(axis=1)
+        held = [_holds(average_pass_at_k([(int(each), runs) for each in row], k), truth) for row, truth in zip(found, truths, strict=True)]
+        yield f"pass@{k}", str(tasks), str(runs), share(sum(held), draws)
     for name, draw in (("normal", random.normal), ("exponential", random.exponential)):
         for tasks, runs in ((1, 3), (1, 8), (1, 32), (2, 3), (2, 8), (5, 8), (13, 3), (13, 8)):
             values = draw(*((1.0, 1.0) if name == "normal" else (1.0,)), size=(draws // 4, tasks, runs))
@@ -95,6 +107,32 @@ def coverage(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]
     unequal = [random.exponential(1.0, (draws // 4, runs)) for runs in (2, 3, 8, 20)]
     held = [_holds(robust.average([group[row].tolist() for group in unequal]), 1.0) for row in range(draws // 4)]
     yield "average improvement, exponential", "4", "2, 3, 8, 20", share(sum(held), draws // 4)
+
+
+def shared_baselines(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
+    """Yield a row for each noise and number of seeds: how often intervals hold the truth, of a baseline taken as exact and as measured.
+
+    The agent's scores are 15% better than the starter's on average, with the starter's noise, so that many are about as good as a success.
+    """
+    yield "noise", "seeds", "improvement, exact", "improvement, measured", "success rate, exact", "success rate, measured"
+    for noise in (0.05, 0.1):
+        for seeds in (3, 5):
+            values, scores = random.normal(1.0, noise, (draws, seeds)), random.normal(1.15, noise, (draws, 8))
+            held = np.zeros(4, dtype=int)
+            for starter, runs in zip(values, scores, strict=True):
+                measured = starter.mean()
+                improvements = (runs / measured - 1).tolist()
+                moves = ((starter - measured) * runs.mean() / measured**2).tolist()
+                margin = t.ppf(0.975, seeds - 1) * starter.std(ddof=1) / math.sqrt(seeds)
+                successes, fewest, most = (int((runs > 1.1 * bound).sum()) for bound in (measured, measured + margin, measured - margin))
+                rate = 1 - NormalDist(1.15, noise).cdf(1.1)
+                held += [
+                    _holds(robust.average([improvements]), 0.15),
+                    _holds(robust.average([improvements], [[moves]]), 0.15),
+                    _holds(average_rate([(successes, 8)]), rate),
+                    _holds(average_rate([Tally(successes, 8, fewest, most)]), rate),
+                ]
+            yield f"{noise:.0%}", str(seeds), *(share(int(count), draws) for count in held)
 
 
 def tests(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
