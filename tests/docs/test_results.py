@@ -6,6 +6,8 @@ import contextlib
 import datetime
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -37,6 +39,14 @@ def test_the_example_prints_what_the_page_says(tmp_path: Path, monkeypatch: pyte
         assert printed.getvalue() == expected
         tried += 1
     assert tried == 5
+
+
+def test_the_papers_agents_are_compared_as_the_benchmark_does() -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "paper_comparisons.py"
+    made = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+
+    assert made.count("\n") == 2 + 28 and made in PAGE
+    assert "| Claude v3 Opus less Mixtral | +33.7 [23 to 45] | < 0.00001 |" in made
 
 
 @pytest.mark.parametrize(("heading", "columns"), [("logs.frame()", RUNS), ("logs.steps_frame()", STEPS)])
