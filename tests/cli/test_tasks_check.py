@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from mlagentbench.report.formatting import MINUS
 from mlagentbench.task.new import new_task
 from tests import commands
 from tests.cli.test_cli import complaint, here, mlab
@@ -95,7 +97,10 @@ def test_the_page_of_the_catalogue_is_the_same_each_time(checked: Checked) -> No
     assert page == again
     assert "## My own" in page
     row = next(line for line in page.splitlines() if "`sound`" in line).strip("| ").split(" | ")
-    assert row[2:] == ["root mean squared error ↓", "6.1 MPa", "19 MPa", "2.4 MPa", "—", "generated"]
+    assert row[2:5] == ["root mean squared error ↓", "6.1 MPa", "0%"]
+    assert row[5].startswith(MINUS) and row[6].startswith(MINUS), "neither the knob nor a constant gains anything"
+    assert re.fullmatch(r"[\d.]+ MPa \(\+\d\d%\)", row[7])
+    assert row[8:] == ["—", "generated"]
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,10 @@ from mlagentbench.task.seeds import SEED
 from mlagentbench.util.machine import ONE_THREAD
 from mlagentbench.util.temporary import temporary_folder
 
-RUNS = 2
-"""How often a starter that runs is run, with the seeds 0, 1, ...; once for a task graded as code."""
+RUNS = 8
+"""How often a starter is run, with the seeds 0, 1, ..., to find how much its score varies with the seed."""
+FIRST_RUNS = 3
+"""If so many runs have one score, the seed makes no difference, and no more are made."""
 WORKER_SECONDS = 900.0
 """Seconds after which a process with a task's own code is killed."""
 SEEDS = (SEED, SEED + 1)
@@ -97,10 +99,8 @@ async def _check(task: Task, work: CheckSettings, folder: Path) -> tuple[tuple[F
         findings.append(failed("proof", f"{task.folder} has no proof.py; write one as in docs/adding-a-task.md"))
         return tuple(findings), Numbers()
     work.on_status("its proofs")
-    # The starter runs while the proofs are read, since neither needs the other. A timed starter is run once, because the grader measures it
-    # many times beside each submission.
-    runs = RUNS if task.spec.starter.state == "runs" and task.spec.submission.mode != "code" else 1
-    starting = asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in range(runs)))
+    # The starter runs while the proofs are read, since neither needs the other.
+    starting = asyncio.ensure_future(_run_seeds(task, work, data))
     try:
         proofs = await _proofs(task, work, data, folder)
         measured = await _run_and_grade(task, work, data, proofs, starting)
@@ -243,6 +243,22 @@ async def _run_starter(
             return await run_starter(task, work.variant, data, settings=work.settings, files=files, seed=seed)
         except GradingError as error:
             return error
+
+
+async def _run_seeds(task: Task, work: CheckSettings, data: Prepared) -> list[StarterRun | GradingError]:
+    """Run the starter with several seeds, if it runs and its score may depend on the seed.
+
+    A timed starter is run once, because the grader measures it many times beside each submission.
+    """
+
+    async def run(seeds: range) -> list[StarterRun | GradingError]:
+        return await asyncio.gather(*(_run_starter(task, work, data, seed=seed) for seed in seeds))
+
+    if task.spec.starter.state != "runs" or task.spec.submission.mode == "code":
+        return await run(range(1))
+    first = await run(range(FIRST_RUNS))
+    scores = {each.score.value if isinstance(each, StarterRun) and each.score else None for each in first}
+    return first if None in scores or len(scores) == 1 else [*first, *await run(range(FIRST_RUNS, RUNS))]
 
 
 async def _run_written(task: Task, work: CheckSettings, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:

@@ -48,6 +48,8 @@ class Numbers(Record):
     starter: tuple[float, ...] = ()
     """The starter's scores, one a run; runs without a score are left out."""
     starter_seconds: tuple[float, ...] = ()
+    starter_spread: float | None = None
+    """The standard deviation of the starter's scores over their mean; None for fewer than two."""
     baseline: float | None = None
     """What `solution` and `ineffective` are compared with: the starter's mean score, or the predictor's if the starter does not run. None
     if the grader measures the starter beside each submission."""
@@ -55,6 +57,8 @@ class Numbers(Record):
     """The score of the best oracle submission."""
     constant: float | None = None
     shuffled: float | None = None
+    naive_improvement: float | None = None
+    """That of the best naive submission but the one that stands for the starter, relative as `solution_improvement`."""
     solution: float | None = None
     solution_seconds: float | None = None
     solution_improvement: float | None = None

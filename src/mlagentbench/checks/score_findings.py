@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from mlagentbench.checks.findings import SCORES, Finding, Numbers, ScoreFinding, failed, ok, skipped, some
@@ -20,6 +20,9 @@ LEAST_INVALID = 6
 """The least number of invalid submissions: an agent can go wrong in at least as many ways."""
 EXACT = 1e-9
 """How far two scores may differ and still be equal: relative, and absolute near 0."""
+MOST_SPREAD = 0.03
+"""The largest standard deviation of the starter's scores, relative to their mean, so that a success, a gain of `THRESHOLD`, is more than
+three of them away: nobody has one by trying seeds."""
 
 Ran = StarterRun | GradingError
 
@@ -96,10 +99,12 @@ def _numbers(task: Task, measured: Measurements) -> Numbers:
     return Numbers(
         starter=tuple(score.value for score in scores),
         starter_seconds=tuple(run.execution.seconds for run in ran),
+        starter_spread=_spread([score.value for score in scores]),
         baseline=baseline,
         oracle=_best(spec.metric, oracle.values()) if oracle else None,
         constant=_value(measured.naive.get("constant")),
         shuffled=_value(measured.naive.get("shuffled")),
+        naive_improvement=max(_naive_improvements(task, measured, baseline), default=None),
         solution=solution.value if solution else None,
         solution_seconds=measured.solution.execution.seconds if isinstance(measured.solution, StarterRun) else None,
         solution_improvement=_improvement(spec.metric, solution, baseline),
@@ -126,13 +131,15 @@ def _starter(task: Task, measured: Measurements, numbers: Numbers) -> Iterator[F
         yield skipped("spread", "there are no scores to compare")
         return
     yield ok("starter")
-    if len(numbers.starter) < 2:
+    spread = numbers.starter_spread
+    if spread is None:
         yield skipped("spread", "it is timed beside each submission")
-        return
-    best, mean = _best(task.spec.metric, numbers.starter), statistics.fmean(numbers.starter)
-    if is_success(task.spec.metric, best, mean):
+    elif spread > MOST_SPREAD:
+        low, high = min(numbers.starter), max(numbers.starter)
         yield failed(
-            "spread", f"untouched it scores {best:.4g} with one seed and {mean:.4g} on average: luck alone is a success; make it steadier"
+            "spread",
+            f"untouched it scores {low:.4g} to {high:.4g} with {len(numbers.starter)} seeds, a standard deviation of {spread:.1%} where"
+            f" {MOST_SPREAD:.0%} is the most, so that seeds alone can be a success; make it steadier, or the test set larger",
         )
     else:
         yield ok("spread")
@@ -174,21 +181,19 @@ def _naive(task: Task, measured: Measurements, numbers: Numbers) -> Iterator[Fin
     refused, values = _refused(measured.naive), _values(measured.naive)
     predictor = task.spec.starter.predictor
     as_good = [] if numbers.oracle is None else [repr(name) for name, value in values.items() if not _beats(metric, numbers.oracle, value)]
-    # If the starter is measured beside a naive submission, the latter must not be a success, unless the gain is within the noise.
     won = [
         repr(name)
         for name, graded in measured.naive.items()
-        if graded.score and graded.score.baseline and _success(metric, graded.score, None)
-        if clears_noise(metric, graded.score.value, graded.score.baseline) is not False
+        if name != predictor and _success(metric, graded.score, numbers.baseline) and not _within_noise(metric, graded.score)
     ]
     if refused:
         yield failed("naive", f"not graded: {some(refused)}; a poor submission is one all the same")
     elif predictor is not None and predictor not in measured.naive:
         yield failed("naive", f"proof.py has no naive submission {predictor!r}, which starter.predictor names")
-    elif won:
-        yield failed("naive", f"a success over the starter beside it: {some(won)}; what is no better must not be one")
     elif as_good:
         yield failed("naive", f"as good as the oracle: {some(as_good)}; the grader does not tell them apart")
+    elif won:
+        yield failed("naive", f"a success over the starter: {some(won)}; what knows nothing must not be one, so make the starter better")
     else:
         yield ok("naive")
     constants: tuple[Literal["constant", "shuffled"], ...] = ("constant", "shuffled")
@@ -272,7 +277,9 @@ def _script(name: ScoreFinding, run: Ran | None, success: bool | None, improveme
     if success is None:
         return skipped(name, "there is no baseline to compare with")
     if success is not wins:
-        consequence = "no success; so no agent can win" if wins else "a success for next to nothing"
+        consequence = (
+            "no success; so no agent can win" if wins else "a success for one turned knob; train the starter until that gains little"
+        )
         return failed(name, f"{name}() is {_gain(improvement)}, {consequence}")
     return ok(name)
 
@@ -293,6 +300,26 @@ def _why_not(run: Ran) -> str | None:
     if run.score is None:
         return f"what it leaves is not graded: {run.reason}"
     return None
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    """Return the sample standard deviation relative to the mean; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    deviation, mean = statistics.stdev(values), abs(statistics.fmean(values))
+    return deviation / mean if mean else math.inf if deviation else 0.0
+
+
+def _naive_improvements(task: Task, measured: Measurements, baseline: float | None) -> Iterator[float]:
+    for name, graded in measured.naive.items():
+        improvement = None if name == task.spec.starter.predictor else _improvement(task.spec.metric, graded.score, baseline)
+        if improvement is not None:
+            yield improvement
+
+
+def _within_noise(metric: Metric, score: Score | None) -> bool:
+    """Return whether a score is compared with the starter measured beside it, and is better by no more than the noise."""
+    return score is not None and score.baseline is not None and clears_noise(metric, score.value, score.baseline) is False
 
 
 def _improvement(metric: Metric, score: Score | None, baseline: float | None) -> float | None:

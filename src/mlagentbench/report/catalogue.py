@@ -6,22 +6,42 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mlagentbench.checks.findings import Check
-from mlagentbench.report.formatting import number, quantity
+from mlagentbench.report.formatting import number, percentage, quantity
 from mlagentbench.task.catalogue import Task
+from mlagentbench.task.spec import TaskSpec
 
 CATEGORIES = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
 """The paper's categories, in its order; others follow by name."""
 DIGITS = 2
 """Significant digits of scores; further digits differ from one machine to another."""
-COLUMNS = ("task", "what", "metric", "starter", "constant", "solution", "needs", "real data")
+COLUMNS = ("task", "what", "metric", "starter", "seeds", "one knob", "best constant", "solution", "needs", "real data")
 OPENING = """\
 # The tasks
 
-Scores are of the mini variant, which is generated and runs offline in seconds: the starter's as the agent finds it, that of a submission
-which is the same for every row, and what an able agent is known to reach. `needs` names extras of the package, to be installed as
-`pip install "mlagentbench[vision]"`; `make install EXTRAS=tasks` has them all. A task marked † has answers that are public elsewhere.
+Scores are of the mini variant, which is generated and runs offline in seconds. More than +10% over the starter is a success.
 
-This page is written by `mlab tasks check --all --variant mini --markdown docs/tasks.md`, which lets every task prove itself first.
+| column | what it says |
+|---|---|
+| starter | its score as the agent finds it, the mean over its seeds |
+| seeds | the standard deviation of its score over 8 seeds, relative to the mean; 0% where the seed makes no difference |
+| one knob | the gain by the starter's obvious knob, such as twice the epochs or another learning rate |
+| best constant | the gain by the best submission that knows nothing of a row: one answer for all, or the answers of other rows |
+| solution | the score that an able agent is known to reach, and its gain |
+| needs | extras of the package, to be installed as `pip install "mlagentbench[vision]"`; `make install EXTRAS=tasks` has them all |
+
+The answers to the real data of a task marked † are public.
+
+This page is written by `mlab tasks check --all --variant mini --markdown docs/tasks.md`, which lets every task prove itself first: a task
+fails if its seeds, its knob or a constant are a success, or its solution is none.
+"""
+PAPER = """\
+## The paper's starters
+
+A starter's score is measured, so that no run is compared with the paper's baseline unless `--baseline paper` asks for it. It would say
+little, since the starters and their scores are not quite the paper's:
+
+| task | the paper's baseline | the starter here |
+|---|---|---|
 """
 
 
@@ -42,7 +62,14 @@ def catalogue_page(entries: Iterable[CheckedTask]) -> str:
     for category in (*known, *sorted(by_category.keys() - set(known))):
         rows = [_row(entry) for entry in sorted(by_category[category], key=lambda entry: entry.task.id)]
         parts.append(f"## {category[0].upper()}{category[1:]}\n\n{_table(rows)}")
-    return "\n".join(parts)
+    papers = [_paper_row(entry.task.spec) for category in known for entry in by_category[category] if entry.task.spec.paper is not None]
+    return "\n".join([*parts, PAPER + "".join(papers)] if papers else parts)
+
+
+def _paper_row(spec: TaskSpec) -> str:
+    paper = spec.paper.baseline if spec.paper else None
+    baseline = "—" if paper is None else quantity(paper, spec.metric.unit)
+    return f"| `{spec.id}` | {baseline} | {spec.starter.unlike_paper or '—'} |\n"
 
 
 def _row(entry: CheckedTask) -> Mapping[str, str]:
@@ -53,6 +80,9 @@ def _row(entry: CheckedTask) -> Mapping[str, str]:
     def score(value: float | None) -> str:
         return "—" if value is None or timed else quantity(value, spec.metric.unit, DIGITS)
 
+    def gain(value: float | None) -> str:
+        return "—" if value is None or timed else f"{'+' if value > 0 else ''}{percentage(value, 0)}%"
+
     starter = score(sum(numbers.starter) / len(numbers.starter) if numbers.starter else None)
     if spec.starter.state != "runs":
         starter = f"{spec.starter.state}; {spec.starter.predictor}: {score(numbers.baseline)}"
@@ -62,6 +92,7 @@ def _row(entry: CheckedTask) -> Mapping[str, str]:
     if data is not None:
         size = f"{data.download_mb:,} MB" if data.download_mb < 1000 else f"{number(data.download_mb / 1000, DIGITS)} GB"
         source = f"[{size}]({data.url}), {data.licence}" + (f", [terms]({data.consent}) to accept" if data.consent else "")
+        source += f"; {data.caveat}" if data.caveat else ""
     else:
         source = "generated" if entry.task.preparer else "none"
     return {
@@ -69,8 +100,10 @@ def _row(entry: CheckedTask) -> Mapping[str, str]:
         "what": f"{spec.title} ({spec.modality})",
         "metric": f"{spec.metric.name} {'↑' if spec.metric.direction == 'maximize' else '↓'}",
         "starter": starter,
-        "constant": score(numbers.constant),
-        "solution": score(numbers.solution),
+        "seeds": "—" if numbers.starter_spread is None else f"{percentage(numbers.starter_spread)}%",
+        "one knob": gain(numbers.ineffective_improvement),
+        "best constant": gain(numbers.naive_improvement),
+        "solution": "—" if timed else f"{score(numbers.solution)} ({gain(numbers.solution_improvement)})",
         "needs": ", ".join(spec.extras) or "—",
         "real data": source,
     }

@@ -108,6 +108,8 @@ class DataSource(Record):
     download_mb: int
     disk_mb: int
     """Disk space of the prepared data and the download together, in MB."""
+    caveat: str = ""
+    """What else to know before fetching it."""
     consent: str | None = None
     """The page on which a person must first accept its terms."""
     checksums: Mapping[str, str] = Field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Generate the mini variant's text: sentences of a small grammar, in a style of its own for each source.
 
 A model can learn from it spelling, word order, agreement in number over a distance, the tense of a line, and pronouns that refer to an
-earlier name.
+earlier name. A line keeps to a few nouns, verbs and adjectives, so that the more of it a model sees, the better it predicts the rest.
 """
 
 from __future__ import annotations
@@ -48,6 +48,19 @@ _NAMES = {"she": _words("Anna Clara Emma Lucy Nora Ruth"), "he": _words("Adam Da
 _CONJUNCTIONS = (" and ", " but ", " because ", " while ", " until ")
 
 
+SENTENCES = (6, 13)
+"""The least sentences of a line, and one more than the most."""
+
+
+class _Topic(NamedTuple):
+    """The words that a line keeps to."""
+
+    nouns: list[str]
+    transitive: list[str]
+    intransitive: list[str]
+    adjectives: list[str]
+
+
 class Style(NamedTuple):
     """A source's style."""
 
@@ -92,15 +105,16 @@ class _Clause(NamedTuple):
 
 
 def _line(style: Style, rng: np.random.Generator) -> str:
-    """Generate one to three sentences in one tense; a later one may refer to the first one's subject."""
+    """Generate sentences of one topic in one tense; a later one may refer to the first one's subject."""
+    topic = _Topic(*(_some(words, count, rng) for words, count in ((_NOUNS, 4), (_TRANSITIVE, 3), (_INTRANSITIVE, 2), (_ADJECTIVES, 2))))
     past = rng.random() < style.past
     sentences: list[str] = []
     pronoun = ""
-    for _ in range(int(rng.integers(1, 4))):
-        clause = _clause(style, past, pronoun if rng.random() < 0.5 else "", rng)
+    for _ in range(int(rng.integers(*SENTENCES))):
+        clause = _clause(style, topic, past, pronoun if rng.random() < 0.5 else "", rng)
         words, pronoun = clause.words, pronoun or clause.pronoun
         if rng.random() < style.joined:
-            words += _pick(_CONJUNCTIONS, rng) + _clause(style, past, clause.pronoun if rng.random() < 0.4 else "", rng).words
+            words += _pick(_CONJUNCTIONS, rng) + _clause(style, topic, past, clause.pronoun if rng.random() < 0.4 else "", rng).words
         if rng.random() < style.opening:
             words = _pick(style.openings, rng) + words
         words = words.format(year=int(rng.integers(1800, 2020)), name=_pick(_NAMES["he"] + _NAMES["she"], rng))
@@ -108,7 +122,7 @@ def _line(style: Style, rng: np.random.Generator) -> str:
     return style.speaker.format(letter=_pick(("A", "B"), rng)) + " ".join(sentences)
 
 
-def _clause(style: Style, past: bool, pronoun: str, rng: np.random.Generator) -> _Clause:
+def _clause(style: Style, topic: _Topic, past: bool, pronoun: str, rng: np.random.Generator) -> _Clause:
     if pronoun:
         subject = pronoun
     elif rng.random() < style.names:
@@ -117,32 +131,32 @@ def _clause(style: Style, past: bool, pronoun: str, rng: np.random.Generator) ->
     else:
         plural = rng.random() < 0.35
         pronoun = "they" if plural else "it"
-        subject = _noun_phrase(plural, past, 0, rng)
-    return _Clause(f"{subject} {_verb_phrase(pronoun == 'they', past, 0, rng)}", pronoun)
+        subject = _noun_phrase(topic, plural, past, 0, rng)
+    return _Clause(f"{subject} {_verb_phrase(topic, pronoun == 'they', past, 0, rng)}", pronoun)
 
 
-def _noun_phrase(plural: bool, past: bool, depth: int, rng: np.random.Generator) -> str:
-    noun = _pick(_NOUNS, rng)
+def _noun_phrase(topic: _Topic, plural: bool, past: bool, depth: int, rng: np.random.Generator) -> str:
+    noun = _pick(topic.nouns, rng)
     words = [_pick(("the", "some", "these", "many") if plural else ("the", "a", "this", "every"), rng)]
     if rng.random() < 0.4:
-        words.append(_pick(_ADJECTIVES, rng))
+        words.append(_pick(topic.adjectives, rng))
     words.append(_IRREGULAR.get(noun, noun + "s") if plural else noun)
     if words[0] == "a" and words[1][0] in "aeiou":
         words[0] = "an"
     if depth < 2 and rng.random() < 0.2:
         other = rng.random() < 0.35
-        words += [_pick(_PLACES, rng), _noun_phrase(other, past, depth + 1, rng)]
+        words += [_pick(_PLACES, rng), _noun_phrase(topic, other, past, depth + 1, rng)]
     elif depth < 2 and rng.random() < 0.1:
-        words += ["that", _verb_phrase(plural, past, depth + 1, rng)]
+        words += ["that", _verb_phrase(topic, plural, past, depth + 1, rng)]
     return " ".join(words)
 
 
-def _verb_phrase(plural: bool, past: bool, depth: int, rng: np.random.Generator) -> str:
+def _verb_phrase(topic: _Topic, plural: bool, past: bool, depth: int, rng: np.random.Generator) -> str:
     transitive = rng.random() < 0.65
-    base, before = _pick(_TRANSITIVE if transitive else _INTRANSITIVE, rng).split("/")
+    base, before = _pick(topic.transitive if transitive else topic.intransitive, rng).split("/")
     words = [before if past else base if plural else _third_person(base)]
     if transitive:
-        words.append(_noun_phrase(bool(rng.random() < 0.35), past, depth, rng))
+        words.append(_noun_phrase(topic, bool(rng.random() < 0.35), past, depth, rng))
     if rng.random() < 0.2:
         words.append(_pick(_ADVERBS, rng))
     return " ".join(words)
@@ -156,3 +170,7 @@ def _third_person(verb: str) -> str:
 
 def _pick(words: Sequence[str], rng: np.random.Generator) -> str:
     return words[int(rng.integers(len(words)))]
+
+
+def _some(words: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
+    return [words[place] for place in rng.permutation(len(words))[:count]]

@@ -27,18 +27,18 @@ PASSAGES = 320
 """About how many passages the full variant has of all sources together."""
 
 GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "bos_token_id": 0, "eos_token_id": 0}
-MINI_SIZE = {"vocab_size": 1024, "n_positions": 128, "n_embd": 96, "n_layer": 2, "n_head": 4}
+MINI_SIZE = {"vocab_size": 1024, "n_positions": 16, "n_embd": 16, "n_layer": 1, "n_head": 2}
 FULL_SIZE = {"vocab_size": 16384, "n_positions": 512, "n_embd": 768, "n_layer": 12, "n_head": 12}
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Generate text of a small grammar, about 130,000 words."""
+    """Generate text of a small grammar, about 90,000 words."""
     rng = np.random.default_rng(seed)
     test: dict[str, str] = {}
     for source in SOURCES:
-        _write(public, TRAINING, source, text(source, 700, rng))
-        _write(public, DEVELOPMENT, source, text(source, 70, rng))
-        test[source] = text(source, 70, rng)
+        _write(public, TRAINING, source, text(source, 110, rng))
+        _write(public, DEVELOPMENT, source, text(source, 15, rng))
+        test[source] = text(source, 15, rng)
     _write_config(public, MINI_SIZE)
     _write_passages(private, {source: list(passages(part)) for source, part in test.items()})
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench import Files, Invalid, Prepared
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 from mlagentbench.tasks.babylm.prepare import GPT2
 
-STARTER = (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")
 END = "<|endoftext|>"
 WIDTH = 8
 
@@ -82,19 +80,14 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 
 def solution() -> Files:
-    """Return a script that must win: a higher learning rate that warms up and decays, and more epochs."""
-    better = STARTER.replace("LEARNING_RATE = 3e-4", "LEARNING_RATE = 5e-3").replace("EPOCHS = 1\n", "EPOCHS = 3\n")
-    better = better.replace(
-        "    for epoch in range(EPOCHS):\n",
-        "    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=EPOCHS * len(loader), pct_start=0.1)\n"
-        "    for epoch in range(EPOCHS):\n",
-    )
-    return {"train.py": better.replace("            optimizer.step()\n", "            optimizer.step()\n            schedule.step()\n")}
+    """Return a script that must win: the model is six times as wide, sees twice as far, drops nothing out, and learns faster."""
+    larger = 'GPT2Config.from_pretrained("gpt2", n_positions=32, n_embd=96, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)'
+    return edited_starter(__file__, {'GPT2Config.from_pretrained("gpt2")': larger, "LEARNING_RATE = 0.25": "LEARNING_RATE = 0.8"})
 
 
 def ineffective() -> Files:
-    """Return a script that must not win: the starter with a little weight decay."""
-    return {"train.py": STARTER.replace("lr=LEARNING_RATE)", "lr=LEARNING_RATE, weight_decay=0.02)")}
+    """Return a script that must not win: the starter with twice as many epochs."""
+    return edited_starter(__file__, {"EPOCHS = 8": "EPOCHS = 16"})
 
 
 def _byte_counts(data: Prepared) -> NDArray[np.float64]:

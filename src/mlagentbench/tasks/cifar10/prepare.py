@@ -13,8 +13,8 @@ from mlagentbench.tasks.cifar10.pictures import Difficulty, Pictures, draw, read
 ARCHIVE = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 FOLDER = "cifar-10-batches-bin"
 NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
-MINI_TRAIN, MINI_TEST = 2400, 800
-MINI = Difficulty(layout=0.42, wave=0.25, noise=1.0)
+MINI_TRAIN, MINI_TEST = 2400, 2000
+MINI = Difficulty(layout=0.45, wave=0.25, noise=1.2)
 
 
 def full(public: Path, private: Path) -> None:

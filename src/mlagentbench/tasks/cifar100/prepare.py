@@ -19,7 +19,7 @@ skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper ta
 tulip turtle wardrobe whale willow_tree wolf woman worm
 """
 NAMES = _NAMES.split()
-MINI_TRAIN, MINI_TEST = 2400, 800
+MINI_TRAIN, MINI_TEST = 2400, 2000
 MINI = Difficulty(layout=1.0, wave=0.3, noise=0.6, shift=5)
 
 

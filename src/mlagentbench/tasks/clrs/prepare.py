@@ -22,8 +22,8 @@ def full(public: Path, private: Path) -> None:
 def mini(public: Path, private: Path, seed: int) -> None:
     """Write smaller graphs, and fewer of them for training."""
     seeds = [int(each) for each in np.random.SeedSequence(seed).generate_state(3)]
-    _write(public, sample(320, 8, seeds[0]), sample(32, 8, seeds[1]))
-    _write_test(private, 32, 12, seeds[2])
+    _write(public, sample(320, 6, seeds[0]), sample(32, 6, seeds[1]))
+    _write_test(private, 96, 7, seeds[2])
 
 
 def _write(public: Path, train: Runs, validation: Runs) -> None:

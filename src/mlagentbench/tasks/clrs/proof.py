@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mlagentbench import Files, Invalid, Prepared
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 
 STARTER = Path(__file__).parent / "starter"
 
@@ -190,13 +190,13 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 
 def solution() -> Files:
-    """Return a processor that must win: its edges get messages from triangles, which is what the algorithm compares."""
-    return {"processors.py": TRIPLETS}
+    """Return a processor that must win, trained longer: its edges get messages from triangles, which is what the algorithm compares."""
+    return {"processors.py": TRIPLETS, **edited_starter(__file__, {"EPOCHS = 60": "EPOCHS = 120"})}
 
 
 def ineffective() -> Files:
-    """Return a script that must not win: it halves the hidden state, which does not address what is wrong."""
-    return {"train.py": (STARTER / "train.py").read_text(encoding="utf-8").replace("HIDDEN_DIM = 32", "HIDDEN_DIM = 16")}
+    """Return a script that must not win: the starter with twice as many epochs."""
+    return edited_starter(__file__, {"EPOCHS = 60": "EPOCHS = 120"})
 
 
 def _files(processors: str, weights: Mapping[str, np.ndarray], name: str = "checkpoint.npz") -> Files:

@@ -15,10 +15,10 @@ DATA = Path("babylm_data")
 OUTPUT = "model"
 END = "<|endoftext|>"  # begins and ends every passage
 PASSAGE = 2000  # characters
-CONTEXT = 128
-BATCH_SIZE = 16
-EPOCHS = 1
-LEARNING_RATE = 3e-4
+CONTEXT = 128  # tokens, or as many as the model can see
+BATCH_TOKENS = 1024
+EPOCHS = 8
+LEARNING_RATE = 0.25  # over the model's width, at its highest
 SEED = int(os.environ.get("SEED", "0"))
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -70,14 +70,14 @@ def blocks(tokens, length):
 
 
 @torch.no_grad()
-def validate(model, tokens, texts):
+def validate(model, tokens, texts, context):
     """Perplexity per word on the development text."""
     model.eval()
     total = 0.0
-    for (batch,) in DataLoader(TensorDataset(blocks(tokens, CONTEXT)), batch_size=32):
+    for (batch,) in DataLoader(TensorDataset(blocks(tokens, context)), batch_size=32):
         batch = batch.to(device)
         total += model(batch, labels=batch).loss.item() * batch[:, 1:].numel()
-    total *= (len(tokens) - 1) / (blocks(tokens, CONTEXT)[:, 1:].numel())
+    total *= (len(tokens) - 1) / (blocks(tokens, context)[:, 1:].numel())
     words = sum(len(text.split()) for text in texts)
     size = sum(len(text.encode()) for text in texts)
     print(f"development: perplexity per word {math.exp(total / words):.2f}, bits per byte {total / math.log(2) / size:.3f}")
@@ -96,8 +96,11 @@ def main():
 
     model = GPT2LMHeadModel(config).to(device)
     print(f"{model.num_parameters():,} parameters")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
-    loader = DataLoader(TensorDataset(blocks(train_tokens, CONTEXT)), batch_size=BATCH_SIZE, shuffle=True)
+    context = min(CONTEXT, config.n_positions)
+    loader = DataLoader(TensorDataset(blocks(train_tokens, context)), batch_size=BATCH_TOKENS // context, shuffle=True)
+    highest, steps = LEARNING_RATE / config.n_embd, EPOCHS * len(loader)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=highest)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, highest, total_steps=steps, pct_start=0.1)
     for epoch in range(EPOCHS):
         model.train()
         for step, (batch,) in enumerate(loader):
@@ -106,12 +109,13 @@ def main():
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            schedule.step()
             if step % 100 == 0:
                 print(f"epoch {epoch + 1}, step {step} of {len(loader)}: loss {loss.item():.3f}")
 
     tokenizer.save_pretrained(OUTPUT)
     model.save_pretrained(OUTPUT)
-    validate(model, dev_tokens, dev_texts)
+    validate(model, dev_tokens, dev_texts, context)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 HIDDEN_DIM = 32
 EPOCHS = 60
-BATCH_SIZE = 32
+BATCH_SIZE = 64
 LEARNING_RATE = 1e-2
 SEED = int(os.environ.get("SEED", "0"))
 
