@@ -27,7 +27,7 @@ PASSAGES = 320
 """About how many passages the full variant has of all sources together."""
 
 GPT2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "bos_token_id": 0, "eos_token_id": 0}
-MINI_SIZE = {"vocab_size": 1024, "n_positions": 16, "n_embd": 16, "n_layer": 1, "n_head": 2}
+MINI_SIZE = {"vocab_size": 1024, "n_positions": 16, "n_embd": 48, "n_layer": 1, "n_head": 4}
 FULL_SIZE = {"vocab_size": 16384, "n_positions": 512, "n_embd": 768, "n_layer": 12, "n_head": 12}
 
 

@@ -80,9 +80,10 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 
 def solution() -> Files:
-    """Return a script that must win: the model is six times as wide, sees twice as far, drops nothing out, and learns faster."""
+    """Return a script that must win: the model is twice as wide, sees twice as far, drops nothing out, and is trained longer."""
     larger = 'GPT2Config.from_pretrained("gpt2", n_positions=32, n_embd=96, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)'
-    return edited_starter(__file__, {'GPT2Config.from_pretrained("gpt2")': larger, "LEARNING_RATE = 0.25": "LEARNING_RATE = 0.8"})
+    edits = {'GPT2Config.from_pretrained("gpt2")': larger, "LEARNING_RATE = 1.0": "LEARNING_RATE = 0.8", "EPOCHS = 8": "EPOCHS = 24"}
+    return edited_starter(__file__, edits)
 
 
 def ineffective() -> Files:

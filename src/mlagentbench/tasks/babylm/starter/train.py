@@ -18,7 +18,7 @@ PASSAGE = 2000  # characters
 CONTEXT = 128  # tokens, or as many as the model can see
 BATCH_TOKENS = 1024
 EPOCHS = 8
-LEARNING_RATE = 0.25  # over the model's width, at its highest
+LEARNING_RATE = 1.0  # over the model's width, at its highest
 SEED = int(os.environ.get("SEED", "0"))
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
