@@ -7,6 +7,8 @@ Everything is simulated with a truth that is known, from a fixed seed, and shown
 
 - **False successes**: how often another run of the unchanged starter is a success, for scores that are normal with a standard deviation of
   some percent of their mean, over a baseline of some seeds.
+- **Test rows**: the same for a test set of so many rows, of which the starter gets 20% wrong: a starter that predicts the same with every
+  seed, or one whose error rate varies by some percent, against a submission that is as good and wrong on other rows.
 - **Best step**: the same for ten runs of the unchanged starter as ten submissions of one run: at the last, and at the best of them, which
   is chosen on the hidden test.
 - **Coverage**: how often a 95% interval holds the truth. Improvements are normal, or exponential, which is as skewed as real ones are.
@@ -31,10 +33,13 @@ from mlagentbench.records import Baseline
 from mlagentbench.results import robust
 from mlagentbench.results.inference import TaskCounts, on_other_tasks, on_these_tasks, power_of, runs_needed
 from mlagentbench.results.statistics import Tally, average_pass_at_k, average_rate, success_rate
+from mlagentbench.task.sampling import row_score
 from mlagentbench.task.spec import Metric
-from mlagentbench.task.success import clears_noise, is_success
+from mlagentbench.task.success import clears_noise, gain_error, is_success
 
 ACCURACY = Metric(name="accuracy", direction="maximize")
+ERROR_RATE = Metric(name="error rate", direction="minimize")
+SEEDS = 5
 SUBMISSIONS = 10
 """How many submissions an agent leaves, of which the best is chosen."""
 
@@ -45,6 +50,7 @@ def main() -> None:
     draws = 200 if parser.parse_args().quick else 2000
     random = np.random.default_rng(0)
     table("False successes of the unchanged starter (nominal: at most 5%)", false_successes(random, draws))
+    table("False successes over test rows of submissions as good as the starter (nominal: at most 5%)", row_errors(random, draws // 2))
     table("Success of the unchanged starter at the last and the best of ten submissions, over five seeds", best_steps(random, draws))
     table("Coverage of 95% intervals", coverage(random, draws))
     table("Coverage of 95% intervals where eight runs share a baseline of some seeds", shared_baselines(random, draws // 2))
@@ -63,6 +69,32 @@ def false_successes(random: np.random.Generator, draws: int) -> Iterable[Sequenc
                 paper += is_success(ACCURACY, row[0], baseline.value)
                 calibrated += bool(clears_noise(ACCURACY, row[0], baseline))
             yield f"{noise:.0%}", str(seeds), share(paper, draws), share(calibrated, draws)
+
+
+def row_errors(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
+    """Yield a row for each number of test rows and noise of seeds: how often a submission as good as the starter is a success."""
+    yield "test rows", "noise of seeds", "10% alone", "with the seeds' margin alone", "noise-calibrated (seeds and rows)"
+    for rows in (100, 500, 2000):
+        for noise in (0.0, 0.1):
+            found = np.zeros(3, dtype=int)
+            for _ in range(draws):
+                hard = random.beta(0.5, 2.0, rows)  # 20% on average, of which some rows are nearly always wrong
+                levels = 1 + noise * random.standard_normal(SEEDS + 1)
+                runs = [row_score(random.random(rows) < hard * level) for level in levels]
+                ours, seeds = runs[0], runs[1:] if noise else [runs[1]] * SEEDS
+                baseline = Baseline(
+                    value=float(np.mean([each.value for each in seeds])),
+                    values=tuple(each.value for each in seeds),
+                    source="measured",
+                    resampled=tuple(np.mean([each.resampled for each in seeds], axis=0).tolist()),
+                )
+                error = gain_error(ours, baseline)
+                found += (
+                    is_success(ERROR_RATE, ours.value, baseline.value),
+                    bool(clears_noise(ERROR_RATE, ours.value, baseline)),
+                    bool(clears_noise(ERROR_RATE, ours.value, baseline, error)),
+                )
+            yield f"{rows:,}", f"{noise:.0%}", *(share(int(each), draws) for each in found)
 
 
 def best_steps(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]:
