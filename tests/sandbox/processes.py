@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import random
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from mlagentbench.sandbox.base import Execution
@@ -54,3 +56,9 @@ class Trace:
                 return True
             time.sleep(0.01)
         return False
+
+
+def copy_package(folder: Path) -> None:
+    """Copy this package, and the library that its sandbox needs, to a folder that every user can read."""
+    shutil.copytree(Path(__file__).parents[2] / "src", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(Path(psutil.__file__).parent, folder / "psutil")  # its binary is for any version of Python

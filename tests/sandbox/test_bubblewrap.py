@@ -17,7 +17,7 @@ from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.view.interpreter import describe
-from tests.sandbox.processes import Run, only_where
+from tests.sandbox.processes import Run, copy_package, only_where
 
 SANDBOX = "bubblewrap"
 pytestmark = only_where(SANDBOX)
@@ -378,7 +378,7 @@ def test_a_user_without_privileges_has_the_same_sandbox(sandbox: Sandbox, tmp_pa
         pytest.skip("the system's Python is too old")
     folder = Path("/tmp", f"mlagentbench-nobody-{os.getpid()}")
     try:
-        shutil.copytree(Path(__file__).parents[2] / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        copy_package(folder / "src")
         (folder / "workspace").mkdir()
         os.chown(folder / "workspace", 65534, 65534)
         done = subprocess.run(

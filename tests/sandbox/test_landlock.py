@@ -16,7 +16,7 @@ from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.landlock import LIMITATIONS
 from mlagentbench.sandbox.standalone import landlock_exec
 from mlagentbench.sandbox.view.interpreter import describe
-from tests.sandbox.processes import Run, Trace, only_where
+from tests.sandbox.processes import Run, Trace, copy_package, only_where
 
 SANDBOX = "landlock"
 pytestmark = only_where(SANDBOX)
@@ -272,7 +272,7 @@ def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
         f"print(asyncio.run(run(choose('landlock'), ('sh', '-c', '{script}'), spec)).output)"
     )
     try:
-        shutil.copytree(Path(__file__).parents[2] / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        copy_package(folder / "src")
         (folder / "workspace").mkdir()
         (folder / "secret").write_text("secret")
         os.chown(folder / "workspace", 65534, 65534)
