@@ -318,7 +318,7 @@ def test_a_stub_is_compared_with_its_predictor(task: Task, plant: Plant) -> None
     plant("task.toml", 'state = "runs"', 'state = "stub"\npredictor = "constant"')
     plant("starter/train.py", "def main():\n", "STUB = True\n\n\ndef main():\n    if STUB:\n        raise NotImplementedError\n")
     plant("proof.py", "BETTER = {", 'BETTER = {"STUB = True": "STUB = False", ')
-    plant("proof.py", '"RIDGE = 1e-2"}', '"RIDGE = 1e9", "STUB = True": "STUB = False"}')
+    plant("proof.py", '"RIDGE = 10"}', '"RIDGE = 1e9", "STUB = True": "STUB = False"}')
     found = checked(task)
     assert failures(found) == {}
     assert found.numbers.baseline == found.numbers.constant

@@ -58,7 +58,7 @@ def test_a_starter_that_fails_is_the_tasks_bug(task: Task, tmp_path: Path) -> No
     shutil.copytree(task.folder, broken)
     (broken / "starter" / "train.py").write_text(proof.INVALID["no biases"].files["train.py"])
     with pytest.raises(GradingError, match="wrong numbers"):
-        graded(load_task(broken), tmp_path / "submission", proof.GOLD["windows"])
+        graded(load_task(broken), tmp_path / "submission", proof.solution())
 
 
 def test_the_reference_is_the_convolution_of_the_textbook() -> None:

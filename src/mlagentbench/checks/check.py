@@ -122,14 +122,10 @@ async def _run_and_grade(
     scored = [each.folder for each in (*proofs.oracle, *proofs.naive)]
     scored += [each for each in (proofs.reordered, proofs.moved) if each is not None]
     refused = [each.folder for each in proofs.invalid]
-    starters, solution, ineffective, *graded = await asyncio.gather(
-        starting,
-        _run_written(task, work, data, proofs.solution),
-        _run_written(task, work, data, proofs.ineffective),
-        _grade(task, work, data, scored),
-        _grade(task, work, data, refused, exclusive=False),
+    starters, (solution, ineffective, accepted), rejected = await asyncio.gather(
+        starting, _run_and_score(task, work, data, proofs, scored), _grade(task, work, data, refused, exclusive=False)
     )
-    by_folder = dict(zip((*scored, *refused), (*graded[0], *graded[1]), strict=True))
+    by_folder = dict(zip((*scored, *refused), (*accepted, *rejected), strict=True))
     return Measurements(
         starters=tuple(starters),
         solution=solution,
@@ -140,6 +136,23 @@ async def _run_and_grade(
         reordered=by_folder[proofs.reordered] if proofs.reordered else None,
         moved=by_folder[proofs.moved] if proofs.moved else None,
     )
+
+
+async def _run_and_score(
+    task: Task, work: CheckSettings, data: Prepared, proofs: Proofs, scored: Sequence[Path]
+) -> tuple[StarterRun | GradingError | None, StarterRun | GradingError | None, list[Graded]]:
+    """Run the starter with `solution()` and with `ineffective()`, and grade what must get a score.
+
+    A timed task does all of it in one turn, one after another, so that it waits only once for the other tasks' processes.
+    """
+    timed = task.spec.submission.mode == "code"
+    async with _place(task, work) if timed else nullcontext():
+        turn = replace(work, timed=nullcontext(), slot=asyncio.Lock()) if timed else work
+        return await asyncio.gather(
+            _run_written(task, turn, data, proofs.solution),
+            _run_written(task, turn, data, proofs.ineffective),
+            _grade(task, turn, data, scored),
+        )
 
 
 def _spec(task: Task) -> Finding:

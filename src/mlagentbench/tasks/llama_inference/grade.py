@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,15 +72,16 @@ def grade(context: GradingContext) -> Score:
         generated.append((generator, prompt, tokens))
         return seconds
 
-    with serve(context.submission) as submission_process, serve(context.starter, "reference") as starter_process:
-        starter, submission = Generator(starter_process, GradingError), Generator(submission_process, InvalidSubmission)
-        # Both processes start now, but code that cannot be imported, or returns no tokens, is refused before the starter is waited for.
+    with serve(context.submission) as submission_process, ExitStack() as stack:
+        submission = Generator(submission_process, InvalidSubmission)
+        # Code that cannot be imported, or returns no tokens, is refused before the starter's process is started.
         lacking = submission.open()
         submission.load()
         warm_up = joined(prompts, rng)
         measure(submission, warm_up)
         submission.rest()
         submission.freeze()
+        starter = Generator(stack.enter_context(serve(context.starter, "reference")), GradingError)
         starter.open()
         starter.load()
         measure(starter, warm_up)

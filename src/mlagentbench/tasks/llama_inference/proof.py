@@ -48,16 +48,14 @@ def code(loop: str = LOOP, *, top: str = "", load: str = "", end: str = RETURN) 
 
 
 GOLD: Mapping[str, Files] = {
-    "cache": code(CACHE),
     "library": code(LIBRARY),
-    "other file": {
+    "other file and a tensor": {
         "train.py": "from fast.generation import generate, load\n",
         "fast/__init__.py": "",
-        "fast/generation.py": code(CACHE)["train.py"],
+        "fast/generation.py": code(CACHE, end="    return tokens[0, len(prompt):]")["train.py"],
     },
-    "tensor": code(CACHE, end="    return tokens[0, len(prompt):]"),
 }
-"""Code that is far more than 10% faster than the starter."""
+"""Code that is far more than 10% faster than the starter, beside `solution()`: each proves what no other does, since it is timed."""
 
 _LATE = """
 import time
@@ -147,7 +145,7 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 def solution() -> Files:
     """Return a script that caches keys and values."""
-    return GOLD["cache"]
+    return code(CACHE)
 
 
 def ineffective() -> Files:

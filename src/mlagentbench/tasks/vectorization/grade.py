@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,9 +70,9 @@ def grade(context: GradingContext) -> Score:
     def serve(code: SubmissionFiles) -> AbstractContextManager[SandboxProcess]:
         return context.sandbox(code, SERVE, (str(core),), packages=("numpy",), environment=ONE_THREAD, limits=LIMITS)
 
-    with serve(context.submission) as submission_process, serve(context.starter) as starter_process:
-        starter, submission = Layer(starter_process, GradingError), Layer(submission_process, InvalidSubmission)
-        # Both processes start now, but a layer that fails or computes wrong numbers is refused before the starter is waited for.
+    with serve(context.submission) as submission_process, ExitStack() as stack:
+        submission = Layer(submission_process, InvalidSubmission)
+        # A layer that fails or computes wrong numbers is refused before the starter's process is started.
         lacking = submission.open()
         for case in odd_cases(_fresh(root)):
             inputs = draw(case, _fresh(root))
@@ -80,6 +80,7 @@ def grade(context: GradingContext) -> Score:
             submission.untouched(inputs)
         submission.rest()
         submission.freeze()
+        starter = Layer(stack.enter_context(serve(context.starter)), GradingError)
         starter.open()
         seconds = in_turns(
             submission,

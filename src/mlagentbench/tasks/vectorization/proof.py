@@ -59,18 +59,16 @@ def layer(forward: str, top: str = "", init: str = "") -> Files:
 
 
 GOLD: Mapping[str, Files] = {
-    "windows": layer(WINDOWS),
-    "offsets": layer(OFFSETS),
-    "other file": {
+    "offsets in another file": {
         "train.py": "from fast.layers import Conv2DLayer\n",
         "fast/__init__.py": "",
-        "fast/layers.py": layer(WINDOWS)["train.py"],
+        "fast/layers.py": layer(OFFSETS)["train.py"],
     },
     "single precision": layer(
         "x = x.astype(np.float32)\n" + WINDOWS.replace("windows, self.weights", "windows, self.weights.astype('f4')")
     ),
 }
-"""Layers that are far more than 10% faster than the starter."""
+"""Layers that are far more than 10% faster than the starter, beside `solution()`: each proves what no other does, since it is timed."""
 
 NAIVE: Mapping[str, Files] = {
     "late answer": layer(WINDOWS + "import time\ntime.sleep(x.size / 5000)"),
@@ -169,7 +167,7 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 def solution() -> Files:
     """Return a vectorized layer."""
-    return GOLD["windows"]
+    return layer(WINDOWS)
 
 
 def ineffective() -> Files:
