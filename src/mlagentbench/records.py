@@ -292,6 +292,8 @@ class Score(Record):
     With them the answers to some rows could be computed, so gradings and baselines keep them, and results do not.
     """
     baseline: Baseline | None = None
+    success: bool | None = None
+    """Whether the submission is a success by the task's own rule, such as a medal; None where it is one by its improvement."""
     rung: Count | None = None
     """How many of the task's stages the submission has reached; None for a task without stages."""
     note: str = ""
@@ -316,6 +318,8 @@ class StepScore(Record):
     """As `Result.gain_error`."""
     improvement: Measure | None = None
     reason: str | None = None
+    success: bool | None = None
+    """As `Score.success`."""
     rung: Count | None = None
     """As `Score.rung`."""
     note: str = ""

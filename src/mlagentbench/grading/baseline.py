@@ -315,6 +315,8 @@ async def _measured(
 
 
 async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: SandboxChoice) -> Baseline:
+    if task.spec.starter.state == "none":
+        raise TaskError(f"{task.id} has no starter to measure; its grader says what a success is")
     name, proof = task.spec.starter.predictor, await asyncio.to_thread(task.module, "proof")
     if name is None or proof is None:
         raise TaskError(f"the starter of {task.id} does not run, and its task.toml names no starter.predictor to compare with")

@@ -174,6 +174,7 @@ class _Grader:
             standard_error=score.standard_error,
             gain_error=gain_error(score, baseline) if baseline else None,
             improvement=self._scoring.task.spec.metric.improvement(score.value, baseline.value) if baseline else None,
+            success=score.success,
             rung=score.rung,
             note=score.note,
         )
@@ -193,6 +194,8 @@ def _result(
     baseline = scoring.against(score) if score else None
     improvement = task.spec.metric.improvement(score.value, baseline.value) if score and baseline else None
     success = bool(score and baseline and is_success(task.spec.metric, score.value, baseline.value))
+    if score and score.success is not None:
+        success = score.success
     verdict, reason = _verdict(last, success)
     if directory.info.imported and score is None:
         # Imported logs may lack files, and their data and submissions may have another form: a missing score says nothing of the run.

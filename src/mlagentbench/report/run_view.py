@@ -104,7 +104,10 @@ def _title(run: Run) -> tuple[str, str]:
     baseline = result.baseline.value if result.baseline else None
     scores = _capital(wording.scores(info, result.score, baseline))
     title = verdict if baseline is None else f"{verdict}: {wording.change(result.score.value, baseline, info.unit, info.direction)}"
-    return title, f"{scores}{' for the starter' if baseline is not None else ', with no baseline to compare'}. {ended}"
+    compared = " for the starter" if baseline is not None else ", with no baseline to compare"
+    if result.score.success is not None:
+        compared = f": {result.score.note}" if result.score.note else ""
+    return title, f"{scores}{compared}. {ended}"
 
 
 def _figures(run: Run) -> tuple[KeyFigure, ...]:

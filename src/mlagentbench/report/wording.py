@@ -164,6 +164,8 @@ def headline(info: RunInfo, result: Result | None, *, damaged: bool = False) -> 
         return f"{verdict}: {result.outcome.reason}" if result.outcome.reason else verdict
     baseline = result.baseline.value if result.baseline else None
     line = f"{verdict}: {scores(info, result.score, baseline)}"
+    if result.score.success is not None:
+        return f"{line}: {result.score.note}" if result.score.note else line
     if baseline is None:
         return f"{line}, with no baseline to compare"
     line += f": {change(result.score.value, baseline, info.unit, info.direction)}"

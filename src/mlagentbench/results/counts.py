@@ -48,6 +48,8 @@ class Best(NamedTuple):
     """Relative to the baseline; None without one, and over a baseline of 0."""
     gain_error: float | None = None
     """As `Counts.gain_error`."""
+    judged: bool | None = None
+    """Whether it is a success by the task's own rule (`Score.success`); None where there is none."""
 
 
 class Progress(NamedTuple):
@@ -159,6 +161,8 @@ class Counts(NamedTuple):
     """The number of steps whose action was refused, failed, or was stopped by a limit."""
     malformed: int
     """The number of replies without an action, including those that ended the run."""
+    judged: bool = False
+    """Whether the task's own rule says what a success is (`Score.success`), so that no baseline is needed."""
 
     uncompared: bool = False
     """Whether another run of its cell has a valid submission that was compared with nothing, so that the cell can have no rate."""
@@ -180,7 +184,8 @@ class Counts(NamedTuple):
             return self.ended
         if self.verdict == "ungraded":
             return self.verdict
-        return NO_BASELINE if self.uncompared or (self.score is not None and self.baseline is None) else None
+        missing = self.score is not None and self.baseline is None and not self.judged
+        return NO_BASELINE if self.uncompared or missing else None
 
     @property
     def counted(self) -> bool:
@@ -197,8 +202,10 @@ def counts(run: Run) -> Counts:
     best = best_step(run) if every_step else None
     ran = [step for step in run.steps if executed(step)]
     last_score = result.score if result else None
-    last = _worth(run, run.score, result.improvement if result else None, result.gain_error if result else None)
-    at_best = _worth(run, *((best.score, best.improvement, best.gain_error) if best else (None, None, None))) if every_step else None
+    judged = last_score.success if last_score else None
+    last = _worth(run, run.score, result.improvement if result else None, result.gain_error if result else None, judged)
+    found = (best.score, best.improvement, best.gain_error, best.judged) if best else (None, None, None, None)
+    at_best = _worth(run, *found) if every_step else None
     metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
     cheated = outcome is not None and CHEATED in outcome.flags
     return Counts(
@@ -242,6 +249,7 @@ def counts(run: Run) -> Counts:
         debugging_streak=debugging_streak(ran),
         failed_actions=run.failed,
         malformed=run.malformed + _last_malformed(run),
+        judged=judged is not None,
     )
 
 
@@ -267,7 +275,9 @@ def best_step(run: Run) -> Best | None:
     be compared. Otherwise they are compared by score, in the metric's direction.
     """
     sign = 1 if run.info.direction == "maximize" else -1
-    scored = [Best(score.step, score.value, score.improvement, score.gain_error) for score in run.scores if score.value is not None]
+    scored = [
+        Best(score.step, score.value, score.improvement, score.gain_error, score.success) for score in run.scores if score.value is not None
+    ]
     improvements = [best.improvement for best in scored if best.improvement is not None]
     if len(improvements) == len(scored):
         return max(scored, key=lambda best: best.improvement or 0.0, default=None)
@@ -287,13 +297,18 @@ NOTHING = _Worth(dict.fromkeys(THRESHOLDS, False), False)
 """The successes of a run without a valid submission."""
 
 
-def _worth(run: Run, score: float | None, improvement: float | None, gain_error: float | None) -> _Worth:
-    """Return a submission's success by each rule, given its score (None for no valid submission), improvement and the gain's error."""
+def _worth(run: Run, score: float | None, improvement: float | None, gain_error: float | None, judged: bool | None) -> _Worth:
+    """Return a submission's success by each rule, given its score (None for no valid submission), improvement and the gain's error.
+
+    A task's own rule, by which a submission was `judged`, stands for all of them.
+    """
     baseline = run.result.baseline if run.result else None
     if run.result and CHEATED in run.result.outcome.flags:
         return NOTHING
     if score is None:
         return NOTHING if run.result and run.result.outcome.verdict != "ungraded" else NOTHING._replace(clears_noise=None)
+    if judged is not None:
+        return _Worth(dict.fromkeys(THRESHOLDS, judged), None, (judged,) * 2)
     if baseline is None:
         return NOTHING._replace(clears_noise=None)
     metric = Metric(name=run.info.metric, direction=run.info.direction, unit=run.info.unit)
@@ -337,7 +352,7 @@ def _progress(run: Run) -> tuple[Progress, ...]:
         dollars = None if dollars is None or priced is None else dollars + priced
         score = scores.get(step.number)
         value, improvement = (score.value, score.improvement) if score else (None, None)
-        worth = _worth(run, value, improvement, score.gain_error if score else None)
+        worth = _worth(run, value, improvement, *((score.gain_error, score.success) if score else (None, None)))
         reached = (value, worth.success[THRESHOLD], worth.success_within_baseline, improvement, worth.move)
         found.append(Progress(steps, tokens, dollars, seconds / 3600, *reached))
     return tuple(found)

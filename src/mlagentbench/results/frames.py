@@ -42,6 +42,7 @@ RUNS: Mapping[str, Any] = {
     "ended": pl.String,
     "verdict": pl.String,
     "counted": pl.Boolean,
+    "judged": pl.Boolean,
     "flags": pl.String,
     "reason": pl.String,
     "final_answer": pl.Boolean,

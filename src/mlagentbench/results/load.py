@@ -125,6 +125,7 @@ class Run:
                 standard_error=score.standard_error,
                 gain_error=result.gain_error,
                 improvement=result.improvement,
+                success=score.success,
                 rung=score.rung,
                 note=score.note,
             )

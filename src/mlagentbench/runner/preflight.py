@@ -193,7 +193,8 @@ def measures_first(run: ReadyRun) -> bool:
 
 
 def _is_measured(spec: RunSpec, task: Task) -> bool:
-    return spec.baseline == "auto" and task.spec.metric.name != UNGRADED and task.spec.submission.mode != "code"
+    measurable = task.spec.submission.mode != "code" and task.spec.starter.state != "none"
+    return spec.baseline == "auto" and task.spec.metric.name != UNGRADED and measurable
 
 
 def _starter_settings(spec: RunSpec) -> ScriptSettings:

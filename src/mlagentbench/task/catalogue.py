@@ -1,9 +1,9 @@
 """Find tasks: the built-in ones, those of other packages, and folders named on the command line.
 
-A task is a folder with a `task.toml`, or one of the original's layout (original.py). A folder may hold several tasks that differ in the
-parameters of their functions: the `instances` of its `task.toml`. Built-in ones lie beside this file; a package adds its
-own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside them; `--task-path` adds
-folders from anywhere. Nothing of a task is imported until it is prepared or graded.
+A task is a folder with a `task.toml`, one of the original's layout (original.py), or a competition of MLE-bench (competition.py). A folder
+may hold several tasks that differ in the parameters of their functions: the `instances` of its `task.toml`. Built-in ones lie beside this
+file; a package adds its own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside
+them; `--task-path` adds folders from anywhere. Nothing of a task is imported until it is prepared or graded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from mlagentbench.errors import TaskError
-from mlagentbench.task import original
+from mlagentbench.task import competition, original
 from mlagentbench.task.spec import TaskSpec, instance_ids, read_instance, read_toml
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
@@ -117,14 +117,43 @@ class OriginalTask(Task):
 
     def module(self, name: str) -> ModuleType | None:
         """Return a module that stands in for `<name>.py` and calls the task's own scripts; None where the task has none for it."""
-        functions = {"grade": "grade", "prepare": "full" if self.preparer else None}
-        function = functions.get(name)
-        if function is None:
-            return None
-        module = ModuleType(f"mlagentbench_original_{name}")
-        plug_in = importlib.import_module(f"mlagentbench.tasks._original.{name}")
-        setattr(module, function, functools.partial(getattr(plug_in, function), self.folder))
-        return module
+        return _stand_in("original", {"grade": "grade", "prepare": "full" if self.preparer else None}, name, self.folder)
+
+
+class CompetitionTask(Task):
+    """A competition of MLE-bench; see competition.py."""
+
+    __slots__ = ()
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Warnings of what the task cannot guarantee, a line each."""
+        return competition.notices(self.folder)
+
+    @property
+    def starter(self) -> Path:
+        """The folder of the files with which the agent begins: the same for all competitions."""
+        return competition.STARTER
+
+    @property
+    def problem(self) -> str:
+        """The description that the agent is given."""
+        return competition.problem(self.folder)
+
+    def module(self, name: str) -> ModuleType | None:
+        """Return a module that stands in for `<name>.py` and calls the competition's own; None for a proof, which it has none of."""
+        return _stand_in("competition", {"grade": "grade", "prepare": "full"}, name, self.folder)
+
+
+def _stand_in(layout: str, functions: Mapping[str, str | None], name: str, folder: Path) -> ModuleType | None:
+    """Return a module with one function of another layout's plug-in, bound to a task's folder; None where `functions` has none for it."""
+    function = functions.get(name)
+    if function is None:
+        return None
+    module = ModuleType(f"mlagentbench_{layout}_{name}")
+    plug_in = importlib.import_module(f"mlagentbench.tasks._{layout}.{name}")
+    setattr(module, function, functools.partial(getattr(plug_in, function), folder))
+    return module
 
 
 def load_task(folder: Path) -> Task:
@@ -136,6 +165,8 @@ def load_task(folder: Path) -> Task:
     folder = folder.resolve()
     if original.is_original(folder):
         return OriginalTask(original.read_original(folder), folder)
+    if competition.is_competition(folder):
+        return CompetitionTask(competition.read_competition(folder), folder)
     instance = None
     if not folder.exists() and (folder.parent / "task.toml").is_file():
         folder, instance = folder.parent, folder.name
@@ -184,9 +215,10 @@ def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list
             package = entry_point.dist.name if entry_point.dist is not None else entry_point.value
             problems.append(f"the tasks of the package {package} cannot be found: {type(error).__name__}: {error}")
     for path in task_paths:
-        found = [path] if (path / "task.toml").exists() or original.is_original(path) else [*_task_folders(path), *_originals(path)]
+        found = [path] if (path / "task.toml").exists() or _foreign_id(path) else [*_task_folders(path), *_foreign(path)]
         if not found:
-            raise TaskError(f"{path} holds no task: neither it nor a folder in it has a task.toml, or the original's env and scripts")
+            layouts = "a task.toml, the original's env and scripts, or a config.yaml of MLE-bench"
+            raise TaskError(f"{path} holds no task: neither it nor a folder in it has {layouts}")
         folders += found
     by_id: dict[str, Path] = {}
     for folder in map(Path.resolve, folders):
@@ -209,8 +241,8 @@ def _paths(folder: Path) -> Mapping[str, Path]:
     Raises:
         TaskError: the file cannot be read.
     """
-    if original.is_original(folder):
-        return {original.task_id(folder): folder}
+    if foreign_id := _foreign_id(folder):
+        return {foreign_id: folder}
     table = read_toml(folder / "task.toml")
     if ids := instance_ids(table):
         return {task_id: folder / task_id for task_id in ids}
@@ -235,6 +267,13 @@ def _task_folders(parent: Path) -> Iterable[Path]:
     return sorted(path.parent for path in parent.glob("[!_.]*/task.toml"))
 
 
-def _originals(parent: Path) -> Iterable[Path]:
-    """Return the folders in `parent` that are tasks of the original's layout."""
-    return sorted(path for path in parent.glob("[!_.]*") if original.is_original(path))
+def _foreign(parent: Path) -> Iterable[Path]:
+    """Return the folders in `parent` that are tasks of another layout."""
+    return sorted(path for path in parent.glob("[!_.]*") if _foreign_id(path))
+
+
+def _foreign_id(folder: Path) -> str | None:
+    """Return the id of a task of another layout; None for any other folder."""
+    if original.is_original(folder):
+        return original.task_id(folder)
+    return competition.task_id(folder) if competition.is_competition(folder) else None

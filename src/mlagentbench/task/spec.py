@@ -90,8 +90,9 @@ class Starter(Record):
 
     script: str = "train.py"
     """The script that is run in the workspace and writes the submission."""
-    state: Literal["runs", "stub", "broken"] = "runs"
-    """Whether it runs as the agent finds it, has a part to fill in, or fails and must be mended."""
+    state: Literal["runs", "stub", "broken", "none"] = "runs"
+    """Whether it runs as the agent finds it, has a part to fill in, or fails and must be mended. With `none`, there is nothing to compare
+    with, since the grader itself says what a success is (`Score.success`)."""
     predictor: str | None = None
     """For a starter that does not run: the `naive` submission in `proof.py` that stands in for it, such as the mean or the majority."""
     unlike_paper: str | None = None
