@@ -67,11 +67,15 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
 
 
 def _telling(columns: Iterable[Clue], answers: Answers, probes: tuple[Probe, ...], bar: float) -> Iterator[str]:
-    """Yield a line for each column from which some probe can tell a target."""
+    """Yield a line for each column from which some probe can tell a target. The parts of such a column are not looked at."""
+    known: set[tuple[str, str | None]] = set()
     for column in columns:
+        if (column.place, column.whole) in known:
+            continue
         for target in answers.targets:
             how = telling(probes, column.values, target, bar)
             if how is not None:
+                known.add((column.place, column.name))
                 yield f"{column.name} of {column.place} tells {target.name} ({how:.3f} of 1)"
                 break
 

@@ -31,6 +31,8 @@ class Clue(NamedTuple):
     """Float64 with NaN for gaps, or text with the empty string for them."""
     raw: Array | None = None
     """The values of a table's column as text; None for other columns."""
+    whole: str | None = None
+    """The column of the same place that this is a part of."""
 
 
 def parts_of_text(texts: pl.Series, name: str, place: str) -> Iterator[Clue]:
@@ -80,7 +82,7 @@ def parts_of_number(values: Array, texts: pl.Series | None, name: str, place: st
         whole = np.round(scaled - after)
         if digit >= 0:
             yield Clue(f"what follows digit {digit} after the point of {name}", place, after)
-        yield Clue(f"digit {digit} after the point of {name}", place, whole % 10)
+        yield Clue(f"the digit for {10.0**-digit:g} of {name}", place, whole % 10)
 
 
 def _numbers(texts: pl.Series) -> Array:

@@ -126,9 +126,10 @@ def _table_columns(table: PublicTable, answers: Answers) -> list[Clue]:
         texts = column.fill_null("").str.strip_chars()
         found.append(Clue(shown, table.name, values, texts.to_numpy()))
         if values.dtype.kind in "OU":
-            found += parts_of_text(texts, shown, table.name)
+            parts = parts_of_text(texts, shown, table.name)
         else:
-            found += parts_of_number(values, texts, shown, table.name, answers.classes)
+            parts = parts_of_number(values, texts, shown, table.name, answers.classes)
+        found += [part._replace(whole=shown) for part in parts]
     return found
 
 
@@ -140,7 +141,8 @@ def _grid_columns(grid: PublicArray, answers: Answers) -> list[Clue]:
     for number in range(grid.values.shape[1]):
         shown = f"the column {number}" if grid.values.shape[1] > 1 else "its only column"
         values = grid.values[places, number]
-        found += [Clue(shown, grid.name, values), *parts_of_number(values, None, shown, grid.name, answers.classes)]
+        parts = parts_of_number(values, None, shown, grid.name, answers.classes)
+        found += [Clue(shown, grid.name, values), *(part._replace(whole=shown) for part in parts)]
     return found
 
 
