@@ -136,6 +136,10 @@ def coverage(random: np.random.Generator, draws: int) -> Iterable[Sequence[str]]
             values = draw(*((1.0, 1.0) if name == "normal" else (1.0,)), size=(draws // 4, tasks, runs))
             held = [_holds(robust.average(one.tolist()), 1.0) for one in values]
             yield f"average improvement, {name}", str(tasks), str(runs), share(sum(held), draws // 4)
+    for name, statistic in (("median", robust.median), ("interquartile mean", robust.interquartile_mean)):
+        for tasks, runs in ((1, 5), (1, 8), (5, 8), (13, 3)):
+            held = [_holds(statistic(one.tolist()), 0.0) for one in random.normal(0.0, 1.0, (draws // 8, tasks, runs))]
+            yield f"{name}, normal", str(tasks), str(runs), share(sum(held), draws // 8)
     unequal = [random.exponential(1.0, (draws // 4, runs)) for runs in (2, 3, 8, 20)]
     held = [_holds(robust.average([group[row].tolist() for group in unequal]), 1.0) for row in range(draws // 4)]
     yield "average improvement, exponential", "4", "2, 3, 8, 20", share(sum(held), draws // 4)
