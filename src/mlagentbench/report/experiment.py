@@ -237,10 +237,11 @@ class Experiment:
         differing: dict[str, list[str]] = {}
         for task, column, cell in self.cells:
             for difference in cell.differences:
-                differing.setdefault(difference, []).append(f"{task} by {column}")
-        for difference, (first, *others) in differing.items():
-            more = f" and {len(others)} more" if others else ""
-            found.append(Notice("Runs of one cell differ", f"{difference} ({first}{more})."))
+                # One notice for what differs, whatever its values are: every cell may have its own.
+                differing.setdefault(difference.partition(":")[0], []).append(f"{difference} ({task} by {column}")
+        for first, *others in differing.values():
+            more = f", and {len(others)} more, each with its own values" if others else ""
+            found.append(Notice("Runs of one cell differ", f"{first}{more})."))
         return found
 
 
