@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 import re
+import statistics
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
@@ -159,3 +161,41 @@ def test_each_run_on_the_page_is_its_row_of_the_csv(written: tuple[Tables, Mappi
             assert numbers(joined(line[head["Improvement"]])) == pytest.approx(rounded(row, "improvement"), abs=0.51), (line, row)
         if row["score"]:
             assert numbers(joined(line[head["Score"]]))[:1] == pytest.approx([float(row["score"])], rel=0.006), (line, row)
+
+
+def test_the_files_are_what_the_results_make_by_hand(written: tuple[Tables, Mapping[str, list[dict[str, str]]]]) -> None:
+    _, files = written
+    gains: dict[tuple[str, str], list[float | None]] = {}
+    tokens: dict[tuple[str, str], list[int]] = {}
+    for row in files["runs"]:
+        with open(f"{row['path']}/result.json") as file:
+            result = json.load(file)
+        if result["outcome"]["ended"] == "infrastructure":
+            continue
+        cell = (row["task"], f"{row['agent']}, {row['model']}")
+        gain = None
+        if result["score"] is not None:
+            change = result["score"]["value"] - result["baseline"]["value"]
+            gain = (change if row["direction"] == "maximize" else -change) / abs(result["baseline"]["value"])
+        gains.setdefault(cell, []).append(gain)
+        used = sum(usage["input_tokens"] + usage["output_tokens"] for usage in result["usage"].values())
+        tokens.setdefault(cell, []).append(used)
+    rates = {cell: sum(gain is not None and gain > 0.1 for gain in found) / len(found) for cell, found in gains.items()}
+    means = {cell: statistics.fmean([gain for gain in found if gain is not None] or [0.0]) for cell, found in gains.items()}
+    spent = {cell: statistics.fmean(found) for cell, found in tokens.items()}
+
+    def average(by_cell: Mapping[tuple[str, str], float], column: str) -> float:
+        return statistics.fmean(value for (_, name), value in by_cell.items() if name == column)
+
+    compared = 0
+    for name, value, ours in (("success", "rate", rates), ("improvement", "improvement", means)):
+        for row in files[name]:
+            cell = (row["task"], row["column"])
+            if row["task"] and cell not in ours:
+                assert not row[value] and row["runs"] == "0"
+                continue
+            assert float(row[value]) == pytest.approx(ours[cell] if row["task"] else average(ours, row["column"])), row
+            compared += 1
+    for row in files["cost"]:
+        assert float(row["tokens"]) == pytest.approx(average(spent, row["column"]))
+    assert compared > 30
