@@ -218,8 +218,12 @@ def test_what_is_left_of_a_run_is_named_and_other_folders_are_not(logs: Path) ->
 def test_a_file_that_is_too_large_is_not_read(logs: Path) -> None:
     directory = write_run(logs)
     os.truncate(directory.path / "result.json", 1 << 40)
+    os.truncate(directory.manifest(2), 1 << 40)
 
     [run] = load(logs)
+
+    with pytest.raises(RunNotFound, match=r"the changes of step 3 cannot be read: .* at most 256 MB are read"):
+        run.changes(3)
 
     assert "result.json is damaged: it has 1,048,576 MB, and at most 256 MB are read" in run.damage[0]
 
