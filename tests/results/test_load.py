@@ -228,6 +228,13 @@ def test_a_file_that_is_too_large_is_not_read(logs: Path) -> None:
     assert "result.json is damaged: it has 1,048,576 MB, and at most 256 MB are read" in run.damage[0]
 
 
+def test_a_folder_in_the_place_of_the_lock_is_held_by_nobody(logs: Path) -> None:
+    directory = write_run(logs)
+    (directory.path / "lock").mkdir()
+
+    assert not directory.held
+
+
 def test_a_step_whose_number_is_enormous_is_read_at_once(logs: Path) -> None:
     directory = write_run(logs)
     step = directory.step(8)

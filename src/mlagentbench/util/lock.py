@@ -48,5 +48,7 @@ def held(path: Path) -> bool:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
-    with open(descriptor, "rb") as file:
-        return not acquire(file, timeout=0, shared=True)
+    try:
+        return not acquire(descriptor, timeout=0, shared=True)
+    finally:
+        os.close(descriptor)
