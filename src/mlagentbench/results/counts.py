@@ -13,6 +13,7 @@ from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
+from mlagentbench.audit.record import FailureMode
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import Baseline, BaselineSource, Flag, Role, Step
 from mlagentbench.results.load import Run
@@ -159,6 +160,10 @@ class Counts(NamedTuple):
     """The largest number of consecutive executions that failed; other actions between them, such as edits, do not end the streak."""
     failed_actions: int
     """The number of steps whose action was refused, failed, or was stopped by a limit."""
+    mode: FailureMode | None
+    """How the run came out, by its audit; None if it has no mode, or was not audited."""
+    unfounded_answer: bool | None
+    """Whether the final answer states what the evidence does not bear out; None if the run was not audited."""
     malformed: int
     """The number of replies without an action, including those that ended the run."""
     judged: bool = False
@@ -243,6 +248,8 @@ def counts(run: Run) -> Counts:
         tokens=run.usage.tokens,
         tokens_by_role={role: usage.tokens for role, usage in run.usage_by_role.items()},
         cost=run.usage.cost,
+        mode=run.audit.mode.mode if run.audit and run.audit.mode else None,
+        unfounded_answer=run.audit.carried if run.audit else None,
         edits=sum(step.action.name in EDITS and step.status == "ok" for step in run.steps),
         executions=len(ran),
         failed_executions=sum(step.status != "ok" for step in ran),

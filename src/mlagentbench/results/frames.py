@@ -190,11 +190,9 @@ def _counted(found: Counts) -> dict[str, Any]:
 
 def _audited(audit: Audit) -> dict[str, Any]:
     return {
-        "mode": audit.mode and audit.mode.mode,
         "claims": len(audit.claims),
         "unfounded_claims": sum(claim.is_unfounded for claim in audit.claims),
         "first_unfounded": audit.first_unfounded,
-        "unfounded_answer": audit.carried,
         "claimed_score": audit.claimed_score,
         "claimed_gap": audit.gap,
         "signs": " ".join(dict.fromkeys(sign.kind for sign in audit.signs)),

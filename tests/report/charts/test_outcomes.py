@@ -53,3 +53,12 @@ def test_every_palette_has_a_colour_for_every_part() -> None:
     for palette in (LIGHT, THEMED):
         assert palette.verdicts.keys() == outcomes.VERDICTS.keys()
         assert palette.endings.keys() == outcomes.ENDINGS.keys()
+        assert palette.modes.keys() == outcomes.MODES.keys()
+
+
+def test_modes_that_mean_nearly_the_same_are_one_part() -> None:
+    runs = [won()._replace(mode=mode) for mode in ("hallucination", "bad_plan", "zero_improvement", None)]
+
+    found = outcomes.parts({"a": column(one=runs)}, "mode")
+
+    assert [(part.kind, part.runs) for part in found] == [("bad_plan", 2), ("hallucination", 1), ("apart", 1)]

@@ -11,7 +11,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from mlagentbench.report.charts.palette import ENDING_KEYS, LIGHT, SHAPES, VERDICT_KEYS, looks
+from mlagentbench.report.charts.palette import ENDING_KEYS, LIGHT, MODE_KEYS, SHAPES, VERDICT_KEYS, looks
 
 cspace_convert = pytest.importorskip("colorspacious", reason="colorspacious, a development dependency, is not installed").cspace_convert
 
@@ -20,6 +20,7 @@ FEWEST = 10.0
 CSS = files("mlagentbench.report.page").joinpath("report.css").read_text(encoding="utf-8")
 SERIES = [f"series-{number}" for number in range(1, 9)]
 VERDICTS = [f"verdict-{key.replace('_', '-')}" for key in VERDICT_KEYS]
+MODES = [f"mode-{key.replace('_', '-')}" for key in MODE_KEYS]
 ENDINGS = [f"ended-{key.replace('_', '-')}" for key in ENDING_KEYS]
 
 
@@ -92,7 +93,7 @@ def test_the_formula_gives_the_published_differences(one: Sequence[float], other
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("deficiency", [None, "protanomaly", "deuteranomaly", "tritanomaly"])
-@pytest.mark.parametrize("names", [SERIES, VERDICTS, ENDINGS], ids=["columns", "verdicts", "endings"])
+@pytest.mark.parametrize("names", [SERIES, VERDICTS, ENDINGS, MODES], ids=["columns", "verdicts", "endings", "modes"])
 def test_any_two_colours_can_be_told_apart(names: Sequence[str], deficiency: str | None, theme: str) -> None:
     assert closest([themed(name, theme) for name in names], deficiency) > FEWEST
 
@@ -101,12 +102,12 @@ def test_any_two_colours_can_be_told_apart(names: Sequence[str], deficiency: str
 def test_marks_stand_out_from_the_page_and_text_from_its_bar(theme: str) -> None:
     """The ratios of WCAG 2: 3 for graphics, 4.5 for text."""
     assert [name for name in SERIES if contrast(themed(name, theme), themed("paper", theme)) < 3] == []
-    assert [name for name in VERDICTS + ENDINGS if contrast(themed(name, theme), themed("on-bars", theme)) < 4.5] == []
+    assert [name for name in VERDICTS + ENDINGS + MODES if contrast(themed(name, theme), themed("on-bars", theme)) < 4.5] == []
 
 
 def test_files_have_the_colours_of_the_light_page() -> None:
-    drawn = [*LIGHT.series, *LIGHT.verdicts.values(), *LIGHT.endings.values()]
-    assert drawn == [themed(name, "light") for name in (*SERIES, *VERDICTS, *ENDINGS)]
+    drawn = [*LIGHT.series, *LIGHT.verdicts.values(), *LIGHT.endings.values(), *LIGHT.modes.values()]
+    assert drawn == [themed(name, "light") for name in (*SERIES, *VERDICTS, *ENDINGS, *MODES)]
 
 
 def test_columns_differ_in_their_markers_too() -> None:

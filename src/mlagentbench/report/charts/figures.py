@@ -40,6 +40,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "cost-per-success": ("Cost of a success", INTERVALS),
     "verdicts": ("What submissions were worth", "Shares of runs, and their numbers."),
     "endings": ("What ended the runs", "Shares of runs, and their numbers."),
+    "modes": ("How runs failed", "Shares of runs, and their numbers, by the audit."),
     "thresholds-last-step": ("Success at other thresholds", "At the last step; dotted: the paper's threshold."),
     "thresholds-best-step": ("Success at other thresholds, best step", "The best step is chosen on the hidden test."),
     "profiles": ("Performance profiles", "Dotted: where success begins."),
@@ -103,6 +104,7 @@ def _comparing(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | N
     yield "cost-per-success", cost_per_success(rows, columns=columns)
     yield "verdicts", outcomes(parts(ranked, "verdict"), "verdict")
     yield "endings", outcomes(parts(ranked, "ended"), "ended")
+    yield "modes", outcomes(parts(ranked, "mode"), "mode")
     yield "thresholds-last-step", success_by_threshold(experiment.thresholds, "last", columns=columns)
     yield "thresholds-best-step", success_by_threshold(experiment.thresholds, "best", columns=columns)
 

@@ -1,4 +1,4 @@
-"""Draw bars of how runs came out: by the verdict on their submissions, or by what ended them."""
+"""Draw bars of how runs came out: by the verdict on their submissions, by what ended them, or by their failure mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH, BAR = 360, 26
 ROOM = 18
 """The least width of a part, in pixels, that has room for its count."""
 
-Kind = Literal["verdict", "ended"]
+Kind = Literal["verdict", "ended", "mode"]
 APART = "not counted"
 VERDICTS: Mapping[str, str] = {
     "success": "success",
@@ -36,13 +36,38 @@ ENDINGS: Mapping[str, str] = {
     "apart": APART,
 }
 
+MODES: Mapping[str, str] = {
+    "success": "success",
+    "small_improvement": "small improvement",
+    "bad_plan": "bad plan",
+    "hallucination": "hallucination",
+    "debugging": "debugging",
+    "token_limit": "token limit",
+    "no_valid_submission": "no valid submission",
+    "stopped_early": "stopped early",
+    "apart": "none, or not audited",
+}
+"""How runs came out: the audit's modes, of which some are drawn as one."""
+AS_ONE: Mapping[str, str] = {
+    "zero_improvement": "bad_plan",
+    "no_submission": "no_valid_submission",
+    "invalid_submission": "no_valid_submission",
+    "format_failures": "no_valid_submission",
+}
+WORDS: Mapping[Kind, Mapping[str, str]] = {"verdict": VERDICTS, "ended": ENDINGS, "mode": MODES}
+
+
+def colors(kind: Kind, palette: Palette) -> Mapping[str, str]:
+    """Return the colours of a kind's parts."""
+    return {"verdict": palette.verdicts, "ended": palette.endings, "mode": palette.modes}[kind]
+
 
 class BarPart(NamedTuple):
     """A part of a bar: the runs of a column that came out in one way."""
 
     column: str
     kind: str
-    """A key of `VERDICTS` or `ENDINGS`."""
+    """A key of `VERDICTS`, `ENDINGS` or `MODES`."""
     runs: int
     of: int
     """How many runs the column has."""
@@ -62,7 +87,7 @@ class BarPart(NamedTuple):
 
 def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[BarPart]:
     """Count the runs of each column by how they came out; those that are not counted come last."""
-    kinds = VERDICTS if kind == "verdict" else ENDINGS
+    kinds = WORDS[kind]
     found = []
     for column, by_task in columns.items():
         of_kind = [_kind(run, kind) for cell in by_task.values() for run in cell.runs]
@@ -79,19 +104,19 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
 
     Args:
         found: the parts.
-        kind: whether the parts are verdicts or what ended the runs.
+        kind: what the parts are.
         palette: the colours.
         legend: whether a legend names the parts.
 
     Returns:
         The chart; None if there are no runs, or if all came out in one way.
     """
-    kinds = VERDICTS if kind == "verdict" else ENDINGS
+    kinds = WORDS[kind]
     present = [each for each in kinds if any(part.kind == each for part in found)]
     if len(present) < 2:
         return None
     columns = list(dict.fromkeys(part.column for part in found))
-    colors = palette.verdicts if kind == "verdict" else palette.endings
+    filled = colors(kind, palette)
     rows = [
         {
             "row": columns.index(part.column),
@@ -110,7 +135,7 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
     x = alt.X(
         "from:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(title="share of runs", format=".0%", tickCount=5, grid=False)
     )
-    scale = alt.Scale(domain=[kinds[each] for each in present], range=[colors[each] for each in present])
+    scale = alt.Scale(domain=[kinds[each] for each in present], range=[filled[each] for each in present])
     shown = alt.Legend(title=None, orient="top", columns=4, symbolType="square", columnPadding=16) if legend else None
     bars = alt.Chart(data(rows)).mark_bar(stroke=ground(palette), strokeWidth=1)
     layers = [
@@ -121,6 +146,8 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
 
 
 def _kind(run: Counts, kind: Kind) -> str:
+    if kind == "mode":
+        return AS_ONE.get(run.mode, run.mode) if run.mode else "apart"
     if not run.counted:
         return "apart"
     if kind == "verdict":

@@ -45,17 +45,30 @@ class Palette(NamedTuple):
     """The colours of verdicts, by the keys of `outcomes.VERDICTS`."""
     endings: Mapping[str, str]
     """The colours of what ended runs, by the keys of `outcomes.ENDINGS`."""
+    modes: Mapping[str, str]
+    """The colours of how runs came out, by the keys of `outcomes.MODES`."""
     on_bars: str
     """The colour of text in bars of any colour."""
 
 
 VERDICT_KEYS = ("success", "no_improvement", "invalid_submission", "no_submission", "apart")
 ENDING_KEYS = ("final_answer", "limit_steps", "limit_time", "limit", "format_failure", "agent_error", "apart")
+MODE_KEYS = (
+    *("success", "small_improvement", "bad_plan", "hallucination", "debugging", "token_limit", "no_valid_submission", "stopped_early"),
+    "apart",
+)
 LIGHT = Palette(
     *("#1f2328", "#5c636d", "#e6e4df", "#2f5bb7", "#5c636d", "#1a7f4b", "#b3261e", "#ffffff"),
     series=("#1a67ae", "#b54a00", "#059367", "#b47dae", "#cc7e00", "#1792fc", "#4d1f7c", "#1d2229"),
     verdicts=dict(zip(VERDICT_KEYS, ("#80c2a7", "#c8cbd6", "#fbbe86", "#dd847d", "#f9f2eb"), strict=True)),
     endings=dict(zip(ENDING_KEYS, ("#a9c3eb", "#e9e6ac", "#e6864a", "#e5ce47", "#f3a7bc", "#ba8c85", "#f0f6ee"), strict=True)),
+    modes=dict(
+        zip(
+            MODE_KEYS,
+            ("#80c2a7", "#d8faaa", "#b4b862", "#9581c2", "#a68467", "#789294", "#fbcff5", "#bbacfe", "#f9f2eb"),
+            strict=True,
+        )
+    ),
     on_bars="#1f2328",
 )
 THEMED = Palette(
@@ -63,6 +76,7 @@ THEMED = Palette(
     series=tuple(f"var(--series-{number})" for number in range(1, 9)),
     verdicts={key: f"var(--verdict-{key.replace('_', '-')})" for key in VERDICT_KEYS},
     endings={key: f"var(--ended-{key.replace('_', '-')})" for key in ENDING_KEYS},
+    modes={key: f"var(--mode-{key.replace('_', '-')})" for key in MODE_KEYS},
     on_bars="var(--on-bars)",
 )
 

@@ -269,11 +269,15 @@ def _attempts(experiment: Experiment) -> tuple[Picture, ...]:
 
 
 def _outcomes(experiment: Experiment, rows: Sequence[LeaderboardRow]) -> tuple[Bars, ...]:
-    """Return bars of the runs' verdicts and of what ended the runs, each only if it is not the same for all runs."""
-    titles: Mapping[outcomes.Kind, str] = {"verdict": "What submissions were worth", "ended": "What ended the runs"}
+    """Return bars of the runs' verdicts, of what ended the runs and of their modes, each only if it is not the same for all runs."""
+    titles: Mapping[outcomes.Kind, str] = {
+        "verdict": "What submissions were worth",
+        "ended": "What ended the runs",
+        "mode": "How runs failed, by the audit",
+    }
     found = []
     for kind, title in titles.items():
-        words, colors = (outcomes.VERDICTS, THEMED.verdicts) if kind == "verdict" else (outcomes.ENDINGS, THEMED.endings)
+        words, colors = outcomes.WORDS[kind], outcomes.colors(kind, THEMED)
         parts = outcomes.parts(experiment.columns, kind)
         names = {each: word for each, word in words.items() if any(part.kind == each for part in parts)}
         if len(names) > 1:

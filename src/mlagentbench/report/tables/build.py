@@ -30,24 +30,24 @@ from mlagentbench.report.tables.values import (
     number,
     rate_bounds,
 )
-from mlagentbench.report.wording import ENDED, VERDICTS, ended_briefly, price_words
+from mlagentbench.report.wording import ENDED, MODES, VERDICTS, ended_briefly, price_words
 from mlagentbench.results import robust
 from mlagentbench.results.cells import Cell, deviations, together
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, TaskGroup, by_cutoff
 from mlagentbench.results.counts import DAMAGED, UNFINISHED
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import Interval, average_rate
 
 RUNS: Mapping[str, Kind] = {"runs": "count", "tasks": "count", "not_counted": "count"}
 
 
 def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) -> list[Table]:
-    """Return all tables that have rows; if no run is counted, only those of verdicts, endings and runs that are not counted.
+    """Return all tables that have rows; if no run is counted, only those of verdicts, endings, audits and runs that are not counted.
 
     Args:
         experiment: the runs.
         cutoffs: the last day of each model's training data, by the model's name; None where it is not known.
     """
-    whatever = [verdicts(experiment), endings(experiment), not_counted(experiment)]
+    whatever = [verdicts(experiment), endings(experiment), modes(experiment), unfounded(experiment), not_counted(experiment)]
     of_counted = [success(experiment), improvement(experiment), summaries(experiment), cost(experiment)]
     of_groups = [categories(experiment), periods(experiment, cutoffs), compared(experiment)]
     found = (*of_counted, *whatever, *of_groups) if experiment.counted else whatever
@@ -186,6 +186,32 @@ def endings(experiment: Experiment) -> Table:
     """Return the table of all runs by what ended them, including those that are not counted."""
     names = {ended: ended_briefly(ended) for ended in (*ENDED, UNFINISHED, DAMAGED)}
     return _tally(experiment, "endings", "How runs ended, in runs", "ended", names)
+
+
+def modes(experiment: Experiment) -> Table:
+    """Return the table of all audited runs by how they came out."""
+    return _tally(experiment, "modes", "How runs came out, by the audit, in runs", "mode", MODES)
+
+
+def unfounded(experiment: Experiment) -> Table:
+    """Return the table of how many audited runs end on a claim that the evidence does not bear out, as means over tasks."""
+    rows: list[Row] = []
+    for column, by_task in experiment.columns.items():
+        answers = [[run.unfounded_answer for run in cell.runs if run.unfounded_answer is not None] for cell in by_task.values()]
+        audited = [each for each in answers if each]
+        if audited:
+            rate = average_rate([(sum(each), len(each)) for each in audited])
+            counted = {"runs": sum(map(len, audited)), "tasks": len(audited)}
+            rows.append({**identity(experiment, column), **interval("rate", rate), **counted})
+    return Table(
+        name="unfounded-answers",
+        title="Runs whose final answer holds an unfounded claim, % [95% interval], n audited runs",
+        columns={**COLUMN, "rate": "number", **INTERVAL, "runs": "count", "tasks": "count"},
+        rows=rows,
+        down=NAME,
+        shown=[TextColumn("", lambda row: estimate(row, "rate", of="runs"))],
+        ranks=ranks(experiment),
+    )
 
 
 def categories(experiment: Experiment) -> Table:
