@@ -120,6 +120,8 @@ class RunSpec(Record):
     task_folder: Path | None = None
     """The task's folder; None for a task of the catalogue."""
     variant: Variant = "full"
+    mini_seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+    """A number from which the mini data is drawn anew; None for the usual mini data."""
     agent: Word = "research"
     agent_options: Mapping[str, JsonValue] = Field(default_factory=dict)
     models: Mapping[Role, ModelSpec] = Field(default_factory=dict)
@@ -160,6 +162,11 @@ class RunSpec(Record):
     def model_names(self) -> dict[Role, str]:
         """The names of the models by role, `none/none` for an agent that asks none."""
         return {role: self.model(role).name for role in ROLES}
+
+    @property
+    def data_name(self) -> str:
+        """The variant, with its mini seed: `mini`, or `mini (seed 7)`."""
+        return self.variant if self.mini_seed is None else f"{self.variant} (seed {self.mini_seed})"
 
     def replace(self, **changes: object) -> Self:
         """Return a copy with some fields changed. The new values are not validated."""

@@ -13,12 +13,13 @@ import pytest
 
 from mlagentbench.checks import check as check_module
 from mlagentbench.checks import task_code
-from mlagentbench.checks.check import FIRST_RUNS, SEEDS, CheckSettings, check
+from mlagentbench.checks.check import FIRST_RUNS, CheckSettings, check
 from mlagentbench.checks.findings import Check, Name
 from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.new import new_task
+from mlagentbench.task.seeds import SEED
 
 Plant = Callable[[str, str, str], None]
 """Replace a text of a file of the task by another; the text is there once."""
@@ -55,7 +56,7 @@ def leaks(task: Task) -> dict[Name, str]:
     """What the worker of a check finds in a task's data, in this process: nothing is run and nothing graded."""
     with tempfile.TemporaryDirectory() as folder:
         public, private, out = (os.path.join(folder, name) for name in ("public", "private", "proofs"))
-        task_code.main(["prepare", str(task.folder), str(SEEDS[0]), public, private])
+        task_code.main(["prepare", str(task.folder), str(SEED), public, private])
         os.mkdir(out)
         task_code.main(["prove", str(task.folder), public, private, out])
         found = task_code.Proofs.model_validate_json(Path(out, task_code.PROOFS).read_bytes()).leaks

@@ -30,7 +30,7 @@ from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.proofs import Files
-from mlagentbench.task.seeds import SEED
+from mlagentbench.task.seeds import mini_data_seed
 from mlagentbench.util.machine import ONE_THREAD
 from mlagentbench.util.temporary import temporary_folder
 
@@ -40,8 +40,6 @@ FIRST_RUNS = 3
 """If so many runs have one score, the seed makes no difference, and no more are made."""
 WORKER_SECONDS = 900.0
 """Seconds after which a process with a task's own code is killed."""
-SEEDS = (SEED, SEED + 1)
-"""The seeds that the mini variant is prepared with: the seed of runs, and another."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,8 @@ class CheckSettings:
     """Where and how a check is done."""
 
     variant: Variant = "mini"
+    mini_seed: int | None = None
+    """The number that the mini data is drawn from; None for the usual data."""
     sandbox: SandboxChoice = "auto"
     slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
     """Held by each process of the check; use a semaphore to limit how many go on at once."""
@@ -184,12 +184,13 @@ async def _prepare(task: Task, work: CheckSettings, folder: Path) -> tuple[Prepa
         why = "only the mini variant is made from a seed"
         try:
             async with work.slot:
-                data = await asyncio.to_thread(prepared, task, "full")
+                data = await asyncio.to_thread(prepared, task, "full", mini_seed=work.mini_seed)
         except TaskError as error:
             return None, [failed("data", str(error))]
         return data, [_data(task, data), skipped("deterministic", why), skipped("seeded", why)]
     places = [Prepared(folder / name / "public", folder / name / "private") for name in ("data", "other", "again")]
-    seed, other_seed = SEEDS
+    seed = mini_data_seed(work.mini_seed)
+    other_seed = seed + 1
     try:
         # The second process prepares the other seed's data first, with another hash seed and time zone, none of which may matter.
         await asyncio.gather(

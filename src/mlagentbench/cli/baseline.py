@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from mlagentbench.cli.options import Indices, python_option, sandbox_option, task_path_option, variant_option
+from mlagentbench.cli.options import Indices, mini_seed_option, python_option, sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import GradingError, TaskError
 from mlagentbench.grading.baseline import (
     CHEAP_SECONDS,
@@ -42,6 +42,7 @@ from mlagentbench.util import interrupts
     f"By default {RUNS} times, or {FEW_RUNS} if a run takes longer than {duration(CHEAP_SECONDS)}.",
 )
 @variant_option("full")
+@mini_seed_option
 @click.option("--again", is_flag=True, help="Measure anew what was measured before.")
 @sandbox_option
 @python_option
@@ -52,6 +53,7 @@ def baseline(
     task_ids: Sequence[str],
     runs: int | None,
     variant: Variant,
+    mini_seed: int | None,
     again: bool,
     sandbox: SandboxChoice,
     python: Path | None,
@@ -71,7 +73,7 @@ def baseline(
     for task in tasks:
         settings = ScriptSettings(sandbox, python or Path(sys.executable), gpus if task.spec.gpu else ())
         try:
-            measured, before = _measured(console, task, variant, settings, runs, again)
+            measured, before = _measured(console, task, variant, mini_seed, settings, runs, again)
         except (TaskError, GradingError) as error:
             console.print(Text(f"{task.id} has no baseline: {visible(str(error))}", style="red"))
             continue
@@ -89,10 +91,16 @@ def baseline(
 
 
 def _measured(
-    console: Console, task: Task, variant: Variant, settings: ScriptSettings, runs: int | None, again: bool
+    console: Console,
+    task: Task,
+    variant: Variant,
+    mini_seed: int | None,
+    settings: ScriptSettings,
+    runs: int | None,
+    again: bool,
 ) -> tuple[MeasuredBaseline, bool]:
     """Measure a task's baseline; return it, and whether it had been measured before."""
-    before = None if again else read_baseline(task, variant, settings)
+    before = None if again else read_baseline(task, variant, settings, mini_seed)
     of = f" of {runs}" if runs else ""
     with console.status(f"{task.id}: the starter") as status:
 
@@ -103,7 +111,7 @@ def _measured(
             )
             status.update(f"{task.id}: the starter, run {min(number + 1, runs or number + 1)}{of}")
 
-        measured = interrupts.run(measure(task, variant, settings=settings, runs=runs, again=again, on_run=on_run))
+        measured = interrupts.run(measure(task, variant, mini_seed=mini_seed, settings=settings, runs=runs, again=again, on_run=on_run))
     return measured, measured == before
 
 

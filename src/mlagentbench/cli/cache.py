@@ -13,9 +13,9 @@ import click
 from rich.text import Text
 
 from mlagentbench.cli.options import cache_option, task_path_option
-from mlagentbench.data.cache import cache_directory
+from mlagentbench.data.cache import cache_directory, read_record
 from mlagentbench.data.inventory import CacheEntry, entries, remove
-from mlagentbench.data.prepare import place_of
+from mlagentbench.data.prepare import RECORD, PreparedRecord, place_of
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Variant
 from mlagentbench.report.console import Item, Listing, command_console
@@ -128,7 +128,8 @@ def _state(entry: CacheEntry, tasks: Mapping[str, Task], cache: Path) -> str:
     task = tasks.get(entry.task or "")
     if task is None:
         return "of no known task"
-    return "" if entry.variant and place_of(task, entry.variant, cache) == entry.path else "out of date"
+    record = read_record(entry.path / RECORD, PreparedRecord)
+    return "" if record and place_of(task, record.variant, cache, record.mini_seed) == entry.path else "out of date"
 
 
 def _parts(folder: Path) -> Iterable[Path]:

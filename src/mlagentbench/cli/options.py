@@ -56,6 +56,14 @@ python_option = click.option(
 )
 
 
+mini_seed_option = click.option(
+    "--mini-seed",
+    type=click.IntRange(0, 2**63 - 1),
+    metavar="N",
+    help="Draw the mini data anew from this number, so that no model has seen it.",
+)
+
+
 def variant_option(default: Variant) -> Callable[[Command], Command]:
     """Return the option `--variant`."""
     choices = click.Choice(get_args(Variant))

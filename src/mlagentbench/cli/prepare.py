@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.cli.main import USAGE
-from mlagentbench.cli.options import cache_option, task_path_option
+from mlagentbench.cli.options import cache_option, mini_seed_option, task_path_option
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import Preparation, prepare
 from mlagentbench.errors import TaskError, UsageError
@@ -25,6 +25,7 @@ from mlagentbench.task.catalogue import Task, find_task, find_tasks
 @click.argument("task_ids", metavar="TASK...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All tasks; say with --variant which data.")
 @click.option("--variant", type=click.Choice(["mini", "full"]), help="The data: real, or small and generated.  [default: full]")
+@mini_seed_option
 @click.option("--force", is_flag=True, help="Make it anew though it is there. Downloads that are there are used again.")
 @cache_option
 @task_path_option
@@ -33,6 +34,7 @@ def prepare_tasks(
     task_ids: Sequence[str],
     everything: bool,
     variant: Variant | None,
+    mini_seed: int | None,
     force: bool,
     cache: Path | None,
     task_paths: Sequence[Path],
@@ -55,7 +57,7 @@ def prepare_tasks(
     for task in tasks:
         started = time.monotonic()
         try:
-            preparation = prepare(task, variant, cache, console=console, force=force)
+            preparation = prepare(task, variant, cache, console=console, force=force, mini_seed=mini_seed)
         except TaskError as error:
             if len(tasks) == 1:
                 raise

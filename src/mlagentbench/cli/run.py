@@ -20,6 +20,7 @@ from mlagentbench.cli.options import (
     KeyValue,
     Size,
     log_directory_option,
+    mini_seed_option,
     python_option,
     sandbox_option,
     task_path_option,
@@ -110,6 +111,7 @@ GROUPS = {
     help="How many runs go on at once; by default one a core, and no more than fit into the memory with all that their scripts may take.",
 )
 @variant_option("full")
+@mini_seed_option
 @click.option("--note", metavar="TEXT", help="Something to remember of the runs; it is stored with them, and nothing depends on it.")
 @click.option("--score-steps/--no-score-steps", default=True, show_default=True, help="Score the submission after every step, too.")
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Check at the end what the agent said against what it had seen.")

@@ -29,10 +29,10 @@ from mlagentbench.data.extras import require_extras
 from mlagentbench.data.fetch import fetching
 from mlagentbench.data.inventory import downloaded
 from mlagentbench.data.metadata import level
-from mlagentbench.errors import TaskError
+from mlagentbench.errors import TaskError, UsageError
 from mlagentbench.records import Record, Variant
 from mlagentbench.task.catalogue import Task
-from mlagentbench.task.seeds import SEED
+from mlagentbench.task.seeds import mini_data_seed
 from mlagentbench.util.machine import versions
 
 RECORD = "prepared.json"
@@ -74,6 +74,8 @@ class PreparedRecord(Record):
     variant: Variant
     seed: int | None
     """None for the real data."""
+    mini_seed: int | None = None
+    """The number that the seed of mini data was made from; None for the usual data."""
     key: str
     """The digest of what made the data (`sources.key`)."""
     versions: Mapping[str, str]
@@ -100,13 +102,13 @@ class Preparation(NamedTuple):
     """Whether the data was made now; False if it was in the cache."""
 
 
-def prepared(task: Task, variant: Variant, cache: Path | None = None) -> Prepared:
+def prepared(task: Task, variant: Variant, cache: Path | None = None, *, mini_seed: int | None = None) -> Prepared:
     """Return a task's data, preparing it first if needed, without showing progress.
 
     Raises:
-        TaskError: as for `prepare`.
+        TaskError, UsageError: as for `prepare`.
     """
-    return prepare(task, variant, cache).data
+    return prepare(task, variant, cache, mini_seed=mini_seed).data
 
 
 def prepare(
@@ -117,6 +119,7 @@ def prepare(
     console: Console | None = None,
     force: bool = False,
     key: str | None = None,
+    mini_seed: int | None = None,
 ) -> Preparation:
     """Prepare a task's data, unless the cache has it. Several processes may call this at once: one prepares, the others wait.
 
@@ -127,8 +130,10 @@ def prepare(
         console: where to show progress; None to show nothing.
         force: prepare the data again even if the cache has it.
         key: the key of the data that a run was started on (`PreparedRecord.key`); data with another key is not accepted.
+        mini_seed: a number from which the mini data is drawn anew; None for the usual data.
 
     Raises:
+        UsageError: `mini_seed` is given for another variant than mini.
         TaskError: the task's `prepare.py` lacks the variant or fails; a package, a file, consent or space is missing; or the data of `key`
             is gone.
     """
@@ -138,7 +143,7 @@ def prepare(
             return Preparation(Prepared.empty(cache / "prepared" / NO_DATA), None, None, made=False)
         except OSError as error:
             raise unwritable(cache, error) from None
-    place = place_of(task, variant, cache)
+    place = place_of(task, variant, cache, mini_seed)
     if key is not None and (of_run := place.with_name(f"{variant}-{key}")) != place:
         return _made_before(task, of_run, cache)
     if not force and (found := _found(place)):
@@ -154,23 +159,29 @@ def prepare(
                 shutil.rmtree(leftover)  # left by a killed process, since a live one would hold the lock
             if variant == "full":
                 _announce(task, cache, display)
-            record = _make(task, variant, function, place, cache, console)
+            record = _make(task, variant, function, place, cache, console, mini_seed)
         except OSError as error:
             raise unwritable(cache, error) from None
     return Preparation(Prepared(place / "public", place / "private"), place, record, made=True)
 
 
-def place_of(task: Task, variant: Variant, cache: Path) -> Path:
+def place_of(task: Task, variant: Variant, cache: Path, mini_seed: int | None = None) -> Path:
     """Return the folder of a task's data in the cache, whether it exists or not.
 
     Raises:
         TaskError: a module that prepares it cannot be read as Python.
+        UsageError: `mini_seed` is given for another variant than mini.
     """
-    return cache / "prepared" / task.id / f"{variant}-{sources.key(task, variant, _seed(variant))}"
+    return cache / "prepared" / task.id / f"{variant}-{sources.key(task, variant, _seed(variant, mini_seed))}"
 
 
-def _seed(variant: Variant) -> int | None:
-    return SEED if variant == "mini" else None
+def _seed(variant: Variant, mini_seed: int | None) -> int | None:
+    """Return the seed that a variant's data is drawn from; None for real data."""
+    if variant == "mini":
+        return mini_data_seed(mini_seed)
+    if mini_seed is not None:
+        raise UsageError(f"the {variant} data is not drawn from a seed; leave --mini-seed out, or choose --variant mini")
+    return None
 
 
 def _found(place: Path) -> Preparation | None:
@@ -231,10 +242,16 @@ def _announce(task: Task, cache: Path, display: Display) -> None:
 
 
 def _make(
-    task: Task, variant: Variant, function: Callable[..., object], place: Path, cache: Path, console: Console | None
+    task: Task,
+    variant: Variant,
+    function: Callable[..., object],
+    place: Path,
+    cache: Path,
+    console: Console | None,
+    mini_seed: int | None,
 ) -> PreparedRecord:
     """Make the data in a temporary folder, move it to its place when it is complete, and return its record."""
-    started = time.monotonic()
+    started, seed = time.monotonic(), _seed(variant, mini_seed)
     temporary = Path(tempfile.mkdtemp(prefix=f".{variant}-", dir=place.parent))
     try:
         new = temporary / "new"
@@ -242,11 +259,12 @@ def _make(
         private.mkdir(parents=True)
         public.mkdir()
         with fetching(task.spec, cache, console):
-            _call(task, function, (public, private) if variant == "full" else (public, private, SEED))
+            _call(task, function, (public, private) if seed is None else (public, private, seed))
         record = PreparedRecord(
             task=task.id,
             variant=variant,
-            seed=_seed(variant),
+            seed=seed,
+            mini_seed=mini_seed,
             key=place.name.rpartition("-")[2],
             versions=versions(PACKAGES),
             seconds=round(time.monotonic() - started, 3),

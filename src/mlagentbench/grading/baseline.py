@@ -97,6 +97,8 @@ class MeasuredBaseline(Record):
 
     task: str
     variant: Variant
+    mini_seed: int | None = None
+    """The number that the mini data was drawn from; None for the usual data."""
     baseline: Baseline
     seconds: tuple[float, ...]
     """The script's time in each run that left a score; empty for a predictor."""
@@ -226,6 +228,7 @@ async def measure(
     task: Task,
     variant: Variant,
     *,
+    mini_seed: int | None = None,
     settings: ScriptSettings = ScriptSettings(),
     runs: int | None = None,
     again: bool = False,
@@ -238,6 +241,7 @@ async def measure(
     Args:
         task: the task.
         variant: the task's variant.
+        mini_seed: the number that its mini data is drawn from; None for the usual data.
         settings: where and how the script runs.
         runs: the least number of runs; None for what is in the cache, however few, and else `RUNS` if the first takes at most
             `CHEAP_SECONDS`, or `FEW_RUNS`.
@@ -250,8 +254,8 @@ async def measure(
         GradingError: the grader itself failed.
         SandboxUnavailable: this machine cannot provide the sandbox.
     """
-    data = await asyncio.to_thread(prepared, task, variant)
-    path = await asyncio.to_thread(_baseline_path, task, variant, settings)
+    data = await asyncio.to_thread(prepared, task, variant, mini_seed=mini_seed)
+    path = await asyncio.to_thread(_baseline_path, task, variant, settings, mini_seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     async with holding(path.with_suffix(".lock")):
         stored = None if again else _read(path)
@@ -265,6 +269,7 @@ async def measure(
         measured = MeasuredBaseline(
             task=task.id,
             variant=variant,
+            mini_seed=mini_seed,
             baseline=found[0],
             seconds=found[1],
             failures=found[2],
@@ -276,9 +281,11 @@ async def measure(
         return measured
 
 
-def read_baseline(task: Task, variant: Variant, settings: ScriptSettings = ScriptSettings()) -> MeasuredBaseline | None:
+def read_baseline(
+    task: Task, variant: Variant, settings: ScriptSettings = ScriptSettings(), mini_seed: int | None = None
+) -> MeasuredBaseline | None:
     """Return the cached measurement from a machine like this one; None if there is none."""
-    return _read(_baseline_path(task, variant, settings))
+    return _read(_baseline_path(task, variant, settings, mini_seed))
 
 
 async def _measured(
@@ -330,12 +337,12 @@ async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Sand
     return Baseline(value=score.value, values=(score.value,), source="predictor", resampled=score.resampled)
 
 
-def _baseline_path(task: Task, variant: Variant, settings: ScriptSettings) -> Path:
+def _baseline_path(task: Task, variant: Variant, settings: ScriptSettings, mini_seed: int | None) -> Path:
     """Return the file of a measurement; its name is a digest of everything that a score may depend on."""
     facts = json.dumps(
         [
             task_digest(task),
-            place_of(task, variant, Path()).name
+            place_of(task, variant, Path(), mini_seed).name
             if (task.folder / "prepare.py").exists()
             else None,  # its key covers modules of other tasks, too
             hardware(),

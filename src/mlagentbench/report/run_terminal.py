@@ -51,7 +51,7 @@ def identity(run: Run) -> RenderableType:
     view = run_view(run, BRIEF_ANSWER)
     spec = run.info.spec
     who = f" by {visible(spec.agent)}" + (f" with {visible(view.models)}" if view.models != NO_MODEL else "")
-    return Text.assemble((spec.task, "bold"), f", {spec.variant} variant,", who, (f"\n{run.name}  {view.started}", "dim"))
+    return Text.assemble((spec.task, "bold"), f", {spec.data_name} variant,", who, (f"\n{run.name}  {view.started}", "dim"))
 
 
 def outcome(run: Run) -> RenderableType:

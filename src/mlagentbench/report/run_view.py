@@ -168,7 +168,7 @@ def _facts(run: Run) -> tuple[KeyFigure, ...]:
     info = run.info
     facts = [
         KeyFigure("Run", info.run),
-        KeyFigure("Task", f"{info.spec.task}, {info.spec.variant} data"),
+        KeyFigure("Task", f"{info.spec.task}, {info.spec.data_name} data"),
         KeyFigure("Agent", _options(info.spec.agent, info.spec.agent_options)),
     ]
     facts += [KeyFigure(f"Model ({role})", model) for role, model in info.spec.model_names.items()]

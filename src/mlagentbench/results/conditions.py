@@ -101,6 +101,7 @@ def differences(runs: Iterable[Run]) -> tuple[str, ...]:
             **{f"version of {name}": value for name, value in info.versions.items()},
             "isolation": info.isolation,
             "hardware": hardware_words(info) or None,
+            "mini seed": "none" if info.spec.mini_seed is None else str(info.spec.mini_seed),
             "prepared data": info.data,
             "baseline": _baseline_words(baseline) if baseline else None,
         }

@@ -139,7 +139,9 @@ def preflight(
     log_directory = prepare_log_directory(log_directory)
     checked = []
     for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
-        data, _, record, _ = prepare(task, spec.variant, key=continues.info.data if continues else None, console=console)
+        data, _, record, _ = prepare(
+            task, spec.variant, key=continues.info.data if continues else None, mini_seed=spec.mini_seed, console=console
+        )
         checked.append(ReadyRun(spec, log_directory, task, sandbox, data, record.key if record else None, continues))
     return checked
 
@@ -178,18 +180,22 @@ async def find_baseline(spec: RunSpec, task: Task) -> Baseline | None:
     if _is_measured(spec, task):
         try:
             async with asyncio.timeout(spec.limits.time):
-                return (await measure(task, spec.variant, settings=_starter_settings(spec))).baseline
+                return (await measure(task, spec.variant, mini_seed=spec.mini_seed, settings=_starter_settings(spec))).baseline
         except TimeoutError:
+            seed = "" if spec.mini_seed is None else f" --mini-seed {spec.mini_seed}"
             raise TaskError(
                 f"measuring the starter of {task.id} took longer than the {spec.limits.time:g} s that the run may take; measure it once"
-                f" with `mlab baseline {task.id} --variant {spec.variant}`, or go on with --baseline none"
+                f" with `mlab baseline {task.id} --variant {spec.variant}{seed}`, or go on with --baseline none"
             ) from None
     return paper_baseline(task.spec) if spec.baseline == "paper" and task.spec.metric.name != UNGRADED else None
 
 
 def measures_first(run: ReadyRun) -> bool:
     """Return whether `with_baseline` will run the starter, which may take long, because no score of it is cached."""
-    return _is_measured(run.spec, run.task) and read_baseline(run.task, run.spec.variant, _starter_settings(run.spec)) is None
+    return (
+        _is_measured(run.spec, run.task)
+        and read_baseline(run.task, run.spec.variant, _starter_settings(run.spec), run.spec.mini_seed) is None
+    )
 
 
 def _is_measured(spec: RunSpec, task: Task) -> bool:

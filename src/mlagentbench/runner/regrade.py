@@ -86,7 +86,7 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     if spec.task_folder is not None and not (spec.task_folder.is_dir() or (spec.task_folder.parent / "task.toml").is_file()):
         raise UsageError(f"its task {spec.task} is gone: there is no {spec.task_folder}; put its folder back there")
     task = task_of(spec)
-    data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data)).data
+    data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data, mini_seed=spec.mini_seed)).data
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
         baseline = await find_baseline(spec, task)

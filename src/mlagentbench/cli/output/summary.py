@@ -32,6 +32,7 @@ def as_json(directory: RunDirectory) -> str:
             "run": info.run,
             "task": info.spec.task,
             "variant": info.spec.variant,
+            "mini_seed": info.spec.mini_seed,
             "agent": info.spec.agent,
             "model": info.spec.model_names["agent"],
             "ended": result.outcome.ended,
@@ -123,7 +124,7 @@ def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequ
 def _rows(info: RunInfo, result: Result) -> list[tuple[str, str]]:
     usage = result.total_usage
     priced = price_words(info.spec.prices.values()) if usage.cost is not None else ""
-    rows = [("task", f"{info.spec.task}, {info.spec.variant} variant"), ("agent", f"{info.spec.agent}, {info.spec.model_names['agent']}")]
+    rows = [("task", f"{info.spec.task}, {info.spec.data_name} variant"), ("agent", f"{info.spec.agent}, {info.spec.model_names['agent']}")]
     if result.score:
         score = estimate(result.score.value, result.score.standard_error, info.unit)
         rows.append(("score", f"{score}  ({info.metric}, {direction_words(info.direction)})"))

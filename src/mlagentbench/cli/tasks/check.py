@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from mlagentbench.checks.check import CheckSettings, check
 from mlagentbench.checks.findings import LEAKS, Check
-from mlagentbench.cli.options import sandbox_option, task_path_option, variant_option
+from mlagentbench.cli.options import mini_seed_option, sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
@@ -36,6 +37,7 @@ STYLES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
 @click.argument("task_ids", metavar="[TASK]...", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Check all tasks.")
 @variant_option("mini")
+@mini_seed_option
 @click.option("--parallel", type=click.IntRange(1), help="How many scripts and gradings go on at once; by default one a core.")
 @sandbox_option
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write the page of the catalogue to this file.")
@@ -45,6 +47,7 @@ def check_tasks(
     task_ids: Sequence[str],
     every: bool,
     variant: Variant,
+    mini_seed: int | None,
     parallel: int | None,
     sandbox: SandboxChoice,
     markdown: Path | None,
@@ -64,7 +67,8 @@ def check_tasks(
         raise UsageError(f"there is no folder {markdown.parent} to write {markdown.name} into")
     isolation.choose(sandbox)
     console = command_console(stderr=as_json)
-    checks = interrupts.run(_check_all(tasks, console, variant=variant, sandbox=sandbox, parallel=parallel or cores()))
+    settings = CheckSettings(variant, mini_seed, sandbox)
+    checks = interrupts.run(_check_all(tasks, console, settings, parallel or cores()))
     if as_json:
         click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1, allow_nan=False))
     else:
@@ -75,10 +79,10 @@ def check_tasks(
     return FAULTY if any(found.verdict == "failed" for found in checks) else 0
 
 
-async def _check_all(tasks: Sequence[Task], console: Console, *, variant: Variant, sandbox: SandboxChoice, parallel: int) -> list[Check]:
+async def _check_all(tasks: Sequence[Task], console: Console, settings: CheckSettings, parallel: int) -> list[Check]:
     """Check tasks concurrently; first those that take longest: tasks that time code, then those that run it, and those with packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
-    work = partial(CheckSettings, variant, sandbox, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
+    work = partial(replace, settings, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
         display = _Display(console, status, len(tasks))
 

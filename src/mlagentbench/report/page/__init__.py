@@ -133,7 +133,7 @@ def _overview(templates: Environment, loaded: Loaded, links: dict[Path, str], co
     views = [run_view(run, LONGEST_TEXT) for run in loaded.runs]
     facts: dict[str, list[str]] = {
         "Task": [view.run.info.spec.task for view in views],
-        "Variant": [view.run.info.spec.variant for view in views],
+        "Variant": [view.run.info.spec.data_name for view in views],
         "Agent": [view.run.info.spec.agent for view in views],
         "Model": [view.models for view in views],
         "Outcome": [view.verdict for view in views],
