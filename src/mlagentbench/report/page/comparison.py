@@ -183,8 +183,11 @@ def _amounts(row: LeaderboardRow) -> tuple[Amount, ...]:
     apart = row.apart.total()
     success = improvement = Amount("none")
     if row.rate:
-        bounds = formatting.interval_text(row.rate.low, row.rate.high)
-        success = Amount(f"{formatting.percentage(row.rate.value)} %", f"{bounds}, {formatting.plural(len(row.tasks), 'task')}", row.rate)
+        note = f"{formatting.interval_text(row.rate.low, row.rate.high)}, {formatting.plural(len(row.tasks), 'task')}"
+        if row.bounds and row.bounds.left_out:
+            low, high = (formatting.percentage(bound) for bound in (row.bounds.if_failed, row.bounds.if_succeeded))
+            note += f"; {low} to {high} whatever the {row.bounds.left_out} left out were"
+        success = Amount(f"{formatting.percentage(row.rate.value)} %", note, row.rate)
     if row.improvement:
         bounds = formatting.interval_text(row.improvement.low, row.improvement.high)
         improvement = Amount(f"{formatting.percentage(row.improvement.value)} %", f"{bounds}{', ' * bool(bounds)}{row.valid:,} valid")
