@@ -17,11 +17,10 @@ from mlagentbench.errors import RunNotFound
 from mlagentbench.records import ModelCall
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import read, storage, text_of
+from mlagentbench.rundir.provenance import AUDIT, RESULT, extend, rewriting
 from mlagentbench.task.catalogue import Task
 from mlagentbench.util.atomic import replace
 from mlagentbench.workspace.snapshots.snapshots import Manifest
-
-FILE = "audit.json"
 
 
 def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
@@ -54,9 +53,11 @@ def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
     )
     if result is not None and any(sign.certain for sign in found.signs) and "cheated" not in result.outcome.flags:
         outcome = result.outcome.model_copy(update={"flags": (*result.outcome.flags, "cheated")})
-        directory.write_result(result.model_copy(update={"outcome": outcome}))
+        with rewriting(directory, RESULT):
+            directory.write_result(result.model_copy(update={"outcome": outcome}))
     with storage(directory.path):
-        replace(directory.path / FILE, text_of(found))
+        replace(directory.path / AUDIT, text_of(found))
+    extend(directory, AUDIT)
     return found
 
 
@@ -66,7 +67,7 @@ def read_audit(directory: RunDirectory) -> Audit | None:
     Raises:
         RunNotFound: the file is damaged, or of another version.
     """
-    path = directory.path / FILE
+    path = directory.path / AUDIT
     return read(path, Audit, remedy=f"make it again: mlab audit {directory.path}") if path.exists() else None
 
 

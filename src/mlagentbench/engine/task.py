@@ -22,6 +22,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall
 
 from mlagentbench.engine.agents.tools import as_tool_call, tool_name
+from mlagentbench.engine.heads import HEAD
 from mlagentbench.engine.models.model import current_models, current_prices
 from mlagentbench.engine.sample_names import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
@@ -30,6 +31,7 @@ from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Result, Step, Variant
 from mlagentbench.run_spec import RunSpec, check_spec
 from mlagentbench.rundir.directory import RunDirectory, find_sample
+from mlagentbench.rundir.provenance import head_of
 from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.runner.resume import is_over
 from mlagentbench.runner.run_once import RunHooks, run_once
@@ -121,7 +123,7 @@ def _run_solver(source: Source, hooks: RunHooks) -> Solver:
         state.messages = conversation(ready.task.problem, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")
         state.store.set(RESULT, result.model_dump(mode="json"))
-        state.metadata |= {"run": result.run, "directory": str(directory.path)}
+        state.metadata |= {"run": result.run, "directory": str(directory.path), HEAD: head_of(directory)}
         hooks.finished(ready, number, result)
         if result.outcome.ended in ("infrastructure", "cancelled"):
             # Raised so that the log has an error, and a retry resumes the run.

@@ -1,4 +1,4 @@
-"""Read and write a run's directory, which is the authoritative record of a run. Only this module knows its file names.
+"""Read and write a run's directory, which is the authoritative record of a run. Only this package knows its file names.
 
     <log directory>/
       objects/                 the contents of snapshots, shared by all runs

@@ -90,6 +90,14 @@ def copy_experience(directory: RunDirectory, experience: Experience) -> None:
         begun.rename(directory.experience)
 
 
+def is_unchanged(directory: RunDirectory, experience: Experience) -> bool:
+    """Return whether the copy of the experience in a run's directory is the experience that the run was given."""
+    try:
+        return _facts(directory.experience, experience.folder) == experience
+    except (OSError, UsageError):
+        return False
+
+
 def _facts(folder: Path, name: str | None = None) -> Experience:
     """Return the number, size and digest of a folder's files.
 

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from mlagentbench.data.prepare import prepare
 from mlagentbench.errors import MLAgentBenchError, UsageError
+from mlagentbench.grading.cache import task_digest
 from mlagentbench.grading.fork_server import ForkServer, fork_server
 from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.records import Result
 from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.rundir.provenance import RESULT, rewriting
 from mlagentbench.runner.preflight import find_baseline, task_of
 from mlagentbench.util.machine import cores
 
@@ -93,7 +95,7 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     scoring = Scoring(task, spec.variant, data.private, spec.sandbox, baseline, forks=forks)
     # The reason of a final answer came from the grading, which is done again.
     ending = Ending(before.outcome.ended, before.outcome.reason if before.outcome.ended != "final_answer" else None)
-    with directory.lock():
+    with directory.lock(), rewriting(directory, RESULT, await asyncio.to_thread(task_digest, task)):
         after = await score_run(directory, scoring, ending, before.usage, steps_too=every_step, again=again)
         unchanged: dict[str, object] = {} if every_step or not before.step_scores else {"step_scores": before.step_scores}
         if directory.info.imported:

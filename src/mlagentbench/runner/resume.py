@@ -16,6 +16,7 @@ from mlagentbench.errors import LimitReached, UsageError
 from mlagentbench.records import Price, Usage
 from mlagentbench.run_spec import ROLES, ModelSpec, RunLimits, RunSpec
 from mlagentbench.rundir.directory import RunDirectory, new_name
+from mlagentbench.rundir.provenance import INFO, rewriting
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.spec import UNGRADED
@@ -85,7 +86,8 @@ def resume(
             directory.discard_result("limit_storage")
         _check(directory, spec)
         if info != directory.info:
-            directory.write_info(info)
+            with rewriting(directory, INFO):
+                directory.write_info(info)
         yield Resumed(spec, directory)
 
 

@@ -19,11 +19,13 @@ from mlagentbench.audit.audit import audit_run
 from mlagentbench.environment import ActionMiddleware, Environment, Listener, ScriptRunner, SilentListener, directly
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
 from mlagentbench.grading.baseline import data_sandbox, public_data
+from mlagentbench.grading.cache import task_digest
 from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.model import Models
 from mlagentbench.records import Result, Role
 from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo
 from mlagentbench.rundir.directory import RunDirectory, new_name
+from mlagentbench.rundir.provenance import seal
 from mlagentbench.runner.experience import EXPERIENCE, check_experience, copy_experience, describe
 from mlagentbench.runner.preflight import ReadyRun
 from mlagentbench.runner.slots import Slots
@@ -99,6 +101,7 @@ async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = Non
         listener.on_status("grading")
         scoring = Scoring(ready.task, ready.spec.variant, ready.data.private, ready.spec.sandbox, ready.baseline, hooks.slots.gradings)
         result = await score_run(directory, scoring, ending, environment.usage, steps_too=ready.spec.score_steps)
+        await asyncio.to_thread(lambda: seal(directory, task_digest(ready.task)))
         if ready.spec.audit:
             listener.on_status("auditing")
             await asyncio.to_thread(audit_run, directory, ready.task)

@@ -13,7 +13,7 @@ import zstandard
 from mlagentbench.errors import StorageFailed
 from mlagentbench.sandbox.access import FOLDER, open_folder
 from mlagentbench.workspace.files import clear, clone, copy_data, like_parent, write_all
-from mlagentbench.workspace.snapshots.content import digest_of, digest_of_file
+from mlagentbench.workspace.snapshots.content import Unread, digest_of, digest_of_file
 from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from mlagentbench.workspace.snapshots.objects import Objects
 
@@ -151,6 +151,24 @@ def read_content(objects: Objects, entry: ManifestEntry) -> bytes:
     if digest_of(content) != entry.digest:
         raise _damaged(objects, entry)
     return content
+
+
+def check_content(objects: Objects, entry: ManifestEntry) -> None:
+    """Read a file's content without keeping it.
+
+    Raises:
+        StorageFailed: it was not stored, is missing, or is damaged.
+    """
+    source, packed = _open(objects, entry)
+    try:
+        if packed:
+            read_content(objects, entry)
+        elif digest_of_file(source) != entry.digest:
+            raise _damaged(objects, entry)
+    except Unread:
+        raise _damaged(objects, entry) from None
+    finally:
+        os.close(source)
 
 
 def write_content(objects: Objects, entry: ManifestEntry, target: int) -> None:

@@ -17,7 +17,7 @@ from mlagentbench.workspace.diff import FileChange, diff
 from mlagentbench.workspace.paths import READ_LIMIT, Workspace
 from mlagentbench.workspace.snapshots.manifest import Manifest, ManifestEntry
 from mlagentbench.workspace.snapshots.objects import Objects
-from mlagentbench.workspace.snapshots.restore import NotRestored, read_content, restore
+from mlagentbench.workspace.snapshots.restore import NotRestored, check_content, read_content, restore
 from mlagentbench.workspace.snapshots.scan import Scan
 
 __all__ = ["FileChange", "Manifest", "ManifestEntry", "NotRestored", "SnapshotStore"]
@@ -97,6 +97,17 @@ class SnapshotStore:
         if entry.size > limit:
             raise UsageError(f"{path!r} is too large to be read at once: {entry.size:,} bytes; restore the snapshot instead")
         return read_content(self._objects, entry)
+
+    def check(self, entry: ManifestEntry) -> None:
+        """Check that the content of a snapshot's file is the one that its digest names.
+
+        Raises:
+            StorageFailed: it was not stored, is missing, cannot be read, or is another one.
+        """
+        try:
+            check_content(self._objects, entry)
+        except OSError as error:
+            raise StorageFailed(f"a content cannot be read: {error.strerror}: {entry.digest}") from error
 
     def diff(self, before: Manifest, after: Manifest) -> list[FileChange]:
         """Return what changed from one snapshot to another, sorted by path. A change of times alone is left out.
