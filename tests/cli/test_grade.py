@@ -49,7 +49,18 @@ class Place:
         model = self.folder / "replies.yaml"
         replies = [reply("Write File", json.dumps({"file_name": "guess.txt", "content": guess})) for guess in guesses]
         model.write_text(yaml.safe_dump([{"reply": text} for text in [*replies, reply("Final Answer", '{"final_answer": "done"}')]]))
-        common = ["--task-path", self.folder / "guess", "--model", f"scripted/{model}", "--log-dir", self.logs, "--json", *options]
+        common = [
+            "--task-path",
+            self.folder / "guess",
+            "--model",
+            f"scripted/{model}",
+            "--log-dir",
+            self.logs,
+            "--json",
+            "--baseline",
+            "paper",
+            *options,
+        ]
         finished = mlab("run", "guess", *common)
         assert finished.returncode == 0, finished.stderr
         return RunDirectory(Path(json.loads(finished.stdout)["log"]))

@@ -80,7 +80,7 @@ def task(tmp_path: Path) -> Path:
 def test_a_run_of_mlab_that_was_killed_goes_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, write_file("submission.txt", "12"), END)
-    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs), "--baseline", "paper"]
     kill_in_its_script(start, logs)
     (run,) = find_runs(logs)
     before = run.steps()
@@ -101,7 +101,7 @@ def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     path = tmp_path / "s.yaml"
     model = script(path, write_file("submission.txt", "12"), LIST)
-    start = [*commands.MLAB, "run", "guess", "--task-path", task, "--model", model, "--log-dir", logs, "--runs", "3"]
+    start = [*commands.MLAB, "run", "guess", "--task-path", task, "--model", model, "--log-dir", logs, "--runs", "3", "--baseline", "paper"]
     assert commands.run([str(word) for word in start], capture_output=True, timeout=120).returncode == 3
     assert [sample["error"] is not None for sample in samples(the_log(logs))] == [True] * 3
     finished, *failed = find_runs(logs)
@@ -127,7 +127,7 @@ def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
 def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
     model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
-    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs), "--baseline", "paper"]
     process = commands.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(logs.glob("*/steps/0002.json")):
         time.sleep(0.05)
@@ -170,7 +170,7 @@ def test_a_retry_of_a_resumed_run_goes_on_with_that_run(tmp_path: Path, task: Pa
     logs = tmp_path / "runs"
     path = tmp_path / "s.yaml"
     mlab = commands.MLAB
-    start = [*mlab, "run", "guess", "--task-path", str(task), "--model", script(path, LIST), "--log-dir", str(logs)]
+    start = [*mlab, "run", "guess", "--task-path", str(task), "--model", script(path, LIST), "--log-dir", str(logs), "--baseline", "paper"]
     assert commands.run(start, capture_output=True, timeout=60).returncode == 3
     (run,) = find_runs(logs)
     first = the_log(logs)
@@ -190,7 +190,7 @@ def test_a_retry_has_the_agents_options_and_the_experience_of_the_run(tmp_path: 
     (known / "notes.md").write_text("A low rate works.")
     read = reply("Read File", '{"file_name": "experience/notes.md"}')
     model = script(tmp_path / "s.yaml", read, sleeper(3), SLEEP, read, END)
-    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs)]
+    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs), "--baseline", "paper"]
     kill_in_its_script([*start, "--experience", str(known), "--context-steps", "1"], logs)
     (run,) = find_runs(logs)
     shutil.rmtree(known)
