@@ -12,6 +12,17 @@ from mlagentbench.task.spec import TaskSpec
 
 CATEGORIES = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
 """The paper's categories, in its order; others follow by name."""
+ABOUT: Mapping[str, str] = {
+    "climb": "A pipeline with several faults, one behind another, so that each change pays only after the one before it: see "
+    "[climbs.md](climbs.md).",
+    "fresh": "A rule that no paper has, drawn from a secret seed, and twenty documents of which one states it: see "
+    "[transfer.md](transfer.md).",
+    "ladder": "Each step of a ladder makes sense only after the one before it, and what is known of it is locked: the right readings of\n"
+    "all rows after the step before are its key. The score does not change before the last step is right; `rung` of `logs.frame()` says\n"
+    "how far a run came.",
+    "transfer": "A task for what was learned on another one: see [transfer.md](transfer.md).",
+}
+"""What the tasks of a category have in common, where their own pages do not say it."""
 DIGITS = 2
 """Significant digits of scores; further digits differ from one machine to another."""
 COLUMNS = ("task", "what", "metric", "starter", "seeds", "one knob", "best constant", "solution", "needs", "real data")
@@ -61,7 +72,8 @@ def catalogue_page(entries: Iterable[CheckedTask]) -> str:
     parts = [OPENING]
     for category in (*known, *sorted(by_category.keys() - set(known))):
         rows = [_row(entry) for entry in sorted(by_category[category], key=lambda entry: entry.task.id)]
-        parts.append(f"## {category[0].upper()}{category[1:]}\n\n{_table(rows)}")
+        about = f"{ABOUT[category]}\n\n" if category in ABOUT else ""
+        parts.append(f"## {category[0].upper()}{category[1:]}\n\n{about}{_table(rows)}")
     papers = [_paper_row(entry.task.spec) for category in known for entry in by_category[category] if entry.task.spec.paper is not None]
     return "\n".join([*parts, PAPER + "".join(papers)] if papers else parts)
 
