@@ -29,7 +29,21 @@ def run(tmp_path: Path, *arguments: str | Path, replies: tuple[str, ...] = (END,
     if not task.exists():
         make_task(task)
     model = script(tmp_path / "script.yaml", *replies, {"role": "fast", "reply": "It went well."})
-    common = ("run", "guess", "--task-path", task, "--model", model, "--log-dir", tmp_path / "runs", "--sandbox", "none", "--json")
+    common = (
+        "run",
+        "guess",
+        "--task-path",
+        task,
+        "--model",
+        model,
+        "--log-dir",
+        tmp_path / "runs",
+        "--sandbox",
+        "none",
+        "--json",
+        "--baseline",
+        "paper",
+    )
     finished = mlab(*common, *arguments)
     assert finished.returncode == 0, finished.stderr
     (line,) = finished.stdout.splitlines()

@@ -55,7 +55,7 @@ def test_few_runs_are_told_one_by_one(tmp_path: Path) -> None:
 def test_figures_are_files_that_are_told_of(tmp_path: Path) -> None:
     write_run(tmp_path / "logs", "one")
     told = mlab("report", tmp_path / "logs", "--no-page", "--figures", tmp_path / "figures").stdout
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["score-one.png", "score-one.svg"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["score-one.pdf", "score-one.png", "score-one.svg"]
     assert f"figures {tmp_path / 'figures'}" in told
 
     write_run(tmp_path / "none", "one", steps=[], verdict="no_submission")

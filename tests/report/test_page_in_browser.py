@@ -199,7 +199,7 @@ def test_a_run_opens_from_the_table_and_leads_on_and_back(tab: Page, many: Path)
     open_file(tab, many)
     shown = "document.readyState === 'complete' && document.querySelector('h1').textContent"
 
-    tab.click("a[href='report-runs/c-invalid.html']")
+    tab.click("a[href='report-runs/c-invalid.html']:visible")
     tab.wait_for_function(f"({shown} || '').startsWith('Invalid submission')")
     assert tab.evaluate("document.querySelector('.steps').checkVisibility()")
 

@@ -30,7 +30,10 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
         "view": LazyCommand("mlagentbench.cli.report:view", "Open Inspect's viewer on a log directory."),
         "audit": LazyCommand("mlagentbench.cli.audit:audit", "Check what agents said against what they had seen, and say how runs failed."),
         "grade": LazyCommand("mlagentbench.cli.grade:grade", "Grade finished runs again, from their snapshots."),
-        "verify": LazyCommand("mlagentbench.cli.verify:verify_runs", "Check that runs are what they were, and still have their scores."),
+        "verify": LazyCommand(
+            "mlagentbench.cli.verify:verify_runs",
+            "Check that the files of runs are what they were, and that their submissions still have their scores.",
+        ),
         "import": LazyCommand("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },
     "Agents": {

@@ -290,12 +290,13 @@ def unless_damaged(read: Callable[[], T]) -> T | None:
 def _check_result(directory: RunDirectory, info: RunInfo, result: Result) -> None:
     """Raise RunNotFound if a result is of another run, or an improvement contradicts its score.
 
-    The starter that was timed beside an earlier step is not stored, so nothing can be said of the improvement then.
+    Nothing can be said of the improvement at an earlier step if the starter was timed beside it, which is not stored, or if the last step
+    has no valid submission, with which the baseline is stored.
     """
     metric = Metric(name=info.metric, direction=info.direction, unit=info.unit)
     baseline = result.baseline
     scored = [("the submission", result.score.value if result.score else None, result.improvement)]
-    if baseline is None or baseline.source != "side_by_side":
+    if baseline is not None and baseline.source != "side_by_side":
         scored += [(f"step {score.step}", score.value, score.improvement) for score in result.step_scores]
     wrong = [f"it is the result of the run {result.run}"] if result.run != info.run else []
     for what, score, stored in scored:
