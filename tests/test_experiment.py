@@ -109,7 +109,7 @@ def test_the_tables_say_who_succeeds_where_and_how_sure_that_is(logs: Path, tmp_
     ]
     assert "[34, 100] n=2" in finished.stdout, "Wilson's interval for 2 of 2"
     assert (tmp_path / "tables" / "success.csv").is_file()
-    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".png"}
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf", ".svg", ".png"}
 
 
 @needs_browser
