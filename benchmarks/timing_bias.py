@@ -4,8 +4,8 @@
     python benchmarks/timing_bias.py --quick          two gradings
 
 The starter is graded as a submission is, beside itself. A mean that lies farther from 0 than twice its standard error is a bias: of the
-order of the trials, of warming up or of a cache. Half of the gradings should be slower. Two dozen of vectorization on a quiet machine of
-two cores gave +0.00% ± 1.8%.
+order of the trials, of warming up or of a cache. Half of the gradings should be slower. Forty of vectorization on a quiet machine of two
+cores gave +0.38% with a standard error of 0.56%; twenty of them were slower.
 """
 
 from __future__ import annotations
