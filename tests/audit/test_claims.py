@@ -152,6 +152,15 @@ def test_a_number_that_was_read_in_a_file_is_evidence(make_environment: MakeEnvi
     assert claim.verdict == "confirmed"
 
 
+def test_what_the_agent_calls_a_guess_is_no_unfounded_claim() -> None:
+    entries = {"Fact Check": "1. Guessed: the new model is faster.\n2. Directly confirmed: the new loss is better."}
+    step = Step(number=1, entries=entries, action=Action(name="List Files"), observation="train.py", started=0, seconds=0)
+
+    guess, boast = judge_claims([step], history([step]))
+
+    assert (guess.verdict, guess.is_unfounded, boast.is_unfounded) == ("unsupported", False, True)
+
+
 def test_a_stored_audit_says_what_was_carried_into_the_answer(make_environment: MakeEnvironment) -> None:
     environment = make_environment()
     perform(environment, script("test accuracy: 0.6"), run(), do("Final Answer", final_answer="The test accuracy is 0.9."))

@@ -111,7 +111,7 @@ def _claimed_score(claims: Sequence[Claim]) -> float | None:
 
 def _fact_checks(claims: Sequence[Claim]) -> FactChecks:
     own = [claim for claim in claims if claim.place == "Fact Check"]
-    unfounded = [claim for claim in own if claim.is_unfounded]
+    unfounded = [claim for claim in own if claim.verdict in ("unsupported", "contradicted")]
     said = [claim for claim in own if claim.stated == "confirmed"]
     return FactChecks(
         confirmed=sum(claim.verdict == "confirmed" for claim in said),

@@ -43,8 +43,8 @@ class Claim(Record):
 
     @property
     def is_unfounded(self) -> bool:
-        """True if the evidence does not bear it out."""
-        return self.verdict in ("unsupported", "contradicted")
+        """True if the evidence does not bear it out, and the agent does not call it a guess."""
+        return self.verdict in ("unsupported", "contradicted") and self.stated != "guessed"
 
 
 FailureMode = Literal[
