@@ -328,9 +328,9 @@ def _improvement(metric: Metric, score: Score | None, baseline: float | None) ->
 
 
 def _success(metric: Metric, score: Score | None, baseline: float | None) -> bool | None:
-    """Return whether a score is a success; of a timed one, whether it is more than the scatter of its trials; None if that is not known."""
-    if score is not None and score.baseline is not None:
-        return clears_noise(metric, score.value, score.baseline)
+    """Return whether a score is a success; a timed one is none within the scatter of its trials. None if there is nothing to compare."""
+    if score is not None and score.baseline is not None and clears_noise(metric, score.value, score.baseline) is False:
+        return False
     beside = _beside(score, baseline)
     return None if score is None or beside is None else is_success(metric, score.value, beside)
 
