@@ -15,7 +15,7 @@ import zstandard
 
 from mlagentbench.engine.heads import logged_heads
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.rundir.provenance import Link, Provenance, head_after
+from mlagentbench.rundir.provenance import ChainLink, Provenance, head_after
 from mlagentbench.runner.verify import verify
 from tests.cli.test_cli import mlab
 from tests.support import finish, reply
@@ -82,13 +82,13 @@ def edit(name: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Pat
 
 def chain_anew(run: RunDirectory) -> None:
     """Make the chain of a run's files as they are now, as somebody would who hides a change."""
-    links, head = list[Link](), ""
+    links, head = list[ChainLink](), ""
     for link in Provenance.model_validate_json((run.path / "provenance.json").read_text()).links:
         digest = link.digest
         if link.name != "task":
             digest = hashlib.sha256((run.path / link.name).read_bytes()).hexdigest()
         head = head_after(head, link.name, digest)
-        links.append(Link(name=link.name, digest=digest, head=head))
+        links.append(ChainLink(name=link.name, digest=digest, head=head))
     (run.path / "provenance.json").write_text(Provenance(links=tuple(links)).model_dump_json())
 
 

@@ -183,13 +183,13 @@ def _whether(values: Mapping[int, object], by_row: Mapping[int, Facts], rows: in
     return column
 
 
-class _Member(NamedTuple):
+class _MemberClue(NamedTuple):
     name: str
     facts: Facts
     data: Callable[[], bytes]
 
 
-def _members(path: Path) -> Iterator[_Member]:
+def _members(path: Path) -> Iterator[_MemberClue]:
     """Yield an archive's files in their order; nothing for other files and broken archives."""
     try:
         if path.name.endswith(ZIP):
@@ -200,7 +200,7 @@ def _members(path: Path) -> Iterator[_Member]:
         return
 
 
-def _zip_members(path: Path) -> Iterator[_Member]:
+def _zip_members(path: Path) -> Iterator[_MemberClue]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if not member.is_dir() and member.file_size <= MAX_BYTES:
@@ -211,10 +211,10 @@ def _zip_members(path: Path) -> Iterator[_Member]:
                     "the comment": _text(member.comment),
                     "the extra field": _text(member.extra),
                 }
-                yield _Member(member.filename, facts, lambda member=member: archive.read(member))  # type: ignore[misc]
+                yield _MemberClue(member.filename, facts, lambda member=member: archive.read(member))  # type: ignore[misc]
 
 
-def _tar_members(path: Path) -> Iterator[_Member]:
+def _tar_members(path: Path) -> Iterator[_MemberClue]:
     with tarfile.open(path) as archive:
         for member in archive:
             if member.isfile() and member.size <= MAX_BYTES:
@@ -225,7 +225,7 @@ def _tar_members(path: Path) -> Iterator[_Member]:
                     "the owner": f"{member.uid} {member.gid} {member.uname} {member.gname}",
                     "the comment": _text(sorted(member.pax_headers.items())),
                 }
-                yield _Member(member.name, facts, lambda member=member: _content(archive, member))  # type: ignore[misc]
+                yield _MemberClue(member.name, facts, lambda member=member: _content(archive, member))  # type: ignore[misc]
 
 
 def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

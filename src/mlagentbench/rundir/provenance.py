@@ -29,7 +29,7 @@ TASK = "task"
 INFO, RESULT, AUDIT = "run.json", "result.json", "audit.json"
 
 
-class Link(Record):
+class ChainLink(Record):
     """One link: a file as it was written."""
 
     name: str
@@ -44,7 +44,7 @@ class Provenance(Record):
     """The chain over a run's files: `provenance.json` in its directory."""
 
     version: Literal[1] = 1
-    links: tuple[Link, ...] = ()
+    links: tuple[ChainLink, ...] = ()
 
     @property
     def head(self) -> str:
@@ -169,7 +169,7 @@ def _extend(directory: RunDirectory, chain: Provenance, digests: Iterable[tuple[
     for name, digest in digests:
         if name not in known or known[name] != digest:
             head = head_after(head, name, digest)
-            links.append(Link(name=name, digest=digest, head=head))
+            links.append(ChainLink(name=name, digest=digest, head=head))
     if len(links) > len(chain.links):
         with storage(directory.path):
             replace(directory.path / FILE, text_of(chain.model_copy(update={"links": tuple(links)})))

@@ -39,7 +39,7 @@ class LoggedHead(NamedTuple):
     head: str
 
 
-class Difference(NamedTuple):
+class Mismatch(NamedTuple):
     """What differs from the run as it was when it ended."""
 
     file: str
@@ -52,7 +52,7 @@ class Verification:
     """What was found when a run was verified."""
 
     directory: RunDirectory
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Mismatch] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     """What could not be verified, and why, a line each."""
     notes: list[str] = field(default_factory=list)
@@ -86,10 +86,10 @@ def _verify_files(found: Verification, logged: Sequence[LoggedHead]) -> None:
     try:
         chain = read_provenance(directory)
     except RunNotFound as error:
-        found.differences.append(Difference(FILE, str(error)))
+        found.differences.append(Mismatch(FILE, str(error)))
         return
     if chain is None and logged:
-        found.differences.append(Difference(FILE, f"it is missing, and {logged[-1].log.name} holds its head"))
+        found.differences.append(Mismatch(FILE, f"it is missing, and {logged[-1].log.name} holds its head"))
     elif directory.held:
         found.unchecked.append("another process is working on it")
     elif not directory.has_result:
@@ -104,38 +104,38 @@ def _verify_files(found: Verification, logged: Sequence[LoggedHead]) -> None:
         _verify_info(found, chain)
 
 
-def _in_chain(chain: Provenance, logged: Sequence[LoggedHead]) -> Iterator[Difference]:
+def _in_chain(chain: Provenance, logged: Sequence[LoggedHead]) -> Iterator[Mismatch]:
     head = ""
     for number, link in enumerate(chain.links, 1):
         head = head_after(head, link.name, link.digest)
         if head != link.head:
-            yield Difference(FILE, f"link {number}, of {link.name}, has another head than the links up to it make")
+            yield Mismatch(FILE, f"link {number}, of {link.name}, has another head than the links up to it make")
             break
     heads = {link.head for link in chain.links}
     for log, logged_head in logged:
         if logged_head not in heads:
-            yield Difference(
+            yield Mismatch(
                 FILE,
                 f"it lacks the head that {log.name} holds: files were changed and the chain was made anew, or the log is not this run's",
             )
 
 
-def _in_files(directory: RunDirectory, chain: Provenance) -> Iterator[Difference]:
+def _in_files(directory: RunDirectory, chain: Provenance) -> Iterator[Mismatch]:
     known = chain.digests
     for name, digest in known.items():
         if name == TASK:
             continue
         now = digest_of(directory, name)
         if now is None and digest is not None:
-            yield Difference(name, "it is missing, or cannot be read")
+            yield Mismatch(name, "it is missing, or cannot be read")
         elif now != digest:
-            yield Difference(name, "it was changed")
+            yield Mismatch(name, "it was changed")
     for name in covered(directory):
         if name not in known:
-            yield Difference(name, "it was added")
+            yield Mismatch(name, "it was added")
 
 
-def _in_snapshots(directory: RunDirectory) -> Iterator[Difference]:
+def _in_snapshots(directory: RunDirectory) -> Iterator[Mismatch]:
     store, seen = SnapshotStore(directory.objects), set[str]()
     for number in sorted(numbers_of(directory.snapshots_folder)):
         with suppress(RunNotFound):  # a manifest that cannot be read is not the one that was written
@@ -146,7 +146,7 @@ def _in_snapshots(directory: RunDirectory) -> Iterator[Difference]:
                 try:
                     store.check(entry)
                 except StorageFailed as error:
-                    yield Difference(f"{OBJECTS}/{entry.digest[:2]}/{entry.digest[2:]}", f"snapshot {number:04d} needs it: {error}")
+                    yield Mismatch(f"{OBJECTS}/{entry.digest[:2]}/{entry.digest[2:]}", f"snapshot {number:04d} needs it: {error}")
 
 
 def _written_again(chain: Provenance, logged: Sequence[LoggedHead]) -> Iterator[str]:
@@ -169,11 +169,11 @@ def _verify_info(found: Verification, chain: Provenance) -> None:
         return
     try:
         if chain.digests.get(TASK) != task_digest(task_of(info.spec)):
-            found.differences.append(Difference(TASK, f"the files of {info.spec.task} are not those that the run was graded with"))
+            found.differences.append(Mismatch(TASK, f"the files of {info.spec.task} are not those that the run was graded with"))
     except (MLAgentBenchError, OSError) as error:
         found.unchecked.append(f"its task: {error}")
     if info.experience and not is_unchanged(found.directory, info.experience):
-        found.differences.append(Difference(found.directory.experience.name, f"it is not what {INFO} says"))
+        found.differences.append(Mismatch(found.directory.experience.name, f"it is not what {INFO} says"))
     here: dict[str, object] = {**versions(), **hardware()}
     with suppress(MLAgentBenchError):  # none here is a difference too
         here["isolation"] = isolation.choose(info.spec.sandbox).isolation
@@ -213,7 +213,7 @@ def _copy(directory: RunDirectory, copy: RunDirectory) -> None:
         shutil.copytree(folder, target)
 
 
-def _in_results(before: Result, after: Result) -> Iterator[Difference]:
+def _in_results(before: Result, after: Result) -> Iterator[Mismatch]:
     if before.score and after.score:
         timed = after.score.baseline
         values = [before.score.value, after.score.value]
@@ -221,7 +221,7 @@ def _in_results(before: Result, after: Result) -> Iterator[Difference]:
             values = [values[0] / before.baseline.value, values[1] / timed.value]
         if not math.isclose(*values, rel_tol=TIMED if timed else EXACT, abs_tol=0 if timed else EXACT):
             beside = " times the starter's" if timed else ""
-            yield Difference(RESULT, f"its score is {values[0]:.6g}{beside}, and graded again it is {values[1]:.6g}{beside}")
+            yield Mismatch(RESULT, f"its score is {values[0]:.6g}{beside}, and graded again it is {values[1]:.6g}{beside}")
         elif not timed and before.baseline == after.baseline and before.outcome.verdict != after.outcome.verdict:
             yield _other("verdict", before.outcome.verdict, after.outcome.verdict)
     elif before.outcome.verdict != after.outcome.verdict:
@@ -231,5 +231,5 @@ def _in_results(before: Result, after: Result) -> Iterator[Difference]:
             yield _other(what, getattr(before, what), getattr(after, what))
 
 
-def _other(what: str, before: object, after: object) -> Difference:
-    return Difference(RESULT, f"its {what} is {before!r:.80}, and graded again it is {after!r:.80}")
+def _other(what: str, before: object, after: object) -> Mismatch:
+    return Mismatch(RESULT, f"its {what} is {before!r:.80}, and graded again it is {after!r:.80}")

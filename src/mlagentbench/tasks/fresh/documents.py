@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlagentbench.tasks.fresh.world import CODES, LETTERS, PRIME, SHARE, Family, Rule
+from mlagentbench.tasks.fresh.world import CODES, LETTERS, PRIME, SHARE, Family, HiddenRule
 
 ABOUT: dict[Family, str] = {
     "table": "A case is a row of `train.csv` or `test.csv`. `heat` and `load` are measurements, and the other columns are whole numbers.",
@@ -42,24 +42,24 @@ def other(number: int, station: str, elsewhere: str, rng: np.random.Generator) -
     return f"# A note\n\n{OTHERS[number].format(station=station, other=elsewhere, number=rng.integers(3, 40))}\n"
 
 
-def statement(family: Family, station: str, rule: Rule) -> str:
+def statement(family: Family, station: str, rule: HiddenRule) -> str:
     """Return the document that states a station's rule."""
     return f"# A note\n\nOf the rule at {station}. {_STATED[family](rule)}\n"
 
 
-def _sum(rule: Rule) -> str:
+def _sum(rule: HiddenRule) -> str:
     parts = [f"`{column}` times {weight}" for column, weight in zip(rule.columns, rule.weights, strict=True)]
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _of_table(rule: Rule) -> str:
+def _of_table(rule: HiddenRule) -> str:
     return (
         f"Every case has a code: add {_sum(rule)}, take the remainder after division by {PRIME}, and then the remainder after division by"
         f" {CODES}. Each code makes a case better or worse by an amount of its own. The amounts are nowhere written; past cases tell them."
     )
 
 
-def _of_text(rule: Rule) -> str:
+def _of_text(rule: HiddenRule) -> str:
     numbers = ", ".join(f"{letter} {weight}" for letter, weight in zip(LETTERS, rule.weights, strict=True))
     return (
         f"The letters have numbers: {numbers}. For each word, multiply the number of each letter by its place in the word, from 1, and add"
@@ -68,7 +68,7 @@ def _of_text(rule: Rule) -> str:
     )
 
 
-def _of_graph(rule: Rule) -> str:
+def _of_graph(rule: HiddenRule) -> str:
     return (
         f"For each edge, add {_sum(rule)}, take the remainder after division by {PRIME}, and then the remainder after division by {SHARE}."
         " Where 0 is left, the charge of the edge's target is added to its source, and the larger the sum, the better the case. All other"

@@ -41,7 +41,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Rule(NamedTuple):
+class HiddenRule(NamedTuple):
     """What a document states of a station."""
 
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     """For each of these columns, or for each of `LETTERS`, what it is multiplied by."""
 
 
-class World(NamedTuple):
+class FreshWorld(NamedTuple):
     """A station's cases, in the order of their ids."""
 
     table: pl.DataFrame
@@ -60,25 +60,25 @@ class World(NamedTuple):
     """1 or 0, of shape (n,)."""
 
 
-def draw_rule(family: Family, rng: np.random.Generator) -> Rule:
+def draw_rule(family: Family, rng: np.random.Generator) -> HiddenRule:
     """Draw a rule."""
     columns = {"table": rng.choice(COLUMNS, 3, replace=False).tolist(), "text": [], "graph": ["channel", "grade"]}[family]
     count = len(columns) or len(LETTERS)
-    return Rule(tuple(columns), tuple(rng.integers(10**8, PRIME, count).tolist()))
+    return HiddenRule(tuple(columns), tuple(rng.integers(10**8, PRIME, count).tolist()))
 
 
-def make(family: Family, rule: Rule, cases: int, rng: np.random.Generator) -> World:
+def make(family: Family, rule: HiddenRule, cases: int, rng: np.random.Generator) -> FreshWorld:
     """Draw cases, and decide by a rule which of them are good."""
     table, edges, plain, hidden = {"table": _table, "text": _texts, "graph": _graph}[family](rule, cases, rng)
     total = _standard(plain) + HIDDEN * _standard(hidden) + NOISE * rng.normal(size=cases)
-    return World(table, edges, (total > np.median(total)).astype(np.int64))
+    return FreshWorld(table, edges, (total > np.median(total)).astype(np.int64))
 
 
 Parts = tuple[pl.DataFrame, pl.DataFrame | None, Floats, Floats]
 """The columns of the cases, the edges, the part of each case that shows in plain sight, and the part that the rule decides."""
 
 
-def _table(rule: Rule, cases: int, rng: np.random.Generator) -> Parts:
+def _table(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
     columns = {name: rng.integers(VALUES, size=cases) for name in COLUMNS}
     heat, load = rng.normal(size=(2, cases)).round(3)
     weighted = np.stack([columns[name] * weight for name, weight in zip(rule.columns, rule.weights, strict=True)])
@@ -87,7 +87,7 @@ def _table(rule: Rule, cases: int, rng: np.random.Generator) -> Parts:
     return pl.DataFrame({**columns, "heat": heat, "load": load}), None, heat - load, worth[code]
 
 
-def _texts(rule: Rule, cases: int, rng: np.random.Generator) -> Parts:
+def _texts(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
     # Words that occur often would tell their worth without the rule.
     common = np.array([word for word in _words(400, rng) if word_worth(word, rule.weights) == 0][:40])
     weights = rng.normal(size=len(common))
@@ -113,7 +113,7 @@ def _words(count: int, rng: np.random.Generator) -> NDArray[np.str_]:
     return np.array(["".join(row[:length]) for row, length in zip(letters, lengths, strict=True)])
 
 
-def _graph(rule: Rule, cases: int, rng: np.random.Generator) -> Parts:
+def _graph(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
     heat, charge = rng.normal(size=(2, cases)).round(3)
     source = np.repeat(np.arange(cases), EDGES)
     target = rng.integers(cases, size=len(source))
