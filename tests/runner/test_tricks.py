@@ -196,8 +196,7 @@ def test_nothing_that_lies_about_tells_an_answer_and_nothing_that_is_said_moves_
     known = {"mark": list(MARK), "paths": answer_places(data, first), "package": str(Path(mlagentbench.__file__).parents[1])}
     second, result = run(task, sandbox, tmp_path, {"known.json": json.dumps(known), "attack.py": HUNT}, HONEST)
     said = [step.observation for step in second.steps()]
-    (hunted,) = [text for text in said if "found [" in text]
-    assert "found []" in hunted, hunted
+    assert any("found []" in text for text in said), said[-3:]
     assert result.outcome.verdict == "no_improvement" and result.success is False
     assert result.score is not None and result.score.value == pytest.approx(4713 - float(MARK), abs=1e-3)
     assert not any(MARK in text for text in said)
