@@ -30,6 +30,7 @@ import mlagentbench
 from mlagentbench.cli.main import run as mlab
 from tests.example_experiment import CONTESTANTS, TASKS, write_experiment
 from tests.example_runs import vectorization_steps, write_run
+from tests.tiny_task import tiny_task
 
 FREE = ("hardware", "agent_options", "options", "arguments", "memory", "details", "entries", "versions", "spec")
 """Keys below which values may be of many types."""
@@ -261,6 +262,8 @@ DAMAGES: Mapping[str, tuple[tuple[str, ...], Change]] = {
     "run is lost": (("run.json",), _run_replaced(lambda path: path.symlink_to("nowhere"))),
     "copy": (("run.json",), _copied),
 }
+OF_A_FILE = ("emptied", "binary", "nested", "folder", "pipe", "link to nowhere", "link to itself")
+"""Damages after which nothing of the file is left: every command names it."""
 
 
 class Log(NamedTuple):
@@ -276,7 +279,9 @@ def write_log(folder: Path, cases: Sequence[int], seed: int) -> Log:
     logs = folder / "logs"
     healthy = write_experiment(logs, tasks=TASKS[:2], contestants=CONTESTANTS[:2], runs=2, steps=3)
     template = folder / "template"
-    whole = write_run(template, "whole", steps=vectorization_steps()[:3], ended="limit_steps", verdict="no_improvement", cost=0.01)
+    task = tiny_task(folder / "number", file="submission.csv", direction="minimize")
+    how = {"task": "number", "task_folder": str(task), "limits": {"steps": 3, "time": 60}, "verdict": "no_improvement", "cost": 0.01}
+    whole = write_run(template, "whole", steps=vectorization_steps()[:3], ended="limit_steps", **how)
     whole.append_output(1, "printed\n")
     (whole.path / "lock").touch()
     done = []
@@ -355,10 +360,13 @@ def faults_together(log: Log) -> Iterator[str]:
 
 def faults_of(case: Case) -> Iterator[str]:
     """Yield a line for each command that a damaged run makes fail, or that does not name it."""
-    for command in (("show", case.run), ("show", case.run, "--json", "--calls"), ("audit", case.run)):
+    shown = (("show", case.run), ("show", case.run, "--json", "--calls", "--diff", "--files"), ("audit", case.run))
+    for command in (*shown, ("grade", case.run, "--every-step"), ("resume", case.run, "--json")):
         told = ask(*command)
         if told.failed:
             yield f"{case.run.name} ({case.kind}, {case.file}): mlab {told.command}: {told.told[-600:]}"
+        if case.certain and case.kind in OF_A_FILE and Path(case.file).name not in told.told and told.command != "audit":
+            yield f"{case.run.name} ({case.kind}, {case.file}) is not named: mlab {told.command}: {told.told[-600:]}"
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ class Difference(NamedTuple):
         return (difference_text(self.interval), p_text(self.p)) if self.can_tell else ("too few to tell",)
 
 
-class Pair(NamedTuple):
+class ForestRow(NamedTuple):
     """Two agents; the one with the higher success rate on their tasks is first."""
 
     better: str
@@ -58,7 +58,7 @@ class Pair(NamedTuple):
     other: Difference
 
 
-def pairs(found: Sequence[Comparison], ranking: Sequence[str]) -> list[Pair]:
+def pairs(found: Sequence[Comparison], ranking: Sequence[str]) -> list[ForestRow]:
     """Return the pairs to draw, by the rank of the better agent and then of the other.
 
     Of more than `MOST` pairs, these are the pairs with the best agent and those of neighbours in the ranking.
@@ -90,14 +90,14 @@ def verdict(found: Sequence[Comparison]) -> str:
     return " ".join(sentences)
 
 
-def span(shown: Sequence[Pair]) -> tuple[float, float]:
+def span(shown: Sequence[ForestRow]) -> tuple[float, float]:
     """Return the range of the differences and their intervals, with 0 in it, in whole tenths."""
     drawn = [pair.these.interval for pair in shown] + [pair.other.interval for pair in shown if pair.other.can_tell]
     low, high = min(0.0, *(each.low for each in drawn)), max(0.0, *(each.high for each in drawn))
     return max(-1.0, math.floor(low * 10) / 10), min(1.0, math.ceil(high * 10) / 10)
 
 
-def forest(shown: Sequence[Pair], palette: Palette = LIGHT) -> alt.LayerChart | None:
+def forest(shown: Sequence[ForestRow], palette: Palette = LIGHT) -> alt.LayerChart | None:
     """Draw the pairs for a file; the page shows them as an HTML table.
 
     Significant differences are filled. On the right are p-values, adjusted for all pairs.
@@ -142,7 +142,7 @@ def forest(shown: Sequence[Pair], palette: Palette = LIGHT) -> alt.LayerChart | 
     return layered([zero, whiskers, marks, text.encode(x=across(WIDTH), y=y, text="p:N")], WIDTH, ROW * len(shown), palette, right=62)
 
 
-def _pair(found: Comparison) -> Pair | None:
+def _pair(found: Comparison) -> ForestRow | None:
     if found.these_tasks is None or found.other_tasks is None or found.p_these_tasks is None or found.p_other_tasks is None:
         return None
     turned = found.these_tasks.difference.value < 0
@@ -151,7 +151,7 @@ def _pair(found: Comparison) -> Pair | None:
         for inference, p in ((found.these_tasks, found.p_these_tasks), (found.other_tasks, found.p_other_tasks))
     )
     first, second = (found.second, found.first) if turned else (found.first, found.second)
-    return Pair(first, second, these, other)
+    return ForestRow(first, second, these, other)
 
 
 def _difference(found: Inference, p: float, turned: bool) -> Difference:
@@ -159,5 +159,5 @@ def _difference(found: Inference, p: float, turned: bool) -> Difference:
     return Difference(Interval(-value, -high, -low) if turned else found.difference, p, found.can_tell)
 
 
-def _of(pair: Pair, question: Question) -> Difference:
+def _of(pair: ForestRow, question: Question) -> Difference:
     return pair.these if question == "these" else pair.other

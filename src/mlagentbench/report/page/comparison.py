@@ -12,7 +12,7 @@ from markupsafe import Markup
 from mlagentbench.report import formatting
 from mlagentbench.report.charts import forest, interval_curves, outcomes, score_curves, style, thresholds, tradeoff
 from mlagentbench.report.charts.cost_per_success import cost_per_success
-from mlagentbench.report.charts.forest import Pair
+from mlagentbench.report.charts.forest import ForestRow
 from mlagentbench.report.charts.outcomes import BarPart
 from mlagentbench.report.charts.palette import THEMED, SeriesStyle, looks
 from mlagentbench.report.charts.rates import HeatMap, heat
@@ -98,7 +98,7 @@ class Overview(NamedTuple):
     leaderboard: tuple[LeaderboardRow, ...]
     """The columns of the heat maps, the most successful first."""
     agents: tuple[tuple[LeaderboardRow, tuple[Amount, ...]], ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ForestRow, ...]
     pairs_left_out: int
     """How many pairs are not in `pairs`, since they are too many."""
     span: tuple[float, float]
