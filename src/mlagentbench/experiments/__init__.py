@@ -1,0 +1,1 @@
+"""Experiments: many runs from one file, on this machine or a cluster."""
