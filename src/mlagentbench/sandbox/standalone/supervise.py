@@ -39,6 +39,11 @@ def become_subreaper() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
+def die_with_parent(number: int) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends. Does nothing on systems other than Linux."""
+    _prctl(PR_SET_PDEATHSIG, number)
+
+
 def children(pid: int) -> list[int]:
     """Return the direct children of a process, zombies included; none where it has ended."""
     found: list[int] = []
@@ -130,7 +135,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     become_subreaper()
-    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)
     home = private_folder(harness, os.environ[MARK])
     try:
         os.mkdir(home, 0o700)
@@ -167,7 +172,7 @@ def _start(command: list[str], home: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # the supervisor's handlers, and the signals that Python ignores
     os.setsid()  # so that `kill 0` in the command does not reach the supervisor
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_parent(signal.SIGKILL)
     try:
         os.execvpe(command[0], command, {**os.environ, "HOME": home, "TMPDIR": home})
     except OSError as error:

@@ -1,0 +1,119 @@
+"""The places where jobs run in these tests, each a real one: two nodes with two GPUs each, or one machine with four.
+
+The GPUs are only numbers; nothing here computes on them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from mlagentbench.experiments.jobs import Executor, Job
+from mlagentbench.sandbox.standalone.supervise import is_zombie
+
+GPUS = 4
+
+
+class TestCluster(Protocol):
+    """What the conformance tests need of a cluster besides its executor."""
+
+    __test__ = False
+    setup: str
+    """Python source that makes `executor` in another process."""
+    kills_jobs_with_driver: bool
+
+    def executor(self) -> Executor: ...
+
+    def kill_worker(self, launcher: int) -> None:
+        """Kill, with SIGKILL, the engine's process that started a job; where there is none, the job's."""
+        ...
+
+    def kill_node(self, node: str) -> None:
+        """Have a node die with all that runs on it."""
+        ...
+
+    def restore(self) -> None:
+        """Bring killed nodes back."""
+        ...
+
+
+class Local:
+    setup = (
+        "from mlagentbench.experiments.executors.local import LocalExecutor\n"
+        f"executor = LocalExecutor(cpus=16, gpus={[str(number) for number in range(GPUS)]})\n"
+    )
+    kills_jobs_with_driver = True
+
+    def executor(self) -> Executor:
+        from mlagentbench.experiments.executors.local import LocalExecutor
+
+        return LocalExecutor(cpus=16, gpus=[str(number) for number in range(GPUS)])
+
+    def kill_worker(self, launcher: int) -> None:
+        for child in psutil.Process(launcher).children():
+            if "work.py" in " ".join(child.cmdline()):
+                child.kill()
+
+    def kill_node(self, node: str) -> None:
+        raise NotImplementedError("this machine is the only node: see the test that kills the driver")
+
+    def restore(self) -> None:
+        pass
+
+
+class Work:
+    """Jobs that note what happens to them in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def job(self, id: str, seconds: float = 0.5, gpus: int = 1, **more: Any) -> Job:
+        argv = (sys.executable, str(Path(__file__).with_name("work.py")), str(self.folder), id, str(seconds))
+        return Job(id, argv, self.folder / f"{id}.log", cpus=1, gpus=gpus, **more)
+
+    def committed(self, job: Job) -> bool:
+        return (self.folder / f"{job.id}.result").exists()
+
+    def result(self, job: Job) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / f"{job.id}.result").read_text())
+        return found
+
+    def starts(self, job: Job) -> list[dict[str, Any]]:
+        return self._notes(job.id, "starts")
+
+    def ends(self, job: Job) -> list[dict[str, Any]]:
+        return self._notes(job.id, "ends")
+
+    def _notes(self, id: str, what: str) -> list[dict[str, Any]]:
+        path = self.folder / f"{id}.{what}"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def processes(self, job: Job) -> list[int]:
+        """The job's processes that are alive."""
+        pids = {start[what] for start in self.starts(job) for what in ("pid", "launcher", "stray")}
+        return [pid for pid in pids if psutil.pid_exists(pid) and not is_zombie(pid)]
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "what the test waits for does not happen"
+        time.sleep(0.05)
+
+
+def driver_source(cluster: TestCluster, work: Work, jobs: list[Job]) -> str:
+    """Return a program that drives jobs to their end, and prints the outcomes."""
+    shown = [(job.id, float(job.argv[-1])) for job in jobs]
+    return (
+        f"import json, sys\nfrom pathlib import Path\nsys.path.insert(0, {os.getcwd()!r})\n{cluster.setup}"
+        "from mlagentbench.experiments.jobs import drive\nfrom tests.experiments.executors.clusters import Work\n"
+        f"work = Work(Path({str(work.folder)!r}))\n"
+        f"print(json.dumps(drive([work.job(*each) for each in {shown}], executor, work.committed, every=0.1)))\n"
+    )

@@ -1,0 +1,143 @@
+"""What every executor promises, on the real thing: each job once, whatever dies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mlagentbench.errors import UsageError
+from mlagentbench.experiments.jobs import Executor, Job, drive
+from tests.experiments.executors.clusters import GPUS, Local, TestCluster, Work, driver_source, wait_for
+
+
+@pytest.fixture(scope="session", params=["local"])
+def cluster(request: pytest.FixtureRequest) -> TestCluster:
+    return Local()
+
+
+@pytest.fixture
+def executor(cluster: TestCluster) -> Iterator[Executor]:
+    executor = cluster.executor()
+    yield executor
+    executor.cancel(executor.poll())
+    executor.close()
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    return Work(tmp_path)
+
+
+def test_each_job_runs_once_and_has_its_gpu_to_itself(executor: Executor, work: Work) -> None:
+    jobs = [work.job(f"run-{number}", 0.4, env={"GIVEN": f"{number}, and 'more'"}) for number in range(2 * GPUS)]
+    states = set()
+    outcomes = drive(jobs, executor, work.committed, every=0.1, watch=lambda alive: states.update(alive.values()))
+    assert outcomes == dict.fromkeys([job.id for job in jobs], "done")
+    assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
+    assert [work.starts(job)[0]["given"] for job in jobs] == [job.env["GIVEN"] for job in jobs]
+    assert states == {"queued", "running"}
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for result in map(work.result, jobs):
+        assert result["gpu"] and "," not in result["gpu"]
+        spans.setdefault((result["node"], result["gpu"]), []).append((result["since"], result["until"]))
+    assert len(spans) == GPUS
+    for span in map(sorted, spans.values()):
+        assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(span))
+    wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
+    assert "started on" in jobs[0].log.read_text()
+    assert drive(jobs, executor, work.committed) == outcomes
+    assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
+
+
+def test_a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(
+    cluster: TestCluster, executor: Executor, work: Work
+) -> None:
+    job = work.job("run", 2)
+    strays: list[int] = []
+
+    def kill(alive: object) -> None:
+        if not strays and (starts := work.starts(job)):
+            strays.extend(starts[0][what] for what in ("pid", "stray"))
+            cluster.kill_worker(starts[0]["launcher"])
+
+    assert drive([job], executor, work.committed, every=0.1, watch=kill) == {"run": "done"}
+    assert len(work.starts(job)) == 2
+    wait_for(lambda: not work.processes(job), 5)
+
+
+def test_a_cancelled_job_is_told_and_leaves_nothing(executor: Executor, work: Work) -> None:
+    running = [work.job(f"run-{number}", 100) for number in range(GPUS)]
+    queued = work.job("queued", 100)
+    executor.submit([*running, queued])
+    wait_for(lambda: all(work.starts(job) for job in running))
+    assert executor.poll() == {**dict.fromkeys([job.id for job in running], "running"), "queued": "queued"}
+    executor.cancel([queued.id, *(job.id for job in running), "unknown"])
+    wait_for(lambda: executor.poll() == {}, 10)
+    wait_for(lambda: not any(work.processes(job) for job in running), 5)
+    assert all(work.ends(job) for job in running)
+    assert not work.starts(queued)
+
+
+def test_submitting_twice_is_harmless(executor: Executor, work: Work) -> None:
+    jobs = [work.job(f"run-{number}", 1) for number in range(2)]
+    executor.submit([*jobs, *jobs])
+    executor.submit(jobs)
+    assert drive(jobs, executor, work.committed, every=0.1) == {"run-0": "done", "run-1": "done"}
+    assert [len(work.starts(job)) for job in jobs] == [1, 1]
+
+
+def test_a_job_that_always_fails_is_given_up_and_the_others_are_done(executor: Executor, work: Work) -> None:
+    bad, good = work.job("bad", -1), work.job("good", 0.1)
+    missing = Job("missing", ("/no/such/command",), work.folder / "missing.log", gpus=1)
+    assert drive([bad, missing, good], executor, work.committed, every=0.1) == {"bad": "failed", "missing": "failed", "good": "done"}
+    assert len(work.starts(bad)) == 3
+    assert "No such file" in missing.log.read_text()
+    wait_for(lambda: not work.processes(bad), 5)
+
+
+def test_a_job_ends_at_its_time_limit(executor: Executor, work: Work) -> None:
+    job = work.job("long", 100, time_s=1.0)
+    assert drive([job], executor, work.committed, tries=1, every=0.1) == {"long": "failed"}
+    assert work.ends(job)
+    wait_for(lambda: not work.processes(job), 5)
+
+
+def test_a_driver_that_is_told_to_stop_ends_no_run(executor: Executor, work: Work) -> None:
+    jobs = [work.job(f"run-{number}", 1.5) for number in range(GPUS + 2)]
+    running = jobs[:GPUS]
+    outcomes = drive(jobs, executor, work.committed, every=0.1, stop=lambda: all(work.starts(job) for job in running))
+    assert outcomes == {**dict.fromkeys([job.id for job in running], "done"), **dict.fromkeys([job.id for job in jobs[GPUS:]], "stopped")}
+
+
+def test_a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluster: TestCluster, work: Work) -> None:
+    jobs = [work.job(f"run-{number}", 1.5) for number in range(GPUS + 2)]
+    source = driver_source(cluster, work, jobs)
+    first = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.DEVNULL)
+    wait_for(lambda: sum(bool(work.starts(job)) for job in jobs) >= GPUS)
+    first.kill()
+    first.wait()
+    killed = time.time()
+    again = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) == dict.fromkeys([job.id for job in jobs], "done")
+    for job in jobs:
+        begun = [start for start in work.starts(job) if start["since"] < killed]
+        assert len(work.starts(job)) == (2 if begun and cluster.kills_jobs_with_driver else 1)
+    wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
+
+
+def test_jobs_are_refused_that_can_never_run(work: Work) -> None:
+    executor = Local().executor()
+    with pytest.raises(UsageError, match=r"needs 5 GPUs, and there are 4"):
+        executor.submit([work.job("large", gpus=5)])
+    with pytest.raises(UsageError, match="cannot be a job's id"):
+        work.job("a b")
+    with pytest.raises(UsageError, match="the same id"):
+        drive([work.job("a"), work.job("a")], executor, work.committed)
