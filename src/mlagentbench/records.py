@@ -83,6 +83,8 @@ Flag = Literal[
     "within_noise",
     "scripted_model",
     "experience",
+    "examples",
+    "documents",
     "near_zero_baseline",
     "paper_baseline",
     "imported",
@@ -336,8 +338,8 @@ class Outcome(Record):
     """What went wrong, in one line; None if nothing did."""
 
 
-class Experience(Record):
-    """The folder of earlier work that a run was given (`--experience`), as it was when the run was made."""
+class GivenFolder(Record):
+    """A folder that a run was given (`--experience`, `--documents`), as it was when the run was made."""
 
     folder: str
     """The path that it was copied from."""
@@ -345,6 +347,18 @@ class Experience(Record):
     bytes: int
     digest: str
     """SHA-256 over the files' paths and contents."""
+    tasks: tuple[str, ...] = ()
+    """The tasks of the runs in it, sorted."""
+    domains: tuple[str, ...] = ()
+    """The domains of these tasks, sorted."""
+
+
+class Example(Record):
+    """A solved example that stands in a run's prompt (`--examples`), as it was when the run was made."""
+
+    path: str
+    digest: str
+    """SHA-256 of its text, as the agent was given it."""
 
 
 class Imported(Record):

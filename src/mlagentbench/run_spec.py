@@ -20,7 +20,8 @@ from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import (
     BaselineChoice,
     Direction,
-    Experience,
+    Example,
+    GivenFolder,
     Imported,
     Moment,
     Price,
@@ -141,6 +142,10 @@ class RunSpec(Record):
     """The baseline that its score is compared with."""
     experience: Path | None = None
     """A folder of earlier work, which the agent can read but not write."""
+    examples: tuple[Path, ...] = ()
+    """Texts, or directories of runs, that stand in the prompt as solved examples."""
+    documents: Word | None = None
+    """A folder of texts that the agent can search, or `task:NAME` for the folder NAME of the task's own data."""
     audit: bool = True
     """Audit the run at its end."""
     note: str | None = None
@@ -250,8 +255,14 @@ class RunInfo(Record):
     """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
     sample: str | None = None
     """The sample of the Inspect evaluation that started it, as `<task id>/<epoch>`; a retry has the same and continues the run."""
-    experience: Experience | None = None
+    domain: Word = ""
+    """The task's domain (`TaskSpec.domain`); empty if it has none."""
+    experience: GivenFolder | None = None
     """The earlier work that the run was given."""
+    examples: tuple[Example, ...] = ()
+    """The solved examples that stand in `description`."""
+    documents: GivenFolder | None = None
+    """The folder that the run can search; None also if it is the task's own data."""
     imported: Imported | None = None
     """For a run that another program carried out: its logs; else None."""
 

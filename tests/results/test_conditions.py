@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlagentbench.records import Experience, Imported
+from mlagentbench.records import GivenFolder, Imported
 from mlagentbench.results.conditions import agent_words, hardware_words
 from mlagentbench.run_spec import ModelSpec
 from tests.example_runs import run_info
@@ -12,7 +12,7 @@ def test_an_agent_is_told_with_all_that_sets_it_apart() -> None:
     plain = run_info("a-run", agent_options={})
     assert agent_words(plain) == "research"
     main = ModelSpec(name="openai/o3", options={"reasoning": "high"})
-    given = Experience(folder="notes", files=1, bytes=10, digest="3f9a41c0ffee")
+    given = GivenFolder(folder="notes", files=1, bytes=10, digest="3f9a41c0ffee")
     other = plain.model_copy(
         update={
             "spec": plain.spec.replace(agent_options={"research_log": True}, models={"agent": main}),

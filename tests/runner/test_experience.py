@@ -14,8 +14,8 @@ from mlagentbench import UsageError
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner import experience
-from mlagentbench.runner.experience import check_experience, describe
+from mlagentbench.runner import given as given_folders
+from mlagentbench.runner.given import Given, check_experience, describe
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import load_task
 from mlagentbench.workspace.snapshots.snapshots import Manifest
@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_given_is_one_clear_line(plan: Plan, folder: Pat
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "holds no files" in refusal(plan, empty)
-    monkeypatch.setattr(experience, "MOST_MB", 0)
+    monkeypatch.setitem(given_folders.MOST_MB, "experience", 0)
     assert "at most 0" in refusal(plan, folder)
     (plan.task.starter / "experience").mkdir()
     assert "of its own" in refusal(plan, folder)
@@ -192,4 +192,4 @@ def test_special_files_are_not_waited_for(plan: Plan, folder: Path) -> None:
 
 
 def test_without_it_nothing_is_told() -> None:
-    assert describe("Do it.", None) == "Do it."
+    assert describe("Do it.", Given()) == "Do it."

@@ -15,6 +15,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol, get_args, get_origin, get_type_hints
 
 from pydantic import JsonValue
@@ -57,6 +58,11 @@ class ActionContext(Protocol):
     @property
     def workspace(self) -> Workspace:
         """The agent's files."""
+        ...
+
+    @property
+    def documents(self) -> Path | None:
+        """The folder of texts that the run can search; None if it was given none."""
         ...
 
     @property

@@ -86,6 +86,18 @@ GROUPS = {
     metavar="DIR",
     help="Notes, examples or logs of other runs, for any agent to read in the folder experience.",
 )
+@click.option(
+    "--examples",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="A solved example that stands in the prompt: a text file, or the directory of a run; can be given again.",
+)
+@click.option(
+    "--documents",
+    metavar="DIR",
+    help="Texts that the agent can search by words (BM25); task:NAME for the folder NAME of the task's own data.",
+)
 @click.option("--model", "models__agent", help="Any model of Inspect, such as openai/gpt-4o, or scripted/<file>.")
 @click.option(
     "-M",

@@ -44,6 +44,9 @@ def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
                 found["gpus"] = _distinct([gpu for some in value for gpu in some])
         elif name == "experience":
             found[name] = value.resolve()
+        elif name == "examples":
+            if value:
+                found[name] = [path.resolve() for path in value]
         elif name == "prices":
             found[name] = read_prices(value)
         else:

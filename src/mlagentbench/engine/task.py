@@ -174,6 +174,8 @@ def _registered(task: Task) -> Callable[..., InspectTask]:
         agent: str = "research",
         agent_options: dict[str, Any] | None = None,
         experience: str | None = None,
+        examples: list[str] | None = None,
+        documents: str | None = None,
         variant: Variant = "full",
         mini_seed: int | None = None,
         steps: int | None = None,
@@ -191,6 +193,8 @@ def _registered(task: Task) -> Callable[..., InspectTask]:
             "mini_seed": mini_seed,
             "sandbox": sandbox,
             "experience": Path(experience).resolve() if experience else None,
+            "examples": [Path(example).resolve() for example in examples or ()],
+            "documents": documents,
             "limits": limits,
         }
         spec = make_spec(task, given, "the task's parameters")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -54,6 +55,7 @@ class Environment:
         listener: is notified of what happens; None for nobody.
         middleware: the middleware that every action passes through.
         person: asks the person who watches an interactive run; None for a run that nobody watches.
+        documents: the folder of texts that the agent can search; None if there are none.
     """
 
     def __init__(
@@ -68,12 +70,14 @@ class Environment:
         listener: Listener | None = None,
         middleware: ActionMiddleware = directly,
         person: Callable[[str], Awaitable[str]] | None = None,
+        documents: Path | None = None,
     ) -> None:
         self.directory = directory
         self.description = directory.info.description
         self.metric, self.direction = directory.info.metric, directory.info.direction
         self.workspace = workspace
         self.actions = actions
+        self.documents = documents
         self.limits = limits
         self.listener: Listener = listener or SilentListener()
         self._steps = directory.steps()

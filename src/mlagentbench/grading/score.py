@@ -248,6 +248,8 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
         "weak_isolation": info.isolation == "landlock",
         "scripted_model": any(name.startswith("scripted/") for name in info.spec.model_names.values()),
         "experience": info.experience is not None,
+        "examples": bool(info.examples),
+        "documents": info.spec.documents is not None,
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline, gain_error(score, baseline))),
         "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),
         "paper_baseline": bool(baseline and baseline.source == "paper"),

@@ -181,6 +181,10 @@ def _facts(run: Run) -> tuple[KeyFigure, ...]:
         facts.append(KeyFigure("Imported from", info.imported.folder))
     if info.experience:
         facts.append(KeyFigure("Experience", f"{formatting.plural(info.experience.files, 'file')} of {info.experience.folder}"))
+    if info.examples:
+        facts.append(KeyFigure("Examples", ", ".join(example.path for example in info.examples)))
+    if info.spec.documents:
+        facts.append(KeyFigure("Documents", info.spec.documents))
     return tuple(facts)
 
 

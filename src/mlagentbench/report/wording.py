@@ -84,6 +84,14 @@ FLAGS: Mapping[Flag, FlagWords] = {
         "given experience",
         "The agent was given files of earlier work beside the task: do not compare this run with runs that had none.",
     ),
+    "examples": FlagWords(
+        "given examples",
+        "The agent's prompt held solved examples: do not compare this run with runs that had none.",
+    ),
+    "documents": FlagWords(
+        "given documents",
+        "The agent could search a folder of documents: do not compare this run with runs that could not.",
+    ),
     "near_zero_baseline": FlagWords(
         "baseline near zero",
         "Relative to a baseline this close to zero any change looks huge: read the scores themselves, not the percentage.",

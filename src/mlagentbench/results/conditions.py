@@ -24,7 +24,7 @@ class Conditions(NamedTuple):
     task: str
     variant: str
     agent: str
-    """The agent with its options, its model's options, its other models, its experience, and whether the run is imported or forked."""
+    """The agent with its options, its model's options, its other models, what it was given to read, whether it is imported or forked."""
     model: str
     isolation: str
     hardware: str
@@ -43,6 +43,10 @@ def agent_words(info: RunInfo) -> str:
         apart += [f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in sorted(options.items())]
     if info.experience is not None:
         apart.append(f"with experience {info.experience.digest[:8]}")
+    if info.examples:
+        apart.append(f"with examples {' '.join(example.digest[:8] for example in info.examples)}")
+    if info.spec.documents is not None:
+        apart.append(f"with documents {info.documents.digest[:8] if info.documents else info.spec.documents}")
     if info.imported is not None:
         apart.append("imported")
     if info.parent is not None:

@@ -11,6 +11,7 @@
         steps/0007.output.txt  what the step's scripts print, appended as it comes; a flood of it is thinned
         snapshots/0007         the manifest of the workspace after that step; 0000 is the start
         experience/            the earlier work that the run was given, if any; read-only in the workspace
+        documents/             the texts that the run can search, if any
         steps/0007.lost1.*     calls and output of a step whose process was killed, before the run was resumed: its usage still counts
         result.json            the outcome and score (`Result`), written last; publishing a further step removes it
         lock                   held by the process that works on the run
@@ -127,6 +128,8 @@ class RunDirectory:
         """The folder that the agent works in."""
         self.experience = path / "experience"
         """The folder of the earlier work that the run was given; absent if it was given none."""
+        self.documents = path / "documents"
+        """The folder of the texts that the run can search; absent if it was given none of its own."""
         self.steps_folder = path / "steps"
         """The folder of the steps."""
         self.snapshots_folder = path / "snapshots"
@@ -178,8 +181,9 @@ class RunDirectory:
                     copy = new.path / file.relative_to(self.path)
                     shutil.copyfile(file, copy)
                     flush(copy)
-                if self.experience.exists():
-                    shutil.copytree(self.experience, new.experience)
+                for given, copy in ((self.experience, new.experience), (self.documents, new.documents)):
+                    if given.exists():
+                        shutil.copytree(given, copy)
                 for folder in (new.steps_folder, new.snapshots_folder):
                     flush(folder)
                 new._appear(info)

@@ -19,12 +19,12 @@ from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.errors import TaskError, UsageError
-from mlagentbench.grading.baseline import ScriptSettings, measure, read_baseline, script_limits
+from mlagentbench.grading.baseline import ScriptSettings, measure, public_data, read_baseline, script_limits
 from mlagentbench.grading.score import paper_baseline
 from mlagentbench.records import Baseline
 from mlagentbench.run_spec import RunSpec, check_spec
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
-from mlagentbench.runner.experience import check_experience
+from mlagentbench.runner.given import check_given, own_documents
 from mlagentbench.sandbox import isolation
 from mlagentbench.sandbox.base import Sandbox
 from mlagentbench.sandbox.view.environment import gpu_nodes
@@ -133,8 +133,8 @@ def preflight(
         if sandbox.isolation != "none":
             gpu_nodes(spec.gpus)
         # A retry goes on with runs that have copies of their own; a run without one is refused when it begins.
-        if spec.experience is not None and check_models is not None and continues is None:
-            check_experience(spec.experience, task, log_directory)
+        if check_models is not None and continues is None:
+            check_given(spec.experience, spec.examples, spec.documents, task, log_directory)
         require_extras(task, script_settings(spec).python)
     log_directory = prepare_log_directory(log_directory)
     checked = []
@@ -142,6 +142,7 @@ def preflight(
         data, _, record, _ = prepare(
             task, spec.variant, key=continues.info.data if continues else None, mini_seed=spec.mini_seed, console=console
         )
+        own_documents(spec.documents, public_data(data), task)
         checked.append(ReadyRun(spec, log_directory, task, sandbox, data, record.key if record else None, continues))
     return checked
 

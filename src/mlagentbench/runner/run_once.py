@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mlagentbench.actions import ACTIONS
+from mlagentbench.actions.base import ActionDefinition
 from mlagentbench.agents.base import Agent, line_in
 from mlagentbench.audit.audit import audit_run
 from mlagentbench.environment import ActionMiddleware, Environment, Listener, ScriptRunner, SilentListener, directly
@@ -23,10 +24,10 @@ from mlagentbench.grading.cache import task_digest
 from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.model import Models
 from mlagentbench.records import Result, Role
-from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo
+from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo, RunSpec
 from mlagentbench.rundir.directory import RunDirectory, new_name
 from mlagentbench.rundir.provenance import seal
-from mlagentbench.runner.experience import EXPERIENCE, check_experience, copy_experience, describe
+from mlagentbench.runner.given import EXPERIENCE, OWN, check_given, copy_given, describe, own_documents
 from mlagentbench.runner.preflight import ReadyRun
 from mlagentbench.runner.slots import Slots
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount
@@ -42,8 +43,8 @@ LONGEST_REASON = 500
 
 AskPerson = Callable[[str], Awaitable[str]]
 """Asks the person who watches a run a question, and returns the answer."""
-WATCHED = {**ACTIONS, "Request Help": replace(ACTIONS["Request Help"], hidden=False)}
-"""The actions of a run that a person watches: prompts then list `Request Help`."""
+SEARCH, HELP = "Search Documents", "Request Help"
+"""The actions that prompts list only where there are documents to search, and where a person watches."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +201,11 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
     if info.experience is not None:
         if EXPERIENCE in public:
             raise UsageError(f"{ready.task.id} has data of the name {EXPERIENCE}, so that no experience can be given")
-        copy_experience(directory, info.experience)
+        copy_given(directory.experience, info.experience)
         experience = {EXPERIENCE: directory.experience}
+    if info.documents is not None:
+        copy_given(directory.documents, info.documents)
+    documents = directory.documents if info.documents else own_documents(info.spec.documents, public, ready.task)
     workspace = _workspace(ready, directory, {**public, **experience}, links=ready.sandbox.isolation not in OWN_FILES)
     sandbox_spec = data_sandbox(ready.task, ready.data, workspace.root, network=ready.task.spec.network, settings=ready.settings)
     if info.disk_share_mb is not None:
@@ -213,12 +217,20 @@ def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, liste
         workspace=workspace,
         scripts=ScriptRunner(ready.sandbox, replace(sandbox_spec, read_only=(*sandbox_spec.read_only, *mounts))),
         models=models,
-        actions=ACTIONS if hooks.ask_person is None else WATCHED,
+        actions=_actions(documents is not None, hooks.ask_person is not None),
+        documents=documents,
         limits=ready.spec.limits.within(info.disk_share_mb),
         listener=listener,
         middleware=hooks.middleware,
         person=hooks.ask_person,
     )
+
+
+def _actions(documents: bool, person: bool) -> Mapping[str, ActionDefinition]:
+    """Return the actions of a run: prompts list `Request Help` if a person watches; without documents nothing can be searched."""
+    shown = {SEARCH: documents, HELP: person}
+    found = {name: replace(action, hidden=False) if shown.get(name) else action for name, action in ACTIONS.items()}
+    return found if documents else {name: action for name, action in found.items() if name != SEARCH}
 
 
 def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Path], links: bool) -> Workspace:
@@ -242,17 +254,18 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
         models: the models' names by role.
 
     Raises:
-        UsageError: its experience cannot be given.
+        UsageError: what it is given to read cannot be given.
     """
     spec, facts = ready.spec, ready.task.spec
-    experience = check_experience(spec.experience, ready.task, ready.log_directory) if spec.experience else None
+    given = check_given(spec.experience, spec.examples, spec.documents, ready.task, ready.log_directory)
     asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
     return RunInfo(
         run=new_name(facts.id, spec.agent, ready.sample),
-        spec=spec.replace(models=asked, python=ready.settings.python, experience=spec.experience and spec.experience.resolve()),
+        spec=_absolute(spec).replace(models=asked, python=ready.settings.python),
         category=facts.category,
+        domain=facts.domain,
         published=facts.published,
-        description=describe(ready.task.problem, experience),
+        description=describe(ready.task.problem, given),
         metric=facts.metric.name,
         unit=facts.metric.unit,
         direction=facts.metric.direction,
@@ -263,5 +276,17 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
         hardware=hardware(),
         data=ready.data_key,
         sample=ready.sample,
-        experience=experience,
+        experience=given.experience,
+        examples=given.examples,
+        documents=given.documents,
+    )
+
+
+def _absolute(spec: RunSpec) -> RunSpec:
+    """Return a spec whose paths hold whatever the working directory is."""
+    documents = spec.documents if spec.documents is None or spec.documents.startswith(OWN) else str(Path(spec.documents).resolve())
+    return spec.replace(
+        experience=spec.experience and spec.experience.resolve(),
+        examples=tuple(path.resolve() for path in spec.examples),
+        documents=documents,
     )

@@ -18,7 +18,7 @@ from mlagentbench.records import Result
 from mlagentbench.rundir.directory import OBJECTS, RunDirectory
 from mlagentbench.rundir.files import numbers_of
 from mlagentbench.rundir.provenance import FILE, INFO, RESULT, TASK, Provenance, covered, digest_of, head_after, read_provenance
-from mlagentbench.runner.experience import is_unchanged
+from mlagentbench.runner.given import is_unchanged
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.runner.regrade import regrade
 from mlagentbench.sandbox import isolation
@@ -172,8 +172,9 @@ def _verify_info(found: Verification, chain: Provenance) -> None:
             found.differences.append(Mismatch(TASK, f"the files of {info.spec.task} are not those that the run was graded with"))
     except (MLAgentBenchError, OSError) as error:
         found.unchecked.append(f"its task: {error}")
-    if info.experience and not is_unchanged(found.directory, info.experience):
-        found.differences.append(Mismatch(found.directory.experience.name, f"it is not what {INFO} says"))
+    for folder, given in ((found.directory.experience, info.experience), (found.directory.documents, info.documents)):
+        if given and not is_unchanged(folder, given):
+            found.differences.append(Mismatch(folder.name, f"it is not what {INFO} says"))
     here: dict[str, object] = {**versions(), **hardware()}
     with suppress(MLAgentBenchError):  # none here is a difference too
         here["isolation"] = isolation.choose(info.spec.sandbox).isolation

@@ -125,6 +125,8 @@ class TaskSpec(Record):
     category: str
     modality: str
     published: datetime.date
+    domain: str = ""
+    """What an agent that has done another task of this domain may have learned for this one, such as `small pictures`; empty for none."""
     metric: Metric
     submission: SubmissionSpec
     starter: Starter = Starter()
