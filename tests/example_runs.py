@@ -72,6 +72,7 @@ class ExampleStep:
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     """What the step leaves in the workspace."""
     score: float | None = None
+    rung: int | None = None
     reason: str | None = None
     status: Any = "ok"
     seconds: float = 2.0
@@ -268,7 +269,7 @@ def _result(
         run=directory.name,
         outcome=outcome,
         final_answer=next((str(step.arguments.get("final_answer", "")) for step in steps if step.action == "Final Answer"), None),
-        score=Score(value=last.value) if last and last.value is not None else None,
+        score=Score(value=last.value, rung=last.rung) if last and last.value is not None else None,
         baseline=baseline,
         improvement=last.improvement if last else None,
         success=outcome.verdict == "success",
@@ -287,7 +288,7 @@ def _step_score(info: RunInfo, number: int, step: ExampleStep, baseline: Baselin
     if step.score is not None and baseline is not None and baseline.value:
         change = step.score - baseline.value if info.direction == "maximize" else baseline.value - step.score
         improvement = change / abs(baseline.value)
-    return StepScore(step=number, value=step.score, improvement=improvement, reason=step.reason)
+    return StepScore(step=number, value=step.score, improvement=improvement, reason=step.reason, rung=step.rung)
 
 
 def _snapshot(directory: RunDirectory, number: int, before: Manifest | None) -> Manifest:

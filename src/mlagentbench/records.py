@@ -405,3 +405,9 @@ class Result(Record):
     def total_usage(self) -> Usage:
         """The usage of all roles together."""
         return Usage.total(self.usage.values())
+
+    @property
+    def rung(self) -> int:
+        """The most of the task's rungs that a graded submission of the run reached (`Score.rung`); 0 for a run that cheated."""
+        scores = () if "cheated" in self.outcome.flags else (self.score, *self.step_scores)
+        return max((score.rung or 0 for score in scores if score), default=0)

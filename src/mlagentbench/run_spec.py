@@ -26,6 +26,7 @@ from mlagentbench.records import (
     Moment,
     Price,
     Record,
+    Result,
     Role,
     Usage,
     Variant,
@@ -236,6 +237,8 @@ class RunInfo(Record):
     """The task's category; empty if it is unknown."""
     published: datetime.date | None = None
     """The date on which the task was published: a model trained later may have seen it. None if it is unknown."""
+    rungs: int | None = None
+    """How many dependent changes the task consists of (`TaskSpec.rungs`); None for another kind of task, or if it is unknown."""
     description: str
     """The task's description, as the agent was given it."""
     metric: Word
@@ -265,6 +268,10 @@ class RunInfo(Record):
     """The folder that the run can search; None also if it is the task's own data."""
     imported: Imported | None = None
     """For a run that another program carried out: its logs; else None."""
+
+    def broke_at(self, result: Result) -> int | None:
+        """Return the change, from 1, that no submission of a run with this result got past; None if it got past all, or `rungs` is None."""
+        return None if self.rungs is None or result.rung >= self.rungs else result.rung + 1
 
     @model_validator(mode="before")
     @classmethod

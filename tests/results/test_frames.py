@@ -50,7 +50,13 @@ def test_a_run_is_a_row_with_everything_that_is_counted(logs: Path) -> None:
 
 
 def test_every_count_has_a_column() -> None:
-    flat = {"best": "best_step", "last_success": "last_success_10", "best_success": "best_success_10", "tokens_by_role": "tokens_agent"}
+    flat = {
+        "best": "best_step",
+        "last_success": "last_success_10",
+        "best_success": "best_success_10",
+        "tokens_by_role": "tokens_agent",
+        "log": "log_dropped",
+    }
 
     for_intervals = {"baseline_values", "success_within_baseline", "move"}
     elsewhere = {"progress", "uncompared"}  # in `steps_frame`, and as `counted`

@@ -42,7 +42,7 @@ def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
     found = Audit(
         claims=tuple(claims),
         mode=mode_of(Facts(result, steps, past, claims)) if result else None,
-        plan=plan_of(steps, result.step_scores if result else (), info.direction, _contents(directory)),
+        plan=plan_of(info, steps, result, _contents(directory)),
         log=losses(steps, past),
         fact_checks=_fact_checks(claims),
         signs=tuple(signs(steps, _data_files(task), _calls(directory))),

@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 
 from mlagentbench.audit.evidence import executed, written
 from mlagentbench.audit.record import Plan
-from mlagentbench.records import Direction, Step, StepScore
+from mlagentbench.records import Direction, Result, Step, StepScore
+from mlagentbench.run_spec import RunInfo
 
 Contents = Callable[[int], "frozenset[tuple[str, str]] | None"]
 """The files after a step, as paths with a hash of their content; None if they are not known."""
 
 
-def plan_of(steps: Sequence[Step], scores: Sequence[StepScore], direction: Direction, contents: Contents) -> Plan:
+def plan_of(info: RunInfo, steps: Sequence[Step], result: Result | None, contents: Contents) -> Plan:
     """Count where the plan of a run broke.
 
     Args:
-        steps: the run's steps, in order.
-        scores: the scores of its submissions, in the order of steps.
-        direction: the metric's better direction.
+        info: what was known of the run before.
+        steps: its steps, in order.
+        result: its result; None if it has none.
         contents: returns the files after a step.
     """
     counted = [step for step in steps if step.counted]
@@ -30,7 +31,8 @@ def plan_of(steps: Sequence[Step], scores: Sequence[StepScore], direction: Direc
         edits=len(edits),
         executions=sum(executed(step) is not None for step in counted),
         failed_executions=sum(executed(step) is not None and step.status != "ok" for step in counted),
-        last_improved=_last_improved(scores, direction),
+        last_improved=_last_improved(result.step_scores if result else (), info.direction),
+        broke_at=info.broke_at(result) if result else None,
     )
 
 

@@ -83,6 +83,9 @@ class Plan(Record):
     failed_executions: Count
     last_improved: Count | None
     """The last step whose submission was better than all before it; None if none has a score."""
+    broke_at: Count | None = None
+    """The change, from 1, that no graded submission got past, of a task of dependent changes (`RunInfo.rungs`); None if one got past all,
+    and for another kind of task."""
 
 
 class LogLosses(Record):
@@ -93,6 +96,11 @@ class LogLosses(Record):
     dropped_numbers: Count
     altered_numbers: Count
     dropped_errors: Count
+
+    @property
+    def used(self) -> bool:
+        """True if the agent wrote a summary, or retrieved anything."""
+        return self.summaries + self.retrievals > 0
 
 
 class FactChecks(Record):

@@ -15,7 +15,8 @@ from mlagentbench.cli.options import logs_argument
 from mlagentbench.errors import RunNotFound, TaskError
 from mlagentbench.report.console import Item, Listing, command_console
 from mlagentbench.report.formatting import plural, visible
-from mlagentbench.report.wording import MODES, SIGNS
+from mlagentbench.report.wording import MODES, SIGNS, mode_words
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import Task, find_task
 
@@ -44,7 +45,7 @@ def audit(logs: Path, as_lines: bool) -> int:
         columns = ("how it came out", "claims>", "unfounded>", "first>", "in the answer", "signs")
         console.print(Listing("run", columns, [_item(directory, each) for directory, each in found]), crop=False)
         if len(found) == 1:
-            for line in _details(found[0][1]):
+            for line in _details(found[0][0].info, found[0][1]):
                 console.print(line, soft_wrap=True)
     for fault in faults:
         console.print(Text(visible(fault), style="red"))
@@ -68,8 +69,9 @@ def _item(directory: RunDirectory, found: Audit) -> Item:
     return Item(directory.name, (mode, str(len(found.claims)), str(unfounded), first, "yes" if found.carried else "", ", ".join(kinds)))
 
 
-def _details(found: Audit) -> list[Text]:
-    lines = [Text(), Text.assemble(("how it came out  ", "dim"), visible(found.mode.reason))] if found.mode else [Text()]
+def _details(info: RunInfo, found: Audit) -> list[Text]:
+    came_out = mode_words(info, found)
+    lines = [Text(), Text.assemble(("how it came out  ", "dim"), visible(came_out))] if came_out else [Text()]
     for claim in found.claims:
         if claim.is_unfounded:
             lines += [

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.formatting import plural
@@ -187,6 +187,14 @@ class Experiment:
             for group in by_category(by_task):
                 found.setdefault(group.name, {})[column] = group
         return found if 1 < len(found) < len(self.tasks) else {}
+
+    def pooled(self, by: Literal["agent", "model"]) -> Mapping[str, Mapping[str, Cell]]:
+        """Return all cells by agent or by model alone, in the order of `ranking`; empty if that says no more than the columns do."""
+        found: dict[str, dict[str, Cell]] = {}
+        for column in self.ranking:
+            for task, cell in self.columns[column].items():
+                found.setdefault(getattr(cell.conditions, by), {})[f"{task} by {column}"] = cell
+        return found if 1 < len(found) < len(self.columns) else {}
 
     @cached_property
     def thresholds(self) -> list[AtThreshold]:

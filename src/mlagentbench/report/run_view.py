@@ -139,7 +139,7 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
         note = f"that the evidence does not bear out{answer}" if unfounded else ""
         figures.append(KeyFigure("Claims", f"{unfounded} of {len(run.audit.claims)}" if unfounded else str(len(run.audit.claims)), note))
         if run.audit.mode:
-            figures.append(KeyFigure("How it came out", wording.MODES[run.audit.mode.mode], run.audit.mode.reason))
+            figures.append(KeyFigure("How it came out", wording.MODES[run.audit.mode.mode], wording.mode_words(info, run.audit)))
     figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))
     return tuple(figures)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.audit.record import FailureMode, SignKind
+from mlagentbench.audit.record import Audit, FailureMode, SignKind
 from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, Score, StepStatus, Termination
 from mlagentbench.report.formatting import estimate, number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
@@ -219,6 +219,20 @@ def _share(value: float, baseline: float) -> str:
     return percent(abs(value - baseline) / abs(baseline)).lstrip("+")
 
 
+def mode_words(info: RunInfo, found: Audit) -> str:
+    """Say why a run has its mode, and of a task of dependent changes, which one its plan broke at; empty if neither is known."""
+    broke = found.plan.broke_at
+    reasons = [found.mode.reason] if found.mode else []
+    return "; ".join([*reasons, *([f"the plan broke at change {broke} of {info.rungs}"] if broke is not None else [])])
+
+
+LOST: Mapping[str, str] = {
+    "dropped_numbers": "a result dropped",
+    "dropped_errors": "an error dropped",
+    "altered_numbers": "a number altered",
+    "anything": "any of these",
+}
+"""What a research log may have lost, by the keys of `results.audited.LOSSES`."""
 MODES: Mapping[FailureMode, str] = {
     "success": "success",
     "format_failures": "format failures",

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
-from mlagentbench.audit.record import FailureMode
+from mlagentbench.audit.record import FailureMode, LogLosses
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import Baseline, BaselineSource, Flag, Role, Step
 from mlagentbench.results.load import Run
@@ -111,6 +111,10 @@ class Counts(NamedTuple):
     """The stages of the task that the last submission has reached; None for a task without stages."""
     best_rung: int | None
     """The most stages that a submission of the run has reached; None also if not every step was graded."""
+    rungs: int | None
+    """How many dependent changes the task consists of; None for another kind of task."""
+    broke_at: int | None
+    """The change that no graded submission got past (`RunInfo.broke_at`); None if one got past all, or for another kind of task."""
     every_step: bool
     """Whether every step's submission was graded, so that the best one is known."""
 
@@ -164,6 +168,8 @@ class Counts(NamedTuple):
     """How the run came out, by its audit; None if it has no mode, or was not audited."""
     unfounded_answer: bool | None
     """Whether the final answer states what the evidence does not bear out; None if the run was not audited."""
+    log: LogLosses | None
+    """What the summaries and retrievals of its research log lost; None without any, and if the run was not audited."""
     malformed: int
     """The number of replies without an action, including those that ended the run."""
     judged: bool = False
@@ -230,6 +236,8 @@ def counts(run: Run) -> Counts:
         best=best,
         rung=result.score.rung if result and result.score else None,
         best_rung=max((score.rung for score in run.scores if score.rung is not None), default=None) if every_step else None,
+        rungs=run.info.rungs,
+        broke_at=run.info.broke_at(result) if result else None,
         every_step=every_step,
         last_success=last.success,
         success_within_baseline=last.success_within_baseline,
@@ -250,6 +258,7 @@ def counts(run: Run) -> Counts:
         cost=run.usage.cost,
         mode=run.audit.mode.mode if run.audit and run.audit.mode else None,
         unfounded_answer=run.audit.carried if run.audit else None,
+        log=run.audit.log if run.audit and run.audit.log.used else None,
         edits=sum(step.action.name in EDITS and step.status == "ok" for step in run.steps),
         executions=len(ran),
         failed_executions=sum(step.status != "ok" for step in ran),

@@ -60,6 +60,8 @@ RUNS: Mapping[str, Any] = {
     "best_improvement": pl.Float64,
     "rung": pl.Int64,
     "best_rung": pl.Int64,
+    "rungs": pl.Int64,
+    "broke_at": pl.Int64,
     "every_step": pl.Boolean,
     **{f"last_success_{round(100 * threshold)}": pl.Boolean for threshold in THRESHOLDS},
     **{f"best_success_{round(100 * threshold)}": pl.Boolean for threshold in THRESHOLDS},

@@ -265,6 +265,7 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
         category=facts.category,
         domain=facts.domain,
         published=facts.published,
+        rungs=facts.rungs,
         description=describe(ready.task.problem, given),
         metric=facts.metric.name,
         unit=facts.metric.unit,

@@ -130,6 +130,9 @@ class TaskSpec(Record):
     metric: Metric
     submission: SubmissionSpec
     starter: Starter = Starter()
+    rungs: int | None = Field(default=None, gt=0)
+    """How many changes, each of which needs those before it, the task consists of (`Score.rung`); None for other tasks. Of the tasks
+    of a folder, it is the parameter of that name."""
     read_only: tuple[Glob, ...] = ()
     """Top-level names of data that neither the agent nor its scripts may change."""
     network: bool = False
@@ -200,7 +203,8 @@ def read_instance(path: Path, instance: str | None) -> tuple[TaskSpec, Mapping[s
     for each in table.pop("instances", []):
         if each.get("id") == instance:
             found = _valid(path, Instance, each)
-            return _valid(path, TaskSpec, {**table, "id": found.id, "title": found.title}), found.parameters
+            own = {"id": found.id, "title": found.title, "rungs": found.parameters.get("rungs")}
+            return _valid(path, TaskSpec, {**table, **own}), found.parameters
     raise TaskError(f"{path} has no instance {instance!r}")
 
 

@@ -12,7 +12,7 @@ import altair as alt
 from mlagentbench.errors import UsageError
 from mlagentbench.report.charts.cost_per_success import cost_per_success
 from mlagentbench.report.charts.forest import forest, pairs
-from mlagentbench.report.charts.interval_curves import by_attempts, by_budget, profile_curves
+from mlagentbench.report.charts.interval_curves import by_attempts, by_budget, by_change, profile_curves
 from mlagentbench.report.charts.outcomes import outcomes, parts
 from mlagentbench.report.charts.rates import heat, heat_map
 from mlagentbench.report.charts.score_curves import scores_of_task
@@ -22,6 +22,7 @@ from mlagentbench.report.charts.thresholds import success_by_threshold
 from mlagentbench.report.charts.tradeoff import tradeoff
 from mlagentbench.report.experiment import FEW, Experiment
 from mlagentbench.report.tables.build import categories, improvement, success
+from mlagentbench.results.audited import past_changes
 from mlagentbench.results.budget import SPENT, at_attempts, at_budgets
 from mlagentbench.results.load import Run
 from mlagentbench.results.profiles import profiles
@@ -29,6 +30,7 @@ from mlagentbench.results.profiles import profiles
 HEAT_COLUMNS = 6
 """The most columns of a heat map in a file."""
 INTERVALS = "With 95% intervals."
+MODES_BY: Mapping[str, str] = {"modes": "", "modes-by-agent": ", of all models together", "modes-by-model": ", of all agents together"}
 TITLES: Mapping[str, tuple[str, str]] = {
     "comparisons": (
         "Differences of success rates",
@@ -40,7 +42,8 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "cost-per-success": ("Cost of a success", INTERVALS),
     "verdicts": ("What submissions were worth", "Shares of runs, and their numbers."),
     "endings": ("What ended the runs", "Shares of runs, and their numbers."),
-    "modes": ("How runs failed", "Shares of runs, and their numbers, by the audit."),
+    **{label: ("How runs failed", f"Shares of runs, and their numbers, by the audit{by}.") for label, by in MODES_BY.items()},
+    "changes": ("Where plans of several changes break", INTERVALS),
     "thresholds-last-step": ("Success at other thresholds", "At the last step; dotted: the paper's threshold."),
     "thresholds-best-step": ("Success at other thresholds, best step", "The best step is chosen on the hidden test."),
     "profiles": ("Performance profiles", "Dotted: where success begins."),
@@ -104,7 +107,8 @@ def _comparing(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | N
     yield "cost-per-success", cost_per_success(rows, columns=columns)
     yield "verdicts", outcomes(parts(ranked, "verdict"), "verdict")
     yield "endings", outcomes(parts(ranked, "ended"), "ended")
-    yield "modes", outcomes(parts(ranked, "mode"), "mode")
+    for label, group in (("modes", ranked), ("modes-by-agent", experiment.pooled("agent")), ("modes-by-model", experiment.pooled("model"))):
+        yield label, outcomes(parts(group, "mode"), "mode")
     yield "thresholds-last-step", success_by_threshold(experiment.thresholds, "last", columns=columns)
     yield "thresholds-best-step", success_by_threshold(experiment.thresholds, "best", columns=columns)
 
@@ -112,6 +116,7 @@ def _comparing(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | N
 def _curves(experiment: Experiment) -> Iterator[tuple[str, alt.LayerChart | None]]:
     """Yield the curves of what columns reach by level, budget and attempts."""
     columns = tuple(experiment.columns)
+    yield "changes", by_change(past_changes(experiment.columns), columns=columns)
     yield "profiles", profile_curves(profiles(experiment.columns), columns=columns)
     budgets, attempts = at_budgets(experiment.columns), at_attempts(experiment.columns)
     for spent in SPENT:

@@ -1,4 +1,4 @@
-"""Draw curves with bands of intervals: what columns reach by the budget of a run, by attempts, and by the improvement that is asked for."""
+"""Draw curves with bands of intervals: what columns reach by budget, by attempts, by improvement, and by dependent change."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import altair as alt
 
 from mlagentbench.report.charts.palette import LIGHT, Palette, looks
 from mlagentbench.report.charts.style import above, data, layered, line_styles, lines_and_points, short
+from mlagentbench.results.audited import PastChange
 from mlagentbench.results.budget import AtAttempts, AtBudget, Spent
 from mlagentbench.results.profiles import ProfilePoint
 from mlagentbench.results.statistics import Interval
@@ -99,6 +100,19 @@ def by_attempts(
     )
     title = "pass@k: success of at least one of k" if measure == "success" else "improvement of the best of k"
     return _curves(points, x, title, palette, columns, legend)
+
+
+def by_change(
+    found: Sequence[PastChange], palette: Palette = LIGHT, *, columns: Iterable[str], legend: bool = True
+) -> alt.LayerChart | None:
+    """Draw where plans break: the share of runs that got past each of several dependent changes.
+
+    Returns:
+        The chart; None for fewer than three changes, or if no run got past the first.
+    """
+    points = [CurvePoint(each.column, each.change, each.share) for each in found]
+    axis = alt.Axis(title="change, each needs those before it", grid=False, format="d", tickMinStep=1)
+    return _curves(points, alt.X("x:Q", scale=alt.Scale(nice=False), axis=axis), "runs that got past it", palette, columns, legend)
 
 
 def profile_curves(

@@ -17,9 +17,12 @@ from mlagentbench.report.charts.outcomes import BarPart
 from mlagentbench.report.charts.palette import THEMED, SeriesStyle, looks
 from mlagentbench.report.charts.rates import HeatMap, heat
 from mlagentbench.report.experiment import FEW, Experiment, LeaderboardRow, Notice
-from mlagentbench.report.tables import build
+from mlagentbench.report.tables import audited, build
+from mlagentbench.report.tables.model import Table, TextTable, grid
 from mlagentbench.report.wording import BEST_STEP
+from mlagentbench.results.audited import past_changes
 from mlagentbench.results.budget import SPENT, at_attempts, at_budgets
+from mlagentbench.results.cells import Cell
 from mlagentbench.results.load import Run
 from mlagentbench.results.profiles import profiles
 from mlagentbench.results.statistics import Interval
@@ -52,14 +55,42 @@ class Picture(NamedTuple):
     """The values of the chart, one by one, for readers who cannot see it."""
 
 
+class BarName(NamedTuple):
+    """Whose runs are in a bar."""
+
+    agent: str
+    model: str = ""
+    under: str = ""
+
+
 class Bars(NamedTuple):
-    """A bar of runs for each column, by verdict or by what ended them, with a key."""
+    """A bar of runs for each column, agent or model, by how they came out, with a key."""
 
     title: str
     names: Mapping[str, str]
     """The kinds of runs that there are, by `BarPart.kind`."""
     colors: Mapping[str, str]
-    bars: tuple[tuple[LeaderboardRow, tuple[BarPart, ...]], ...]
+    bars: tuple[tuple[BarName, tuple[BarPart, ...]], ...]
+
+
+class TitledTable(NamedTuple):
+    """A table as people see it, with its title and notes."""
+
+    title: str
+    table: TextTable
+    notes: tuple[str, ...]
+
+    @staticmethod
+    def of(table: Table) -> TitledTable:
+        """Return a table as people see it."""
+        return TitledTable(table.title, grid(table), tuple(table.notes))
+
+
+class PlanBreaks(NamedTuple):
+    """Where plans of several changes break."""
+
+    pictures: tuple[Picture, ...]
+    table: TitledTable
 
 
 class Amount(NamedTuple):
@@ -71,6 +102,7 @@ class Amount(NamedTuple):
     """The interval to draw."""
 
 
+AUDITED = (audited.unfounded, audited.log_losses)
 LEADERBOARD_COLUMNS = ("Runs", "Success", "Improvement", "Steps a run", "Tokens a run", "Time a run", "Cost a run", "Cost a success")
 
 
@@ -84,6 +116,8 @@ TITLES: Mapping[str, str] = {
     "budget": "Does a larger budget help?",
     "attempts": "Does trying again help?",
     "outcomes": "How did runs come out?",
+    "changes": "Where do plans of several changes break?",
+    "audited": "Is what they state true?",
     "thresholds": "Would another threshold change it?",
     "curves": "How did scores develop?",
 }
@@ -118,6 +152,9 @@ class Overview(NamedTuple):
     numbers: tuple[KeyEntry, ...]
     """The key of `tradeoff`, where points have numbers."""
     outcomes: tuple[Bars, ...]
+    changes: PlanBreaks | None
+    audited: tuple[TitledTable, ...]
+    """The tables of the audit."""
     thresholds: tuple[Picture, ...]
     curves: tuple[Picture, ...]
 
@@ -174,6 +211,8 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str], compare: Sequence
         budget=_budgets(experiment) if many else (),
         attempts=_attempts(experiment) if many else (),
         outcomes=_outcomes(experiment, rows) if many else (),
+        changes=_changes(experiment) if many else None,
+        audited=tuple(TitledTable.of(table) for make in AUDITED if (table := make(experiment)).rows) if many else (),
         thresholds=_thresholds(experiment) if many else (),
         curves=_score_curves(experiment, links),
     )
@@ -273,20 +312,32 @@ def _attempts(experiment: Experiment) -> tuple[Picture, ...]:
 
 def _outcomes(experiment: Experiment, rows: Sequence[LeaderboardRow]) -> tuple[Bars, ...]:
     """Return bars of the runs' verdicts, of what ended the runs and of their modes, each only if it is not the same for all runs."""
-    titles: Mapping[outcomes.Kind, str] = {
-        "verdict": "What submissions were worth",
-        "ended": "What ended the runs",
-        "mode": "How runs failed, by the audit",
-    }
-    found = []
-    for kind, title in titles.items():
-        words, colors = outcomes.WORDS[kind], outcomes.colors(kind, THEMED)
-        parts = outcomes.parts(experiment.columns, kind)
-        names = {each: word for each, word in words.items() if any(part.kind == each for part in parts)}
-        if len(names) > 1:
-            bars = ((row, tuple(part for part in parts if part.column == row.column)) for row in rows)
-            found.append(Bars(title, names, colors, tuple(bars)))
-    return tuple(found)
+    columns = {row.column: BarName(row.agent, row.model, row.under) for row in rows}
+    found = [
+        _bars("What submissions were worth", "verdict", experiment.columns, columns),
+        _bars("What ended the runs", "ended", experiment.columns, columns),
+        _bars("How runs failed, by the audit", "mode", experiment.columns, columns),
+    ]
+    for by in ("agent", "model"):
+        pooled = experiment.pooled(by)
+        found.append(_bars(f"How runs failed, by {by}", "mode", pooled, {name: BarName(name) for name in pooled}))
+    return tuple(bars for bars in found if len(bars.names) > 1)
+
+
+def _bars(title: str, kind: outcomes.Kind, groups: Mapping[str, Mapping[str, Cell]], names: Mapping[str, BarName]) -> Bars:
+    parts = outcomes.parts(groups, kind)
+    present = {each: word for each, word in outcomes.WORDS[kind].items() if any(part.kind == each for part in parts)}
+    bars = ((name, tuple(part for part in parts if part.column == group)) for group, name in names.items())
+    return Bars(title, present, outcomes.colors(kind, THEMED), tuple(bars))
+
+
+def _changes(experiment: Experiment) -> PlanBreaks | None:
+    """Draw the share of runs that got past each dependent change; None without a run of a task of such changes."""
+    table = audited.changes(experiment)
+    if not table.rows:
+        return None
+    chart = interval_curves.by_change(past_changes(experiment.columns), THEMED, columns=experiment.columns, legend=False)
+    return PlanBreaks(tuple(_picture("Runs that got past each change", chart)), TitledTable.of(table))
 
 
 def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:

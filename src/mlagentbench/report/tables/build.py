@@ -14,8 +14,9 @@ from typing import Any
 
 from mlagentbench.report import formatting
 from mlagentbench.report.experiment import Experiment, LeaderboardRow
+from mlagentbench.report.tables.audited import NAME, changes, log_losses, unfounded
 from mlagentbench.report.tables.compared import compared
-from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value, named
+from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value
 from mlagentbench.report.tables.values import (
     BOUNDS,
     COLUMN,
@@ -35,7 +36,7 @@ from mlagentbench.results import robust
 from mlagentbench.results.cells import Cell, deviations, together
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, TaskGroup, by_cutoff
 from mlagentbench.results.counts import DAMAGED, UNFINISHED
-from mlagentbench.results.statistics import Interval, average_rate
+from mlagentbench.results.statistics import Interval
 
 RUNS: Mapping[str, Kind] = {"runs": "count", "tasks": "count", "not_counted": "count"}
 
@@ -49,7 +50,7 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
     """
     whatever = [verdicts(experiment), endings(experiment), modes(experiment), unfounded(experiment), not_counted(experiment)]
     of_counted = [success(experiment), improvement(experiment), summaries(experiment), cost(experiment)]
-    of_groups = [categories(experiment), periods(experiment, cutoffs), compared(experiment)]
+    of_groups = [categories(experiment), periods(experiment, cutoffs), changes(experiment), log_losses(experiment), compared(experiment)]
     found = (*of_counted, *whatever, *of_groups) if experiment.counted else whatever
     return [table for table in found if table.rows]
 
@@ -193,27 +194,6 @@ def modes(experiment: Experiment) -> Table:
     return _tally(experiment, "modes", "How runs came out, by the audit, in runs", "mode", MODES)
 
 
-def unfounded(experiment: Experiment) -> Table:
-    """Return the table of how many audited runs end on a claim that the evidence does not bear out, as means over tasks."""
-    rows: list[Row] = []
-    for column, by_task in experiment.columns.items():
-        answers = [[run.unfounded_answer for run in cell.runs if run.unfounded_answer is not None] for cell in by_task.values()]
-        audited = [each for each in answers if each]
-        if audited:
-            rate = average_rate([(sum(each), len(each)) for each in audited])
-            counted = {"runs": sum(map(len, audited)), "tasks": len(audited)}
-            rows.append({**identity(experiment, column), **interval("rate", rate), **counted})
-    return Table(
-        name="unfounded-answers",
-        title="Runs whose final answer holds an unfounded claim, % [95% interval], n audited runs",
-        columns={**COLUMN, "rate": "number", **INTERVAL, "runs": "count", "tasks": "count"},
-        rows=rows,
-        down=NAME,
-        shown=[TextColumn("", lambda row: estimate(row, "rate", of="runs"))],
-        ranks=ranks(experiment),
-    )
-
-
 def categories(experiment: Experiment) -> Table:
     """Return the table of success rates by category of task; without rows where `Experiment.categories` is empty."""
     rows = [_group(experiment, "category", column, group) for groups in experiment.categories.values() for column, group in groups.items()]
@@ -260,7 +240,6 @@ def not_counted(experiment: Experiment) -> Table:
     )
 
 
-NAME = TextColumn("agent, model", lambda row: named(row["column"]), number=False)
 TASK = TextColumn("task", lambda row: AVERAGE if row["task"] is None else str(row["task"]), number=False)
 AMOUNTS = ("tokens", "seconds", "steps", "cost", "cost_per_success")
 
