@@ -153,8 +153,24 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
     assert not list(tmp_path.glob("runs/*/run.json"))
 
 
-def test_specs_of_one_call_share_their_models(tmp_path: Path) -> None:
-    specs = [mlagentbench.RunSpec.model_validate({"task": "vectorization", "models": {"agent": f"scripted/{name}"}}) for name in "ab"]
+def test_one_call_does_runs_of_different_models(fields: dict[str, Any], tmp_path: Path) -> None:
+    specs = []
+    for number in ("1", "2"):
+        script = tmp_path / f"{number}.jsonl"
+        texts = (write_file("submission.txt", number), reply("Final Answer", '{"final_answer": "Done."}'))
+        script.write_text("".join(json.dumps({"reply": text}) + "\n" for text in texts))
+        specs.append(
+            mlagentbench.RunSpec.model_validate(
+                {
+                    **{key: value for key, value in fields.items() if key != "log_directory"},
+                    "task": "guess",
+                    "models": {"agent": f"scripted/{script}"},
+                }
+            )
+        )
 
-    with pytest.raises(mlagentbench.UsageError, match="different models"):
-        mlagentbench.run(*specs, log_directory=tmp_path)
+    logs = mlagentbench.run(*specs, log_directory=tmp_path / "runs", times=2)
+
+    assert (
+        sorted((run.info.spec.model("agent").name[-7:], run.score) for run in logs.runs) == [("1.jsonl", 1.0)] * 2 + [("2.jsonl", 2.0)] * 2
+    )

@@ -97,9 +97,9 @@ def ask(folder: Path, prompt: str, most: int) -> Reply:
     async def story() -> Reply:
         async with AsyncExitStack() as clients:
             spec = ModelSpec(name="hf/local", options={"model_path": str(folder)})
-            made = await make_models(clients, {"agent": spec, "fast": spec}, 1)
-            model = made["agent"]
-            assert made["fast"] is model, "its weights are read once"
+            made = await make_models(clients, [spec, spec.model_copy()], 1)
+            model = made(spec)
+            assert made(spec.model_copy()) is model, "its weights are read once"
             assert tokens_of(model.api, []) == 0
             return await RoleModel(model, "agent").generate(prompt, GenerateOptions(max_tokens=most))
 

@@ -46,9 +46,9 @@ def evaluate(
     """Carry out runs, each `times` times. An interrupt ends all runs and grades them; a second one stops at once.
 
     Args:
-        runs: the checked runs. All use the same models and the same log directory.
+        runs: the checked runs, in one log directory.
         hooks: the caller's callbacks. Its `slots` and `failed` are replaced here.
-        times: how often each run is carried out.
+        times: how often each run is carried out, unless it has names: then once for each of them.
         parallel: how many runs go on at once; None for as many as the machine has capacity for.
         retry_policy: how long a failing provider is retried.
 
@@ -82,13 +82,13 @@ async def evaluate_async(
 async def _evaluate(runs: Sequence[ReadyRun], hooks: RunHooks, times: int, parallel: int) -> Evaluation:
     hide_display()
     results, failures = list[Result](), list[Exception]()
-    spec = runs[0].spec
+    count = sum(len(run.names) or times for run in runs)
 
     def finished(ready: ReadyRun, number: int, result: Result) -> None:
         results.append(result)
         hooks.finished(ready, number, result)
 
-    own = replace(hooks, finished=finished, failed=failures.append, slots=Slots(min(parallel, times * len(runs))))
+    own = replace(hooks, finished=finished, failed=failures.append, slots=Slots(min(parallel, count)))
 
     def first_interrupt() -> None:
         hooks.stopping()
@@ -96,12 +96,13 @@ async def _evaluate(runs: Sequence[ReadyRun], hooks: RunHooks, times: int, paral
         own.stop.set()
 
     async with contextlib.AsyncExitStack() as clients:
-        models = await make_models(clients, {role: spec.model(role) for role in ROLES}, parallel)
+        models = await make_models(clients, [run.spec.model(role) for run in runs for role in ROLES], parallel)
+        roles = [{role: models(run.spec.model(role)) for role in ROLES} for run in runs]
         clients.enter_context(interrupts.first(first_interrupt))
         logs: list[EvalLog] = await eval_async(
-            [inspect_task(ready, own, runs=times) for ready in runs],
-            model=models["agent"],
-            model_roles={role: model for role, model in models.items() if role in spec.models and role != "agent"},
+            [inspect_task(run, own, named, runs=len(run.names) or times) for run, named in zip(runs, roles, strict=True)],
+            # Each task has its own; without one here, Inspect would look for one in the environment.
+            model=roles[0]["agent"],
             log_dir=str(runs[0].log_directory),
             log_format="eval",
             # Inspect applies this limit to each task on its own; the slots limit the total.
@@ -115,5 +116,5 @@ async def _evaluate(runs: Sequence[ReadyRun], hooks: RunHooks, times: int, paral
             raise InfrastructureError(f"Inspect could not run {log.eval.task}: {' '.join(log.error.message.split())[:300]}")
     if failures and not results:
         raise failures[0]
-    not_started = times * len(runs) - len(results) - len(failures)
+    not_started = count - len(results) - len(failures)
     return Evaluation([Path(log.location) for log in logs], own.stop.is_set(), not_started, failures)

@@ -40,7 +40,7 @@ def run(*specs: RunSpec, log_directory: str | Path = "runs", times: int = 1, par
     An interrupt (Ctrl-C) ends the runs and grades them as they stand, and is raised afterwards.
 
     Args:
-        specs: the runs; none if keywords say what to run. All use the same models.
+        specs: the runs; none if keywords say what to run.
         log_directory: where the runs are stored.
         times: how often each run is done.
         parallel: how many runs go on at once; None for as many as the machine has capacity for.
@@ -119,15 +119,12 @@ def complete_specs(specs: Sequence[RunSpec], fields: Mapping[str, Any], log_dire
     """Return the specs with some fields replaced, each completed with its task's own limits; without specs, one of the fields.
 
     Raises:
-        UsageError: a field is unknown or wrong, there is no such task, or the specs use different models.
+        UsageError: a field is unknown or wrong, or there is no such task.
     """
     models = fields.get("models")
     if isinstance(models, Mapping):
         fields = {**fields, "models": {role: _named(model, log_directory) for role, model in models.items()}}
-    completed = [_complete({**each, **fields}) for each in ([spec.model_dump(exclude_unset=True) for spec in specs] or [{}])]
-    if any(spec.models != completed[0].models for spec in completed):
-        raise UsageError("the specs use different models; call run once for each")
-    return completed
+    return [_complete({**each, **fields}) for each in ([spec.model_dump(exclude_unset=True) for spec in specs] or [{}])]
 
 
 def _complete(fields: Mapping[str, Any]) -> RunSpec:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from inspect_ai import task as inspect_registered
 from inspect_ai import task_with
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ChatMessageUser, ModelOutput
+from inspect_ai.model import Model as InspectModel
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall
 
@@ -28,9 +29,9 @@ from mlagentbench.engine.sample_names import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.errors import InfrastructureError
 from mlagentbench.limits import SandboxChoice
-from mlagentbench.records import Result, Step, Variant
+from mlagentbench.records import Result, Role, Step, Variant
 from mlagentbench.run_spec import RunSpec, check_spec
-from mlagentbench.rundir.directory import RunDirectory, find_sample
+from mlagentbench.rundir.directory import RunDirectory, find_named, find_sample
 from mlagentbench.rundir.provenance import head_of
 from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.runner.resume import is_over
@@ -38,36 +39,40 @@ from mlagentbench.runner.run_once import RunHooks, run_once
 from mlagentbench.task.catalogue import Task, find_tasks
 
 
-def inspect_task(ready: ReadyRun, hooks: RunHooks, *, runs: int = 1) -> InspectTask:
+def inspect_task(ready: ReadyRun, hooks: RunHooks, models: Mapping[Role, InspectModel], *, runs: int = 1) -> InspectTask:
     """Return checked runs as an Inspect task.
 
     Args:
         ready: the checked run, which each epoch carries out.
         hooks: the caller's callbacks, and its means to steer the runs.
+        models: its models by role.
         runs: the number of runs.
     """
     continues = str(ready.continues.path) if ready.continues else None
-    made = run_task(ready.spec.model_dump(mode="json"), str(ready.log_directory), continues)
+    made = run_task(ready.spec.model_dump(mode="json"), str(ready.log_directory), continues, list(ready.names) or None)
 
     async def source() -> ReadyRun:
         return ready
 
-    return task_with(made, solver=_run_solver(source, hooks), epochs=runs)
+    others: dict[str, str | InspectModel | Sequence[str | InspectModel]] = {
+        role: model for role, model in models.items() if role in ready.spec.models and role != "agent"
+    }
+    return task_with(made, solver=_run_solver(source, hooks), epochs=runs, model=models["agent"], model_roles=others)
 
 
 @inspect_registered(name="run")
-def run_task(spec: dict[str, Any], log_directory: str, continues: str | None = None) -> InspectTask:
+def run_task(spec: dict[str, Any], log_directory: str, continues: str | None = None, names: Sequence[str] | None = None) -> InspectTask:
     """Return a spec as an Inspect task. Its arguments are JSON, so that a retry can call it with those in the log.
 
     Args:
         spec: the spec as JSON.
         log_directory: the directory of the runs.
         continues: the directory of a run to resume.
+        names: the runs' names (`ReadyRun.names`).
     """
     read = check_spec(spec, "the log's spec")
-    return _task(
-        read, task_of(read).problem, _checked_once(read, Path(log_directory), RunDirectory(Path(continues)) if continues else None)
-    )
+    begun = RunDirectory(Path(continues)) if continues else None
+    return _task(read, task_of(read).problem, _checked_once(read, Path(log_directory), begun, tuple(names or ())))
 
 
 def _task(spec: RunSpec, problem: str, source: Source) -> InspectTask:
@@ -86,14 +91,14 @@ Source = Callable[[], Awaitable[ReadyRun]]
 """Returns the checked run of a solver's samples."""
 
 
-def _checked_once(spec: RunSpec, log_directory: Path, continues: RunDirectory | None = None) -> Source:
+def _checked_once(spec: RunSpec, log_directory: Path, continues: RunDirectory | None = None, names: tuple[str, ...] = ()) -> Source:
     """Return a source that checks a spec, of an evaluation that Inspect started, when the first sample begins."""
     lock, ready = asyncio.Lock(), list[ReadyRun]()
 
     async def source() -> ReadyRun:
         async with lock:
             if not ready:
-                ready.append(await ready_run(spec, log_directory, continues=continues))
+                ready.append(replace(await ready_run(spec, log_directory, continues=continues), names=names))
             return ready[0]
 
     return source
@@ -110,11 +115,11 @@ def _run_solver(source: Source, hooks: RunHooks) -> Solver:
             hooks.failed(error)
             raise
         async with hooks.slots.slot(checked.spec.gpus) as slot:
-            if slot is None:
+            if slot is None or not hooks.may_start():
                 # Raised so that the log has an error, and a retry carries the run out.
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")
             try:
-                ready = _continued(replace(checked, parallel=hooks.slots.parallel), sample_name(state), slot.gpus)
+                ready = _continued(replace(checked, parallel=hooks.slots.parallel), sample_name(state), slot.gpus, number)
                 result = await _result(ready, hooks, number)
             except Exception as error:
                 hooks.failed(error)
@@ -133,9 +138,13 @@ def _run_solver(source: Source, hooks: RunHooks) -> Solver:
     return solve
 
 
-def _continued(ready: ReadyRun, sample: str | None, gpus: tuple[str, ...]) -> ReadyRun:
-    """Return the run of a sample, set to resume the run that the sample began before, if there is one."""
-    begun = ready.continues or (find_sample(ready.log_directory, sample) if sample else None)
+def _continued(ready: ReadyRun, sample: str | None, gpus: tuple[str, ...], number: int) -> ReadyRun:
+    """Return the run of a sample, set to resume the run that it began before, if there is one: that of its name, or of the sample."""
+    begun = ready.continues
+    if begun is None and (name := ready.name(number)):
+        begun = find_named(ready.log_directory, name)
+    elif begun is None and sample:
+        begun = find_sample(ready.log_directory, sample)
     spec = ready.spec.replace(gpus=gpus, prices=current_prices(ready.spec.prices))
     return replace(ready, spec=spec, continues=begun, sample=sample)
 

@@ -231,11 +231,8 @@ def _group(keys: Mapping[str, Any], path: Path, number: int, named: bool) -> Gro
             raise UsageError(f"{where}: {name}: there is no such key")
     if named and not keys.get("name"):
         raise UsageError(f"{where}: name: give the group a name")
-    for name in ("experience", "python"):
-        if isinstance(keys.get(name), str):
-            keys = {**keys, name: path.parent / keys[name]}
     try:
-        group = Group.model_validate(keys)
+        group = Group.model_validate({name: _absolute(name, value, path.parent) for name, value in keys.items()})
     except ValidationError as error:
         raise UsageError(f"{where}: {_first(error)}") from None
     return group.model_copy(update={"models": tuple(_located(entry, path.parent) for entry in group.models)})
@@ -248,6 +245,14 @@ def _merged(keys: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]
     if "experience_from" in entry and "experience" not in entry:
         merged.pop("experience", None)
     return merged
+
+
+def _absolute(key: str, value: Any, folder: Path) -> Any:
+    """Return a key's value with its paths relative to a folder made absolute. Documents that are not a folder there are named otherwise."""
+    if key == "examples" and isinstance(value, list):
+        return [_absolute("example", each, folder) for each in value]
+    is_path = key in ("experience", "python", "example") or (key == "documents" and isinstance(value, str) and (folder / value).exists())
+    return str((folder / value).absolute()) if is_path and isinstance(value, str) else value
 
 
 def _located(entry: ModelEntry, folder: Path) -> ModelEntry:

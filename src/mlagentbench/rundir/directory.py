@@ -113,6 +113,11 @@ def find_sample(path: Path, sample: str) -> RunDirectory | None:
     return next((run for run in runs if run.info.sample == sample), None)
 
 
+def find_named(path: Path, name: str) -> RunDirectory | None:
+    """Return the run of a name, or None if there is none, or none that has begun."""
+    return RunDirectory(path / name) if (path / name / "run.json").exists() else None
+
+
 class RunDirectory:
     """The directory of one run.
 
@@ -193,9 +198,9 @@ class RunDirectory:
         return new
 
     def _make_folders(self) -> None:
-        self.path.mkdir()
-        for folder in (self.workspace, self.steps_folder, self.snapshots_folder):
-            folder.mkdir()
+        # They are there if a process was killed that made a run of the same name. Of two that make it at once, one publishes `run.json`.
+        for folder in (self.path, self.workspace, self.steps_folder, self.snapshots_folder):
+            folder.mkdir(exist_ok=True)
 
     def _appear(self, info: RunInfo) -> None:
         """Publish `run.json`, which makes the directory a run that others find."""

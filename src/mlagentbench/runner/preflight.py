@@ -51,12 +51,19 @@ class ReadyRun:
     """How many runs share the disk."""
     sample: str | None = None
     """The sample of an evaluation that a new run is (`RunInfo.sample`)."""
+    names: tuple[str, ...] = ()
+    """The names of the runs that this is carried out as, the first for the run's number 1; empty to make new names. A run of such a name
+    that has begun goes on."""
     baseline: Baseline | None = None
     """What the score is compared with; None before `with_baseline`, and for a grader that measures the starter beside the submission."""
 
     def make_agent(self) -> Agent:
         """Return a new agent; each run needs its own."""
         return make_agent(self.spec.agent, self.spec.agent_options)
+
+    def name(self, number: int) -> str | None:
+        """Return the name that a run of this number shall have; None for a new one."""
+        return self.names[number - 1] if self.names else None
 
     @property
     def settings(self) -> ScriptSettings:

@@ -55,6 +55,8 @@ class RunHooks:
     """Makes the listener of a run, given the run's number, from 1."""
     finished: Callable[[ReadyRun, int, Result], None] = lambda ready, number, result: None
     """Called with each run's result."""
+    may_start: Callable[[], bool] = lambda: True
+    """Asked before each run starts; once it returns False, no further run does, and those in progress go on."""
     failed: Callable[[Exception], None] = lambda error: None
     """Called with the error of a run that could not be carried out, and so has no result."""
     stopping: Callable[[], None] = lambda: None
@@ -87,7 +89,7 @@ async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = Non
     hooks = hooks or RunHooks()
     agent = ready.make_agent()
     if ready.continues is None:
-        info = await asyncio.to_thread(run_info, ready, models.names())
+        info = await asyncio.to_thread(run_info, ready, models.names(), ready.name(number))
         directory = await asyncio.to_thread(RunDirectory.create, ready.log_directory, info)
     else:
         directory = ready.continues
@@ -246,12 +248,13 @@ def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Pa
     return Workspace(directory.workspace, public, links=links)
 
 
-def run_info(ready: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
+def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = None) -> RunInfo:
     """Return what is known of a run before its first step.
 
     Args:
         ready: the checked run.
         models: the models' names by role.
+        name: the run's name; None for a new one.
 
     Raises:
         UsageError: what it is given to read cannot be given.
@@ -260,7 +263,7 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str]) -> RunInfo:
     given = check_given(spec.experience, spec.examples, spec.documents, ready.task, ready.log_directory)
     asked = {role: ModelSpec(name=name, options=spec.model(role).options) for role, name in models.items() if name != NO_MODEL}
     return RunInfo(
-        run=new_name(facts.id, spec.agent, ready.sample),
+        run=name or new_name(facts.id, spec.agent, ready.sample),
         spec=_absolute(spec).replace(models=asked, python=ready.settings.python),
         category=facts.category,
         domain=facts.domain,

@@ -10,7 +10,7 @@ import copy
 import importlib.util
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from pydantic import JsonValue
 from mlagentbench.engine.compat import StoppableGeneration
 from mlagentbench.engine.models.prices import check_prices
 from mlagentbench.errors import MLAgentBenchError, ModelUnavailable
-from mlagentbench.records import Role
 from mlagentbench.run_spec import ModelSpec, RunSpec
 
 IN_PROCESS = ("hf", "nnterp", "transformer_lens", "llama-cpp-python")
@@ -116,19 +115,22 @@ def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | 
     return model
 
 
-async def make_models(clients: AsyncExitStack, models: Mapping[Role, ModelSpec], at_once: int) -> dict[Role, InspectModel]:
+async def make_models(clients: AsyncExitStack, models: Iterable[ModelSpec], at_once: int) -> Callable[[ModelSpec], InspectModel]:
     """Make the models of an evaluation, each once. Inspect's own memoization is not used, since it leaves clients open.
 
     Args:
         clients: the stack that closes them.
-        models: the models' specs by role.
+        models: the models' specs.
         at_once: how many runs go on at once.
+
+    Returns:
+        A function from a spec to its model.
 
     Raises:
         ModelUnavailable: a model cannot be made.
     """
     made: list[tuple[ModelSpec, InspectModel]] = []
-    for spec in models.values():
+    for spec in models:
         if any(spec == known for known, _ in made):
             continue
         model = await clients.enter_async_context(make_model(spec.name, spec.options, at_once))
@@ -136,7 +138,7 @@ async def make_models(clients: AsyncExitStack, models: Mapping[Role, ModelSpec],
             api: Any = model.api
             clients.callback(StoppableGeneration(api.model).stop)
         made.append((spec, model))
-    return {role: next(model for known, model in made if known == spec) for role, spec in models.items()}
+    return lambda spec: next(model for known, model in made if known == spec)
 
 
 def window_of(api: ModelAPI) -> int | None:
