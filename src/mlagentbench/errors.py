@@ -14,6 +14,8 @@
     ├── RunStopped                 the person who does or watches a run stopped it; it can be resumed
     ├── ReportFailed               a page or a chart could not be made; the runs are unchanged
     ├── FormatFailure              too many replies in a row held no action; the run ends
+    ├── BoxEnded                   the sandbox that an agent runs in has ended
+    ├── AgentExited                an agent's program failed; the run ends
     └── InfrastructureError        neither the agent's fault nor the user's; never counts against the agent
         ├── ModelFailed            a model's provider failed for good
         │   └── ScriptFailed       a scripted model has no reply left, or got another prompt than it expects
@@ -92,6 +94,14 @@ class FormatFailure(MLAgentBenchError):
 
 class ReportFailed(MLAgentBenchError):
     """A page or a chart could not be made of runs. The runs are unchanged."""
+
+
+class BoxEnded(MLAgentBenchError):
+    """The sandbox that an agent runs in has ended: at a limit, by the agent's doing, or because the run is over."""
+
+
+class AgentExited(MLAgentBenchError):
+    """An agent's program failed. The run ends, and its last snapshot is graded."""
 
 
 class InfrastructureError(MLAgentBenchError):

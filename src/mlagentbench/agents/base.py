@@ -7,7 +7,8 @@ An agent is an object that is called with an environment and acts in it until `e
             await environment.execute(Action(name="List Files", arguments={"dir_path": "."}))
 
 Its class takes its options as keyword arguments; one that asks no model says `needs_model = False`. `path/to/file.py:Name` names an agent
-by its file; an `@agent` of Inspect's is one too (see `engine/agents/inspect_agent.py`). Packages add agents through the entry point
+by its file; an `@agent` of Inspect's is one too (see `engine/agents/inspect_agent.py`), and so is any command, as `cmd:COMMAND` (see
+`engine/agents/command.py`). Packages add agents through the entry point
 group `mlagentbench.agents`; this package's own are found the same way.
 """
 
@@ -39,6 +40,8 @@ T = TypeVar("T")
 ENTRY_POINT_GROUP = "mlagentbench.agents"
 CALL = "async def __call__(self, environment)"
 """The method that makes a class's objects agents."""
+COMMAND = "cmd:"
+"""How the name of an agent begins that is a command."""
 PROMPTS = Path(__file__).parent / "prompts"
 
 
@@ -51,11 +54,15 @@ class Agent(Protocol):
 
 
 def find_agent(name: str) -> Callable[..., Agent]:
-    """Return an agent's class by the agent's name, or by `path/to/file.py:Name`.
+    """Return an agent's class by the agent's name, or by `path/to/file.py:Name` or `cmd:COMMAND`.
 
     Raises:
         AgentError: there is no such agent, or it cannot be imported.
     """
+    if name.startswith(COMMAND):
+        factory = partial(_from_entry_points("command"), name.removeprefix(COMMAND))
+        factory.__doc__ = factory.func.__doc__
+        return factory
     return _from_file(name) if ".py:" in name else _from_entry_points(name)
 
 

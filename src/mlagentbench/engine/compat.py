@@ -10,9 +10,11 @@ import threading
 from typing import Any
 
 from inspect_ai._view import view as inspect_view
+from inspect_ai.agent._bridge.sandbox import service as bridge_service
 from inspect_ai.model import Model
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import init_active_model, init_model_roles
+from inspect_ai.util import sandbox_service
 from inspect_ai.util._display import init_display_type
 
 LEAVING = 30.0
@@ -38,6 +40,18 @@ def serve_viewer(log_dir: str, host: str, port: int) -> None:
     """
     inspect_view.view_acquire_port = lambda app_dir, port: None
     inspect_view.view(log_dir=log_dir, host=host, port=port)
+
+
+def look_often_for_requests(seconds: float) -> None:
+    """Have agent bridges look for requests of their agents every so many seconds.
+
+    Inspect looks every 2 seconds, which every call of an agent's would take longer.
+    """
+
+    async def often(**settings: Any) -> None:
+        await sandbox_service(**{**settings, "polling_interval": seconds})
+
+    bridge_service.sandbox_service = often  # type: ignore[assignment, attr-defined]
 
 
 class StoppableGeneration:

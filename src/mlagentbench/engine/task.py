@@ -21,13 +21,16 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool,
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolCall
+from inspect_ai.util import SandboxEnvironmentSpec
 
+from mlagentbench.agents.base import make_agent
 from mlagentbench.engine.agents.tools import as_tool_call, tool_name
+from mlagentbench.engine.box import box_sandbox
 from mlagentbench.engine.heads import HEAD
 from mlagentbench.engine.models.model import current_models, current_prices
 from mlagentbench.engine.sample_names import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
-from mlagentbench.errors import InfrastructureError
+from mlagentbench.errors import InfrastructureError, UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Result, Role, Step, Variant
 from mlagentbench.run_spec import RunSpec, check_spec
@@ -83,8 +86,18 @@ def _task(spec: RunSpec, problem: str, source: Source) -> InspectTask:
         dataset=MemoryDataset([sample], name=spec.task),
         solver=_run_solver(source, RunHooks()),
         scorer=result_scorer(),
+        sandbox=_sandbox(spec),
         metadata={"agent": spec.agent, "variant": spec.variant},
     )
+
+
+def _sandbox(spec: RunSpec) -> SandboxEnvironmentSpec | None:
+    """Return the sandbox that Inspect is to know of: that of an agent which runs in one itself."""
+    try:
+        agent = make_agent(spec.agent, spec.agent_options)
+    except UsageError:
+        return None  # the check of the run says what is wrong
+    return box_sandbox() if getattr(agent, "isolation", None) == "bubblewrap" else None
 
 
 Source = Callable[[], Awaitable[ReadyRun]]

@@ -2,6 +2,6 @@
 
 from mlagentbench.environment.environment import Environment
 from mlagentbench.environment.listener import ActionMiddleware, Listener, Perform, SilentListener, directly
-from mlagentbench.environment.scripts import ScriptRunner
+from mlagentbench.environment.scripts import BoxSetup, ScriptRunner
 
-__all__ = ["ActionMiddleware", "Environment", "Listener", "Perform", "ScriptRunner", "SilentListener", "directly"]
+__all__ = ["ActionMiddleware", "BoxSetup", "Environment", "Listener", "Perform", "ScriptRunner", "SilentListener", "directly"]

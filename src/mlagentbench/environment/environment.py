@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from mlagentbench.environment.limits import Budget
 from mlagentbench.environment.listener import ActionMiddleware, Listener, SilentListener, directly
 from mlagentbench.environment.provider import ProviderCheck
 from mlagentbench.environment.publisher import Publisher
-from mlagentbench.environment.scripts import ScriptRunner
+from mlagentbench.environment.scripts import BoxSetup, ScriptRunner
 from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
@@ -28,6 +29,7 @@ from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.sandbox.base import Execution
+from mlagentbench.sandbox.box import Box
 from mlagentbench.workspace.paths import Workspace
 
 T = TypeVar("T")
@@ -147,6 +149,49 @@ class Environment:
             observation = await self._middleware(action, self._perform)
         finally:
             self._step_usage.acting = False
+        return self._add(action, observation, entries, memory, counted)
+
+    async def open_box(self, setup: BoxSetup) -> Box:
+        """Start the sandbox that the agent itself runs in, for an agent that performs its actions there by itself and calls `record`.
+
+        Raises:
+            SandboxUnavailable: the run's sandbox is not bubblewrap.
+            BoxEnded: it did not start.
+        """
+        self.directory.home.mkdir(exist_ok=True)
+        return await self._scripts.open_box(setup, self.directory.home)
+
+    async def record(
+        self, action: Action, observation: Observation, *, entries: Mapping[str, str] = {}, memory: Mapping[str, JsonValue] = {}
+    ) -> Step:
+        """Record an action that the agent has performed by itself in its box, which is paused while the workspace is snapshotted.
+
+        Args:
+            action: what it has done.
+            observation: what it was shown of that.
+            entries: its thoughts before the action.
+            memory: its own data, for when the run continues from this step.
+
+        Raises:
+            LimitReached: the step left more files than a workspace may hold, and is not published.
+            StorageFailed: the step could not be written.
+        """
+        action = Action(name=whole(action.name), arguments=whole(action.arguments))
+        box = self._scripts.box
+        with box.frozen() if box is not None else nullcontext():
+            step = self._add(action, observation._replace(text=whole(observation.text)), entries, memory)
+            await self.settle()
+        return step
+
+    def _add(
+        self,
+        action: Action,
+        observation: Observation,
+        entries: Mapping[str, str],
+        memory: Mapping[str, JsonValue],
+        counted: bool = True,
+    ) -> Step:
+        """Make a step of an action and its observation, and begin to publish it."""
         step_usage, self._step_usage = self._step_usage, StepUsage()
         step = Step(
             number=len(self._steps) + 1,

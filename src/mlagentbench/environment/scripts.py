@@ -1,14 +1,31 @@
-"""Runs an agent's scripts, and its Python session, in the sandbox."""
+"""Runs an agent's scripts, its Python session, and an agent of another framework itself, in the sandbox."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 from mlagentbench.actions.base import SessionAnswer
 from mlagentbench.sandbox import process
-from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
+from mlagentbench.sandbox.base import Execution, Mount, Sandbox, SandboxSpec
+from mlagentbench.sandbox.box import Box
 from mlagentbench.sandbox.session import PythonSession
+
+AGENT_MB = 1024
+"""MB of memory for an agent that runs in a sandbox itself, beside those for its scripts."""
+
+
+class BoxSetup(NamedTuple):
+    """What an agent needs in the sandbox that it runs in itself."""
+
+    mounts: Sequence[Mount] = ()
+    """Files and folders that it can read."""
+    path: Sequence[str] = ()
+    """Folders in the sandbox to search for programs before the system's."""
+    environment: Mapping[str, str] = {}
+    """Variables of all its commands."""
 
 
 class ScriptRunner:
@@ -23,6 +40,32 @@ class ScriptRunner:
         self.spec = spec
         self._sandbox = sandbox
         self._session: PythonSession | None = None
+        self.box: Box | None = None
+        """The sandbox that the agent itself runs in, once `open_box` has started it."""
+
+    async def open_box(self, setup: BoxSetup, home: Path) -> Box:
+        """Start the sandbox that the agent itself runs in, within the limits of scripts and with memory for the agent on top.
+
+        It has no network, whatever the task allows, since the agent's models are on its loopback address.
+
+        Args:
+            setup: what the agent needs in it.
+            home: the agent's home folder.
+        """
+        spec = self.spec
+        self.box = await Box.open(
+            self._sandbox,
+            replace(
+                spec,
+                home=home,
+                network=False,
+                path=tuple(setup.path),
+                read_only=(*spec.read_only, *setup.mounts),
+                environment={**spec.environment, **setup.environment},
+                limits=replace(spec.limits, memory_mb=spec.limits.memory_mb + AGENT_MB),
+            ),
+        )
+        return self.box
 
     async def run(self, command: Sequence[str], seconds: float, on_output: Callable[[str], None]) -> Execution:
         """Run a command for at most `seconds`, within the limits of scripts; `on_output` takes its output as it comes."""
@@ -40,7 +83,9 @@ class ScriptRunner:
         return SessionAnswer(execution, started, ended=not session.alive)
 
     def close(self) -> None:
-        """End the session, if there is one."""
+        """End the session and the agent's own sandbox, if there are any."""
+        if self.box is not None:
+            self.box.close()
         if self._session is not None:
             self._session.close()
             self._session = None

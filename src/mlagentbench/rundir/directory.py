@@ -10,6 +10,7 @@
         steps/0007.calls.jsonl every model call since the step before (`ModelCall`), appended as it happens
         steps/0007.output.txt  what the step's scripts print, appended as it comes; a flood of it is thinned
         snapshots/0007         the manifest of the workspace after that step; 0000 is the start
+        home/                  the home folder of an agent that runs in a sandbox itself, if it does
         experience/            the earlier work that the run was given, if any; read-only in the workspace
         documents/             the texts that the run can search, if any
         steps/0007.lost1.*     calls and output of a step whose process was killed, before the run was resumed: its usage still counts
@@ -45,14 +46,17 @@ from mlagentbench.workspace.files import bytes_of
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
 OUTPUT = "output.txt"
+LONGEST_AGENT = 32
+"""Characters of an agent's name in a run's name."""
 
 
 def new_name(task: str, agent: str, sample: str | None = None) -> str:
     """Return a name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
 
-    Of an agent given as `path/to/file.py:Name`, only `Name` is used. A name made for a sample ends with its hash, for `find_sample`.
+    Of an agent given as `path/to/file.py:Name`, only `Name` is used, and of a command its beginning. A name made for a sample ends with
+    its hash, for `find_sample`.
     """
-    short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])
+    short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])[:LONGEST_AGENT].strip("-")
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{_mark(sample) if sample else secrets.token_hex(4)}"
 
 
@@ -131,6 +135,8 @@ class RunDirectory:
         """The run's name."""
         self.workspace = path / "workspace"
         """The folder that the agent works in."""
+        self.home = path / "home"
+        """The home folder of an agent that runs in a sandbox itself; absent for any other."""
         self.experience = path / "experience"
         """The folder of the earlier work that the run was given; absent if it was given none."""
         self.documents = path / "documents"

@@ -18,7 +18,7 @@ from rich.console import Console
 from mlagentbench.agents.base import Agent, make_agent
 from mlagentbench.data.extras import require_extras
 from mlagentbench.data.prepare import Prepared, prepare
-from mlagentbench.errors import TaskError, UsageError
+from mlagentbench.errors import SandboxUnavailable, TaskError, UsageError
 from mlagentbench.grading.baseline import ScriptSettings, measure, public_data, read_baseline, script_limits
 from mlagentbench.grading.score import paper_baseline
 from mlagentbench.records import Baseline
@@ -128,15 +128,20 @@ def preflight(
         TaskError: packages that a task needs are missing, or its data cannot be prepared.
     """
     tasks = [task_of(spec) for spec in specs]
-    for spec in specs:
-        agent = make_agent(spec.agent, spec.agent_options)
+    agents = [make_agent(spec.agent, spec.agent_options) for spec in specs]
+    for spec, agent in zip(specs, agents, strict=True):
         if check_models is None:
             continue
         if getattr(agent, "needs_model", True) and not spec.models:
             raise UsageError(f"the agent {spec.agent!r} needs a model; name one with --model, such as --model openai/gpt-4o")
         check_models(spec)
     sandboxes = [isolation.choose(spec.sandbox) for spec in specs]
-    for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
+    for spec, task, agent, sandbox in zip(specs, tasks, agents, sandboxes, strict=True):
+        needed = getattr(agent, "isolation", sandbox.isolation)
+        if sandbox.isolation != needed:
+            raise SandboxUnavailable(
+                f"the agent {spec.agent!r} runs in {needed} only, and this run has {sandbox.isolation}; see mlab doctor"
+            )
         if sandbox.isolation != "none":
             gpu_nodes(spec.gpus)
         # A retry goes on with runs that have copies of their own; a run without one is refused when it begins.

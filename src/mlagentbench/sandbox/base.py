@@ -17,6 +17,8 @@ from mlagentbench.limits import ScriptLimits
 
 WORKSPACE = "/workspace"
 """Where the workspace is mounted, in sandboxes that have a file system of their own."""
+HOME = "/home/agent"
+"""Where `SandboxSpec.home` is mounted."""
 
 Isolation = Literal["bubblewrap", "docker", "landlock", "none"]
 
@@ -41,6 +43,11 @@ class SandboxSpec:
     """Read-write, and the working directory."""
     read_only: tuple[Mount, ...] = ()
     workspace_writable: bool = True
+    home: Path | None = None
+    """A second folder that is read-write, mounted at `HOME`. A view with one also has the files of /etc and the /var/tmp that programs
+    expect of a whole machine. Only bubblewrap can mount it."""
+    path: tuple[str, ...] = ()
+    """Folders in the sandbox to search for programs, after the interpreter's and before the system's."""
     python: Path = Path(sys.executable)
     """The interpreter whose installation is visible; the command's `python` is this one."""
     packages: tuple[str, ...] | None = None

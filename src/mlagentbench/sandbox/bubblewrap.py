@@ -19,12 +19,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mlagentbench.errors import SandboxUnavailable
-from mlagentbench.sandbox.base import WORKSPACE, Isolation, Launch, SandboxSpec
+from mlagentbench.sandbox.base import HOME, WORKSPACE, Isolation, Launch, SandboxSpec
 from mlagentbench.sandbox.linux import seccomp
 from mlagentbench.sandbox.linux.limits import set_tasks
 from mlagentbench.sandbox.view.environment import SYSTEM_PATH, gpu_nodes, own_command, variables
 from mlagentbench.sandbox.view.interpreter import check_workspace, describe
-from mlagentbench.sandbox.view.layout import Bind, Link, MaskedFolder, Piece, installation, programs, workspace
+from mlagentbench.sandbox.view.layout import Bind, Link, MaskedFolder, Piece, installation, machine, programs, workspace
 
 HOW_TO_GET = "install it: `apt install bubblewrap` (Debian, Ubuntu), `dnf install bubblewrap` (Fedora, RHEL), `pacman -S bubblewrap` (Arch)"
 HOW_TO_ALLOW = (
@@ -60,14 +60,17 @@ class BubblewrapSandbox:
             *_privileges(),
             *_mounts(programs(spec.network)),
             *_kernel(spec.limits.memory_mb),
-            *_mounts([*installation(interpreter, spec.packages, spec.hidden), *links, *workspace(spec)]),
+            *_mounts([*installation(interpreter, spec.packages, spec.hidden), *links, *workspace(spec), *machine(spec)]),
             *(word for node in gpus.nodes for word in ("--dev-bind", str(node), str(node))),
             *(("--ro-bind", "/sys", "/sys") if gpus.nodes else ()),
+            *(("--dir", "/var", *_memory_folder("/var/tmp", spec.limits.memory_mb)) if spec.home else ()),
             *("--remount-ro", "/dev", "--remount-ro", "/"),
             *("--chdir", WORKSPACE),
         ]
-        path = f"{interpreter.executable.parent if interpreter.provides_python else PYTHON_LINKS}:{SYSTEM_PATH}"
-        environment = {**variables(), "PATH": path, "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": gpus.visible, **spec.environment}
+        python = str(interpreter.executable.parent) if interpreter.provides_python else PYTHON_LINKS
+        path = ":".join((python, *spec.path, SYSTEM_PATH))
+        home = HOME if spec.home else "/tmp"
+        environment = {**variables(), "PATH": path, "HOME": home, "CUDA_VISIBLE_DEVICES": gpus.visible, **spec.environment}
         for name, value in environment.items():
             arguments += ["--setenv", name, value]
         if spec.network:
@@ -118,8 +121,13 @@ def _kernel(memory_mb: int) -> list[str]:
     for name in _KERNEL_SETTINGS:
         if Path("/proc", name).is_dir():
             words += ["--ro-bind", f"/proc/{name}", f"/proc/{name}"]
+    return [*words, "--dev", "/dev", *_memory_folder("/dev/shm", memory_mb), *_memory_folder("/tmp", memory_mb)]
+
+
+def _memory_folder(inside: str, memory_mb: int) -> list[str]:
+    """Return the arguments for a writable folder in memory, of at most half of the memory limit."""
     size = ["--size", str(max(memory_mb // 2, 64) << 20)] if version() >= (0, 7) else []
-    return [*words, "--dev", "/dev", *size, "--tmpfs", "/dev/shm", *size, "--tmpfs", "/tmp"]
+    return [*size, "--tmpfs", inside]
 
 
 def _mounts(pieces: Iterable[Piece]) -> list[str]:

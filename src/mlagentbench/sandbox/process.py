@@ -16,7 +16,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import IO, BinaryIO, Self, cast
 
@@ -79,21 +79,38 @@ async def run(
     )
 
 
-def start(sandbox: Sandbox, command: tuple[str, ...], spec: SandboxSpec, *, groups: bool = True) -> SandboxProcess:
+def start(
+    sandbox: Sandbox,
+    command: tuple[str, ...],
+    spec: SandboxSpec,
+    *,
+    groups: bool = True,
+    passed: Sequence[int] = (),
+    spare: bool = False,
+) -> SandboxProcess:
     """Start a command with pipes for its standard streams. Use the result as a context manager: on exit all its processes are killed.
+
+    Args:
+        sandbox: where to run it.
+        command: its words; `python` as the first is the interpreter `spec.python`.
+        spec: what it may see and use.
+        groups: use control groups where they can be made.
+        passed: descriptors that the command inherits, with the same numbers; other than 0 to 2, and 9.
+        spare: at the memory limit, kill only the largest process.
 
     Raises:
         SandboxUnavailable: this machine cannot provide what `spec` asks for.
         ActionError: no machine can start the command, for example because it is too long.
     """
-    return SandboxProcess(ProcessTree(sandbox.launch(command, spec), spec, piped=True, groups=groups), spec)
+    return SandboxProcess(ProcessTree(sandbox.launch(command, spec), spec, piped=True, groups=groups, passed=passed), spec, spare)
 
 
 class SandboxProcess:
     """A running command and its pipes. A thread enforces its limits: at a limit the command is killed, so that its pipes close."""
 
-    def __init__(self, tree: ProcessTree, spec: SandboxSpec) -> None:
+    def __init__(self, tree: ProcessTree, spec: SandboxSpec, spare: bool = False) -> None:
         self._tree = tree
+        self._check = tree.watch.spare if spare else tree.watch.check
         self._spec = spec
         self._errors = Transcript(STDERR_KB << 10)
         self._time_left = spec.limits.seconds
@@ -204,7 +221,7 @@ class SandboxProcess:
         if self._errors.total > FLOOD:
             return "output"
         disk = self._tree.watch.disk
-        return self._tree.watch.check() or ("disk" if disk.due() and disk.broken() else None)
+        return self._check() or ("disk" if disk.due() and disk.broken() else None)
 
 
 class _Pump:

@@ -116,14 +116,15 @@ class LimitWatch:
         pid: its first process.
         workspace: the folder whose size is limited.
         group: its control group, if it has one.
+        home: a second folder, whose size counts with the workspace's.
     """
 
-    def __init__(self, limits: ScriptLimits, pid: int, workspace: Path, group: ControlGroup | None) -> None:
+    def __init__(self, limits: ScriptLimits, pid: int, workspace: Path, group: ControlGroup | None, home: Path | None = None) -> None:
         self._limits = limits
         self._pid = pid
         self._group = group
         self._hit: frozenset[str] = frozenset()
-        self.disk = DiskWatch(workspace, FolderSize(limits.workspace_mb << 20, limits.workspace_files))
+        self.disk = DiskWatch(workspace, FolderSize(limits.workspace_mb << 20, limits.workspace_files), home)
 
     def check(self) -> EndReason | None:
         """Return the limit of memory or processes that is reached; None where neither is. Takes little time."""
@@ -134,6 +135,17 @@ class LimitWatch:
         if sum(_measure_each(members, lambda process: process.num_threads())) >= self._limits.processes:
             return "processes"
         return "memory" if _memory(members, self._limits.memory_mb << 20) > self._limits.memory_mb << 20 else None
+
+    def spare(self) -> EndReason | None:
+        """Do as `check`, but where memory is over its limit, kill only the largest process, as the kernel does in a control group."""
+        if self._group is not None:
+            return None  # the kernel enforces these limits
+        reason = self.check()
+        if reason != "memory":
+            return reason
+        largest = max(self.members(), key=lambda pid: _memory([pid], 0))
+        send(largest, 9)
+        return None
 
     def members(self) -> list[int]:
         """Return the ids of the command's processes, its first one and the harness's helpers included."""
@@ -168,6 +180,7 @@ class DiskWatch:
     Args:
         folder: the folder. Symbolic links are not followed.
         most: the bytes and the files that it may hold.
+        home: a second folder, whose size is added.
     """
 
     LONGEST = 5.0
@@ -175,8 +188,9 @@ class DiskWatch:
     SHARE = 0.05
     """The fraction of the time that measuring takes at most."""
 
-    def __init__(self, folder: Path, most: FolderSize) -> None:
+    def __init__(self, folder: Path, most: FolderSize, home: Path | None = None) -> None:
         self._folder = folder
+        self._folders = [folder, *([home] if home else [])]
         self._most = most
         self._held = FolderSize(0, 0)
         self._free = _free(folder)
@@ -198,7 +212,8 @@ class DiskWatch:
         """Measure the folder. Returns True if it holds more than it may."""
         started = time.monotonic()
         self._free = _free(self._folder)
-        self._held = measure(self._folder, self._most)
+        sizes = [measure(folder, self._most) for folder in self._folders]
+        self._held = FolderSize(sum(size.bytes for size in sizes), sum(size.files for size in sizes))
         self._measured = time.monotonic()
         self._next = self._measured + (self._measured - started) / self.SHARE
         return self._held.bytes > self._most.bytes or self._held.files > self._most.files

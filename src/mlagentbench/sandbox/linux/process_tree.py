@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import psutil
 
@@ -41,13 +41,14 @@ class ProcessTree:
         spec: its limits, and the workspace whose size is one of them.
         piped: use pipes for standard input and standard error; False gives no input, and puts errors among the output.
         groups: use a control group where one can be made.
+        passed: descriptors that the command inherits, with the same numbers.
 
     Raises:
         ActionError: no machine can start the command.
         InfrastructureError: the launcher cannot be started.
     """
 
-    def __init__(self, launch: Launch, spec: SandboxSpec, *, piped: bool, groups: bool) -> None:
+    def __init__(self, launch: Launch, spec: SandboxSpec, *, piped: bool, groups: bool, passed: Sequence[int] = ()) -> None:
         _adopt_orphans(os.getpid())
         self._launch = launch
         self._mark = secrets.token_hex(8)
@@ -69,6 +70,7 @@ class ProcessTree:
                 cwd=launch.directory,
                 env={**launch.environment, supervise.MARK: self._mark},
                 start_new_session=True,
+                pass_fds=tuple(passed),
             )
         except (OSError, ValueError) as error:
             if self._group is not None:
@@ -76,7 +78,7 @@ class ProcessTree:
             if isinstance(error, ValueError) or error.errno == errno.E2BIG:
                 raise ActionError(f"the command cannot be started: {error}; it is too long, or holds a NUL byte") from None
             raise InfrastructureError(f"cannot start a sandbox in {launch.directory}: {error}") from None
-        self.watch = LimitWatch(spec.limits, self.popen.pid, spec.workspace, self._group)
+        self.watch = LimitWatch(spec.limits, self.popen.pid, spec.workspace, self._group, spec.home)
 
     @property
     def exit_code(self) -> int:
@@ -91,8 +93,10 @@ class ProcessTree:
             return
         signalled: set[int] = set()
         for _ in range(5):  # repeat, for processes that were started meanwhile
-            new = set(supervise.descendants(self.popen.pid)) - signalled
-            for pid in new:
+            found = supervise.descendants(self.popen.pid)
+            new = set(found) - signalled
+            # Children are continued before their parents, which could otherwise notice that a child is stopped, as shells do.
+            for pid in sorted(new, key=found.index, reverse=number == signal.SIGCONT):
                 supervise.send(pid, number)
             signalled |= new
             if not new:

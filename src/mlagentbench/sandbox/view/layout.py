@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mlagentbench.sandbox.base import WORKSPACE, SandboxSpec
+from mlagentbench.sandbox.base import HOME, WORKSPACE, SandboxSpec
 from mlagentbench.sandbox.standalone import absent_file, empty_file
 from mlagentbench.sandbox.view.interpreter import Interpreter, library_files, package_files
 
@@ -15,6 +15,10 @@ SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Folders beside /usr; on most systems they are links into it."""
 ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime")
 ETC_NETWORK = ("ca-certificates", "hosts", "nsswitch.conf", "pki", "resolv.conf", "ssl")
+
+OWN_ETC = Path(__file__).parent / "etc"
+"""Files of /etc that name the sandbox's user and host, and nothing of this machine."""
+OS_RELEASE = "/usr/lib/os-release"
 
 
 class Bind(NamedTuple):
@@ -87,3 +91,17 @@ def workspace(spec: SandboxSpec) -> Iterator[Piece]:
     yield Bind(spec.workspace, WORKSPACE, spec.workspace_writable)
     for mount in spec.read_only:
         yield Bind(mount.host, mount.inside)
+
+
+def machine(spec: SandboxSpec) -> Iterator[Piece]:
+    """Yield the home folder, and the files of /etc that programs expect of a whole machine; nothing for a spec without a home."""
+    if spec.home is None:
+        return
+    yield Bind(spec.home, HOME, True)
+    for name in ("hosts", "passwd", "group"):
+        if name not in ETC_NETWORK or not spec.network:
+            yield Bind(OWN_ETC / name, f"/etc/{name}")
+    if Path(OS_RELEASE).exists():
+        yield Link("/etc/os-release", f"..{OS_RELEASE}")
+    elif Path("/etc/os-release").exists():
+        yield Bind(Path("/etc/os-release"), "/etc/os-release")
