@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from importlib.util import find_spec
 from typing import NamedTuple, NoReturn
 
 from inspect_ai.agent import Agent as InspectAgent
@@ -29,7 +30,7 @@ from mlagentbench.engine.box import attach
 from mlagentbench.engine.compat import look_often_for_requests
 from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import BoxSetup, Environment
-from mlagentbench.errors import AgentExited, BoxEnded, LimitReached, MLAgentBenchError
+from mlagentbench.errors import AgentError, AgentExited, BoxEnded, LimitReached, MLAgentBenchError
 from mlagentbench.records import Action, StepStatus
 from mlagentbench.sandbox.base import HOME, Isolation, Mount
 from mlagentbench.sandbox.box import Box
@@ -52,6 +53,8 @@ while socket.socket().connect_ex(("localhost", {PORT})):
 """A program that ends once the bridge listens, which takes seconds."""
 MODEL = "inspect"
 """The name under which the agent asks for its model; any other name leads to the same one."""
+PACKAGES = ("openai", "anthropic")
+"""With these the bridge reads requests."""
 LOOK = 0.2
 """Seconds between two looks for requests of the agent's; each takes about 10 ms."""
 LEAVING = 5.0
@@ -93,6 +96,8 @@ class BridgedAgent:
         prompt: makes the prompt of the task's description; None for the description itself.
     """
 
+    extra = "bridge"
+    """The packages that it needs."""
     isolation: Isolation = "bubblewrap"
     """The only sandbox that this agent can run in."""
 
@@ -109,6 +114,8 @@ class BridgedAgent:
     ) -> None:
         if (command is None) == (solver is None):
             raise TypeError("give either a command or a solver")
+        if missing := next((name for name in PACKAGES if find_spec(name) is None), None):
+            raise AgentError(f'an agent behind the bridge needs {missing}; install it with: pip install "mlagentbench[{self.extra}]"')
         self._command = command
         self._solver = solver
         self._setup = BoxSetup(mounts, path, {**environment, **{name: f"{HOME}/{folder}" for name, folder in home.items()}})
