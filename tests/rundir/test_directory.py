@@ -11,7 +11,8 @@ import pytest
 
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
 from mlagentbench.records import Action, ModelCall, Step, Usage
-from mlagentbench.rundir.directory import RunDirectory, find_runs, new_name, prepare_log_directory
+from mlagentbench.rundir.directory import RunDirectory, find_runs, prepare_log_directory
+from mlagentbench.rundir.names import new_name
 from tests.support import run_info
 
 

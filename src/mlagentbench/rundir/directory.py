@@ -23,13 +23,9 @@ what was published is not: each file is flushed to disk before it gets its name,
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import secrets
 import shutil
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +35,7 @@ from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.records import ModelCall, Result, Role, Step, Termination, Usage
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.files import LARGEST_FILE, PUT_BACK, grade_again, names_in, numbers_of, read, read_calls, storage, text_of
+from mlagentbench.rundir.names import sample_mark
 from mlagentbench.util.atomic import flush, publish, replace, sweep
 from mlagentbench.util.lock import acquire, held
 from mlagentbench.workspace.files import bytes_of
@@ -46,22 +43,6 @@ from mlagentbench.workspace.files import bytes_of
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
 OUTPUT = "output.txt"
-LONGEST_AGENT = 32
-"""Characters of an agent's name in a run's name."""
-
-
-def new_name(task: str, agent: str, sample: str | None = None) -> str:
-    """Return a name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
-
-    Of an agent given as `path/to/file.py:Name`, only `Name` is used, and of a command its beginning. A name made for a sample ends with
-    its hash, for `find_sample`.
-    """
-    short = re.sub(r"[^A-Za-z0-9_]+", "-", agent.rpartition(":")[2])[:LONGEST_AGENT].strip("-")
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{task}-{short}-{_mark(sample) if sample else secrets.token_hex(4)}"
-
-
-def _mark(sample: str) -> str:
-    return hashlib.sha256(sample.encode()).hexdigest()[:8]
 
 
 def prepare_log_directory(path: Path) -> Path:
@@ -113,7 +94,7 @@ def find_sample(path: Path, sample: str) -> RunDirectory | None:
     Raises:
         RunNotFound: the `run.json` of a candidate is damaged.
     """
-    runs = (RunDirectory(file.parent) for file in sorted(path.glob(f"*-{_mark(sample)}/run.json")))
+    runs = (RunDirectory(file.parent) for file in sorted(path.glob(f"*-{sample_mark(sample)}/run.json")))
     return next((run for run in runs if run.info.sample == sample), None)
 
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from mlagentbench.errors import LimitReached, UsageError
 from mlagentbench.records import Price, Usage
 from mlagentbench.run_spec import ROLES, ModelSpec, RunLimits, RunSpec
-from mlagentbench.rundir.directory import RunDirectory, new_name
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.rundir.names import new_name
 from mlagentbench.rundir.provenance import INFO, rewriting
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.sandbox import isolation

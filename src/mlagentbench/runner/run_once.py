@@ -25,7 +25,8 @@ from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.model import Models
 from mlagentbench.records import Result, Role
 from mlagentbench.run_spec import NO_MODEL, WORKSPACE_SHARE, ModelSpec, RunInfo, RunSpec
-from mlagentbench.rundir.directory import RunDirectory, new_name
+from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.rundir.names import new_name
 from mlagentbench.rundir.provenance import seal
 from mlagentbench.runner.given import EXPERIENCE, OWN, check_given, copy_given, describe, own_documents
 from mlagentbench.runner.preflight import ReadyRun
