@@ -22,6 +22,9 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Runs": {
         "demo": LazyCommand("mlagentbench.cli.demo:demo", "Run a real task end to end, without a key or network."),
         "run": LazyCommand("mlagentbench.cli.run:run", "Run an agent on tasks, and grade what it leaves."),
+        "experiment": LazyCommand(
+            "mlagentbench.cli.experiment:experiment", "Run a matrix of tasks, agents and models, here or on a cluster."
+        ),
         "resume": LazyCommand("mlagentbench.cli.resume:resume", "Continue a run, or fork a new one from a step."),
     },
     "Results": {

@@ -127,7 +127,7 @@ def _run_solver(source: Source, hooks: RunHooks) -> Solver:
             # Inspect records any exception as the sample's error, but does not report it to our caller.
             hooks.failed(error)
             raise
-        async with hooks.slots.slot(checked.spec.gpus) as slot:
+        async with hooks.slots.slot(checked.spec.gpus, hooks.rank.get(checked.name(number) or "", 0)) as slot:
             if slot is None or not hooks.may_start():
                 # Raised so that the log has an error, and a retry carries the run out.
                 raise InfrastructureError("the run was not started, since the evaluation was stopped before")

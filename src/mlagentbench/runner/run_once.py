@@ -58,6 +58,8 @@ class RunHooks:
     """Called with each run's result."""
     may_start: Callable[[], bool] = lambda: True
     """Asked before each run starts; once it returns False, no further run does, and those in progress go on."""
+    rank: Mapping[str, int] = field(default_factory=dict)
+    """By the names of runs, which come first where not all can go on at once; those without a rank have 0."""
     failed: Callable[[Exception], None] = lambda error: None
     """Called with the error of a run that could not be carried out, and so has no result."""
     stopping: Callable[[], None] = lambda: None

@@ -13,6 +13,7 @@ from mlagentbench.util.machine import cores
 @dataclass(eq=False)
 class _Waiting:
     gpus: Sequence[str]
+    rank: int
     slot: asyncio.Future[Slot | None]
 
 
@@ -25,9 +26,10 @@ class Slot:
 
 
 class Slots:
-    """A queue for slots. They are given in the order of asking, but a run whose GPU is in use is overtaken by those that can start.
+    """A queue for slots. They are given by rank, and among equals in the order of asking.
 
-    A waiting run holds neither slot nor GPU, so a GPU is idle only when no run that wants it may go on.
+    A run whose GPU is in use is overtaken by those that can start. A waiting run holds neither slot nor GPU, so a GPU is idle only when no
+    run that wants it may go on.
 
     Args:
         parallel: how many runs go on at once; None for any number.
@@ -46,16 +48,17 @@ class Slots:
         than a few and could fill the memory."""
 
     @asynccontextmanager
-    async def slot(self, gpus: Sequence[str] = ()) -> AsyncIterator[Slot | None]:
+    async def slot(self, gpus: Sequence[str] = (), rank: int = 0) -> AsyncIterator[Slot | None]:
         """Wait for a slot, and hold it.
 
         Args:
             gpus: the GPUs that the run may use; it gets one of them. Empty for a run that needs none.
+            rank: runs of a lower rank come first.
 
         Yields:
             The slot; None if `close` was called, so that no further run starts.
         """
-        slot = await self._take(gpus)
+        slot = await self._take(gpus, rank)
         try:
             yield slot
         finally:
@@ -69,10 +72,10 @@ class Slots:
                 waiting.slot.set_result(None)
         self._waiting.clear()
 
-    async def _take(self, gpus: Sequence[str]) -> Slot | None:
+    async def _take(self, gpus: Sequence[str], rank: int) -> Slot | None:
         if self._closed:
             return None
-        waiting = _Waiting(gpus, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(gpus, rank, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._hand_out()
         try:
@@ -92,7 +95,7 @@ class Slots:
 
     def _hand_out(self) -> None:
         still = []
-        for waiting in self._waiting:
+        for waiting in sorted(self._waiting, key=lambda waiting: waiting.rank):
             free = [gpu for gpu in waiting.gpus if gpu not in self._used]
             full = self._parallel is not None and self._running >= self._parallel
             if waiting.slot.done():  # cancelled
