@@ -8,6 +8,8 @@ is_there() {
     case $1 in
         bubblewrap) commands=bwrap ;;
         chromium) commands="chromium chromium-browser google-chrome google-chrome-stable" ;;
+        slurm-wlm) commands=slurmctld ;;
+        munge) commands=munged ;;
         *) return 1 ;;
     esac
     for command in $commands; do
@@ -20,6 +22,7 @@ loss() {
     case $1 in
         bubblewrap) echo "without it agents' scripts run in Docker or Landlock where this machine has them, and otherwise 'mlab run' stops ('mlab doctor' tells)" ;;
         chromium) echo "without it the tests of the report page in a browser are skipped" ;;
+        slurm-wlm | munge) echo "without it the tests on a real Slurm are skipped" ;;
         *-venv) echo "without it this Python makes no environments; have it installed, or name another with PYTHON=/path/to/python3" ;;
     esac
 }

@@ -47,8 +47,18 @@ class Job:
     """Environment variables for it, besides those that the executor's processes have."""
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id):
-            raise UsageError(f"{self.id!r} cannot be a job's id; use at most 200 letters, digits, dots, dashes and underscores")
+        check_id(self.id)
+
+
+def check_id(id: str) -> str:
+    """Return an id that can be a job's name on every executor.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not _ID.fullmatch(id):
+        raise UsageError(f"{id!r} cannot be a job's id; use at most 200 letters, digits, dots, dashes and underscores")
+    return id
 
 
 class Executor(Protocol):

@@ -32,7 +32,7 @@ class TestCluster(Protocol):
     def executor(self) -> Executor: ...
 
     def kill_worker(self, launcher: int) -> None:
-        """Kill, with SIGKILL, the engine's process that started a job; where there is none, the job's."""
+        """Kill, with SIGKILL, the engine's process that started a job, or what it started."""
         ...
 
     def kill_node(self, node: str) -> None:
@@ -42,6 +42,8 @@ class TestCluster(Protocol):
     def restore(self) -> None:
         """Bring killed nodes back."""
         ...
+
+    def close(self) -> None: ...
 
 
 class Local:
@@ -57,14 +59,15 @@ class Local:
         return LocalExecutor(cpus=16, gpus=[str(number) for number in range(GPUS)])
 
     def kill_worker(self, launcher: int) -> None:
-        for child in psutil.Process(launcher).children():
-            if "work.py" in " ".join(child.cmdline()):
-                child.kill()
+        psutil.Process(launcher).kill()
 
     def kill_node(self, node: str) -> None:
         raise NotImplementedError("this machine is the only node: see the test that kills the driver")
 
     def restore(self) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
 
@@ -97,7 +100,7 @@ class Work:
 
     def processes(self, job: Job) -> list[int]:
         """The job's processes that are alive."""
-        pids = {start[what] for start in self.starts(job) for what in ("pid", "launcher", "stray")}
+        pids = {start[what] for start in self.starts(job) for what in ("pid", "keeper", "launcher", "stray")}
         return [pid for pid in pids if psutil.pid_exists(pid) and not is_zombie(pid)]
 
 

@@ -7,35 +7,22 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.errors import UsageError
 from mlagentbench.experiments.jobs import Executor, Job, drive
+from tests.experiments.executors import slurm_cluster
 from tests.experiments.executors.clusters import GPUS, Local, TestCluster, Work, driver_source, wait_for
+from tests.experiments.executors.ray_cluster import RayCluster
+from tests.experiments.executors.slurm_cluster import SlurmCluster
+
+Property = Callable[[TestCluster, Executor, Work], None]
 
 
-@pytest.fixture(scope="session", params=["local"])
-def cluster(request: pytest.FixtureRequest) -> TestCluster:
-    return Local()
-
-
-@pytest.fixture
-def executor(cluster: TestCluster) -> Iterator[Executor]:
-    executor = cluster.executor()
-    yield executor
-    executor.cancel(executor.poll())
-    executor.close()
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Work:
-    return Work(tmp_path)
-
-
-def test_each_job_runs_once_and_has_its_gpu_to_itself(executor: Executor, work: Work) -> None:
+def each_job_runs_once_and_has_its_gpu_to_itself(cluster: TestCluster, executor: Executor, work: Work) -> None:
     jobs = [work.job(f"run-{number}", 0.4, env={"GIVEN": f"{number}, and 'more'"}) for number in range(2 * GPUS)]
     states = set()
     outcomes = drive(jobs, executor, work.committed, every=0.1, watch=lambda alive: states.update(alive.values()))
@@ -56,9 +43,7 @@ def test_each_job_runs_once_and_has_its_gpu_to_itself(executor: Executor, work: 
     assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
 
 
-def test_a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(
-    cluster: TestCluster, executor: Executor, work: Work
-) -> None:
+def a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(cluster: TestCluster, executor: Executor, work: Work) -> None:
     job = work.job("run", 2)
     strays: list[int] = []
 
@@ -72,7 +57,7 @@ def test_a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(
     wait_for(lambda: not work.processes(job), 5)
 
 
-def test_a_cancelled_job_is_told_and_leaves_nothing(executor: Executor, work: Work) -> None:
+def a_cancelled_job_is_told_and_leaves_nothing(cluster: TestCluster, executor: Executor, work: Work) -> None:
     running = [work.job(f"run-{number}", 100) for number in range(GPUS)]
     queued = work.job("queued", 100)
     executor.submit([*running, queued])
@@ -85,7 +70,7 @@ def test_a_cancelled_job_is_told_and_leaves_nothing(executor: Executor, work: Wo
     assert not work.starts(queued)
 
 
-def test_submitting_twice_is_harmless(executor: Executor, work: Work) -> None:
+def submitting_twice_is_harmless(cluster: TestCluster, executor: Executor, work: Work) -> None:
     jobs = [work.job(f"run-{number}", 1) for number in range(2)]
     executor.submit([*jobs, *jobs])
     executor.submit(jobs)
@@ -93,7 +78,7 @@ def test_submitting_twice_is_harmless(executor: Executor, work: Work) -> None:
     assert [len(work.starts(job)) for job in jobs] == [1, 1]
 
 
-def test_a_job_that_always_fails_is_given_up_and_the_others_are_done(executor: Executor, work: Work) -> None:
+def a_job_that_always_fails_is_given_up_and_the_others_are_done(cluster: TestCluster, executor: Executor, work: Work) -> None:
     bad, good = work.job("bad", -1), work.job("good", 0.1)
     missing = Job("missing", ("/no/such/command",), work.folder / "missing.log", gpus=1)
     assert drive([bad, missing, good], executor, work.committed, every=0.1) == {"bad": "failed", "missing": "failed", "good": "done"}
@@ -102,21 +87,21 @@ def test_a_job_that_always_fails_is_given_up_and_the_others_are_done(executor: E
     wait_for(lambda: not work.processes(bad), 5)
 
 
-def test_a_job_ends_at_its_time_limit(executor: Executor, work: Work) -> None:
+def a_job_ends_at_its_time_limit(cluster: TestCluster, executor: Executor, work: Work) -> None:
     job = work.job("long", 100, time_s=1.0)
     assert drive([job], executor, work.committed, tries=1, every=0.1) == {"long": "failed"}
     assert work.ends(job)
     wait_for(lambda: not work.processes(job), 5)
 
 
-def test_a_driver_that_is_told_to_stop_ends_no_run(executor: Executor, work: Work) -> None:
+def a_driver_that_is_told_to_stop_ends_no_run(cluster: TestCluster, executor: Executor, work: Work) -> None:
     jobs = [work.job(f"run-{number}", 1.5) for number in range(GPUS + 2)]
     running = jobs[:GPUS]
     outcomes = drive(jobs, executor, work.committed, every=0.1, stop=lambda: all(work.starts(job) for job in running))
     assert outcomes == {**dict.fromkeys([job.id for job in running], "done"), **dict.fromkeys([job.id for job in jobs[GPUS:]], "stopped")}
 
 
-def test_a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluster: TestCluster, work: Work) -> None:
+def a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluster: TestCluster, executor: Executor, work: Work) -> None:
     jobs = [work.job(f"run-{number}", 1.5) for number in range(GPUS + 2)]
     source = driver_source(cluster, work, jobs)
     first = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.DEVNULL)
@@ -133,7 +118,79 @@ def test_a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluste
     wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
 
 
-def test_jobs_are_refused_that_can_never_run(work: Work) -> None:
+def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, executor: Executor, work: Work) -> None:
+    jobs = [work.job(f"run-{number}", 2) for number in range(GPUS + 2)]
+    killed: list[str] = []
+
+    def kill(alive: object) -> None:
+        begun = [work.starts(job) for job in jobs[:GPUS]]
+        if not killed and all(begun):
+            killed.append(begun[0][0]["node"])
+            cluster.kill_node(killed[0])
+
+    assert drive(jobs, executor, work.committed, every=0.1, watch=kill) == dict.fromkeys([job.id for job in jobs], "done")
+    for job in jobs:
+        nodes = [start["node"] for start in work.starts(job)]
+        assert nodes.count(killed[0]) <= 1
+        assert len(nodes) == 1 + nodes.count(killed[0])
+    wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
+    cluster.restore()
+
+
+PROPERTIES = (
+    each_job_runs_once_and_has_its_gpu_to_itself,
+    a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu,
+    a_cancelled_job_is_told_and_leaves_nothing,
+    submitting_twice_is_harmless,
+    a_job_that_always_fails_is_given_up_and_the_others_are_done,
+    a_job_ends_at_its_time_limit,
+    a_driver_that_is_told_to_stop_ends_no_run,
+    a_driver_that_is_killed_and_started_again_finishes_each_job_once,
+    the_jobs_of_a_node_that_dies_run_again_elsewhere,
+)
+
+
+def check(cluster: TestCluster, executor: Executor, property: Property, folder: Path) -> None:
+    folder.mkdir()
+    try:
+        property(cluster, executor, Work(folder))
+    finally:
+        executor.cancel(executor.poll())
+
+
+@pytest.mark.parametrize("property", PROPERTIES[:-1], ids=lambda property: property.__name__)
+def test_local(property: Property, tmp_path: Path) -> None:
+    cluster = Local()
+    check(cluster, cluster.executor(), property, tmp_path / "work")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["slurm", "ray"])
+def test_cluster(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One test for all properties, so that the cluster is started once."""
+    folder = tmp_path_factory.mktemp(name)
+    cluster: TestCluster
+    if name == "slurm":
+        if reason := slurm_cluster.missing():
+            pytest.skip(reason)
+        cluster = SlurmCluster(folder)
+    else:
+        pytest.importorskip("ray")
+        cluster = RayCluster()
+    executor = cluster.executor()
+    try:
+        for property in PROPERTIES:
+            began = time.monotonic()
+            print(property.__name__, end=" ", flush=True)
+            check(cluster, executor, property, folder / property.__name__)
+            print(f"{time.monotonic() - began:.1f} s")
+    finally:
+        executor.close()
+        cluster.close()
+
+
+def test_jobs_are_refused_that_can_never_run(tmp_path: Path) -> None:
+    work = Work(tmp_path)
     executor = Local().executor()
     with pytest.raises(UsageError, match=r"needs 5 GPUs, and there are 4"):
         executor.submit([work.job("large", gpus=5)])

@@ -15,6 +15,8 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
+
 
 def note(path: Path, **facts: object) -> None:
     with path.open("a") as file:
@@ -24,12 +26,13 @@ def note(path: Path, **facts: object) -> None:
 def main() -> int:
     folder, name, seconds = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
     stray = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-    node = os.environ.get("SLURMD_NODENAME") or os.environ.get("RAY_NODE_ID") or socket.gethostname()
+    node = os.environ.get("SLURMD_NODENAME") or os.environ.get("RAY_RAYLET_PID") or socket.gethostname()
     since = time.time()
     note(
         folder / f"{name}.starts",
         pid=os.getpid(),
-        launcher=os.getppid(),
+        keeper=os.getppid(),
+        launcher=psutil.Process().parent().ppid(),
         stray=stray.pid,
         node=node,
         gpu=os.environ["CUDA_VISIBLE_DEVICES"],
