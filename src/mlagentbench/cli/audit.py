@@ -12,10 +12,13 @@ from rich.text import Text
 from mlagentbench.audit.audit import audit_run
 from mlagentbench.audit.record import Audit
 from mlagentbench.cli.options import logs_argument
+from mlagentbench.cli.output.judged import judge_lines
+from mlagentbench.engine.judge import SCANS, judge_runs, require_scout
 from mlagentbench.errors import RunNotFound, TaskError
 from mlagentbench.report.console import Item, Listing, command_console
 from mlagentbench.report.formatting import plural, visible
 from mlagentbench.report.wording import MODES, SIGNS, mode_words
+from mlagentbench.results.load import load_run
 from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.task.catalogue import Task, find_task
@@ -24,13 +27,21 @@ from mlagentbench.task.catalogue import Task, find_task
 @click.command()
 @logs_argument
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, and nothing else, on standard output.")
-def audit(logs: Path, as_lines: bool) -> int:
+@click.option(
+    "--judge",
+    "model",
+    metavar="MODEL",
+    help="Have a model read the runs too, and show how far it agrees. Its reading changes nothing that the audit says.",
+)
+def audit(logs: Path, as_lines: bool, model: str | None) -> int:
     """Check what agents said against what they had seen, and say how runs failed.
 
     LOGS is a log directory, or one run: its directory, or its id in runs or the beginning of one. Of one run, every claim that the evidence
     does not bear out is listed, and every sign of cheating. docs/audit.md has the rules. The exit status is 3 if a run could not be read.
     """
     console = command_console(stderr=as_lines)
+    if model is not None:
+        require_scout()
     found: list[tuple[RunDirectory, Audit]] = []
     faults: list[str] = []
     for directory in track(find_runs(logs), "auditing", console=console, transient=True):
@@ -38,15 +49,27 @@ def audit(logs: Path, as_lines: bool) -> int:
             found.append((directory, audit_run(directory, _task(directory))))
         except RunNotFound as error:
             faults.append(str(error))
+    judged = None
+    if model is not None and found:
+        runs = [run for directory, _ in found if (run := load_run(directory)).result is not None]
+        judged = judge_runs(runs, model, found[0][0].path.parent / SCANS)
     if as_lines:
         for directory, each in found:
-            click.echo(json.dumps({"run": directory.name, **each.model_dump(mode="json")}))
+            fields = {"run": directory.name, **each.model_dump(mode="json")}
+            if judged is not None:
+                reading = judged.readings.get(directory.name)
+                fields["judge"] = reading.model_dump(mode="json") if reading else None
+            click.echo(json.dumps(fields))
     else:
         columns = ("how it came out", "claims>", "unfounded>", "first>", "in the answer", "signs")
         console.print(Listing("run", columns, [_item(directory, each) for directory, each in found]), crop=False)
         if len(found) == 1:
             for line in _details(found[0][0].info, found[0][1]):
                 console.print(line, soft_wrap=True)
+    if judged is not None:
+        faults += [f"{name}: the judge failed: {reason}" for name, reason in judged.failed.items()]
+        for line in judge_lines({directory.name: each for directory, each in found}, judged):
+            console.print(line, soft_wrap=True)
     for fault in faults:
         console.print(Text(visible(fault), style="red"))
     return 3 if faults else 0

@@ -21,6 +21,7 @@ from inspect_ai.scorer import Score
 from inspect_ai.tool import ToolCallError
 
 from mlagentbench.engine.agents.tools import tool_name
+from mlagentbench.engine.audits import audit_metadata
 from mlagentbench.engine.scorer import as_score
 from mlagentbench.engine.task import conversation
 from mlagentbench.records import ModelCall, Result, Step, Usage
@@ -37,11 +38,18 @@ def log_path(run: Run) -> Path:
     return run.directory.path.parent / f"{when}_{run.info.spec.task}_{_id(run.name, 'task')}.eval"
 
 
-def write_eval_log(run: Run) -> Path:
+def sample_uuid(run: str) -> str:
+    """Return the id of the sample in a run's log."""
+    return _id(run, "sample")
+
+
+def write_eval_log(run: Run, *, folder: Path | None = None, events: bool = True) -> Path:
     """Write a run's log, replacing an earlier one atomically.
 
     Args:
         run: the run, which must have a result.
+        folder: the folder that gets it; None for that of the run's directory.
+        events: write each model call and tool call too, not only the conversation.
 
     Returns:
         The log's path.
@@ -49,16 +57,16 @@ def write_eval_log(run: Run) -> Path:
     Raises:
         OSError: the disk is full or read-only.
     """
-    path = log_path(run)
+    path = log_path(run) if folder is None else folder / log_path(run).name
     with replacing(path) as temporary:
-        write_log(_log(run), str(temporary), format="eval")
+        write_log(_log(run, events=events), str(temporary), format="eval")
     return path
 
 
-def _log(run: Run) -> EvalLog:
+def _log(run: Run, *, events: bool) -> EvalLog:
     info, result = run.info, run.result
     assert result is not None, "a run is written when it is over"
-    sample = _sample(run, result)
+    sample = _sample(run, result, events=events)
     failed = sample.error is not None
     scores = [] if result.score is None else [_summary(name, value) for name, value in as_score(result).as_dict().items()]
     return EvalLog(
@@ -83,7 +91,7 @@ def _log(run: Run) -> EvalLog:
     )
 
 
-def _sample(run: Run, result: Result) -> EvalSample:
+def _sample(run: Run, result: Result, *, events: bool) -> EvalSample:
     info = run.info
     calls = {number: run.calls(number) for number in range(1, len(run.steps) + 2)}
     usage = _usages((call.model, call.usage) for asked in calls.values() for call in asked)
@@ -93,7 +101,7 @@ def _sample(run: Run, result: Result) -> EvalSample:
     return EvalSample(
         id=info.spec.task,
         epoch=1,
-        uuid=_id(run.name, "sample"),
+        uuid=sample_uuid(run.name),
         input=info.description,
         target="",
         messages=conversation(info.description, run.steps),
@@ -103,9 +111,10 @@ def _sample(run: Run, result: Result) -> EvalSample:
             "run": run.name,
             "directory": str(run.directory.path),
             "outcome": result.outcome.model_dump(mode="json"),
+            **audit_metadata(run.directory),
             **_metadata(info),
         },
-        events=_events(run, result, calls, score),
+        events=_events(run, result, calls, score) if events else [],
         model_usage=usage,
         role_usage=_usages((call.role, call.usage) for asked in calls.values() for call in asked),
         started_at=_when(info.started) if info.started else None,

@@ -25,6 +25,7 @@ from inspect_ai.util import SandboxEnvironmentSpec
 
 from mlagentbench.agents.base import make_agent
 from mlagentbench.engine.agents.tools import as_tool_call, tool_name
+from mlagentbench.engine.audits import audit_metadata
 from mlagentbench.engine.box import box_sandbox
 from mlagentbench.engine.heads import HEAD
 from mlagentbench.engine.models.model import current_models, current_prices
@@ -141,7 +142,7 @@ def _run_solver(source: Source, hooks: RunHooks) -> Solver:
         state.messages = conversation(ready.task.problem, directory.steps())
         state.output = ModelOutput.from_content(str(state.model), result.final_answer or "")
         state.store.set(RESULT, result.model_dump(mode="json"))
-        state.metadata |= {"run": result.run, "directory": str(directory.path), HEAD: head_of(directory)}
+        state.metadata |= {"run": result.run, "directory": str(directory.path), HEAD: head_of(directory), **audit_metadata(directory)}
         hooks.finished(ready, number, result)
         if result.outcome.ended in ("infrastructure", "cancelled"):
             # Raised so that the log has an error, and a retry resumes the run.

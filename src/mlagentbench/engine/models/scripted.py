@@ -91,6 +91,10 @@ class ScriptedAPI(ModelAPI):
         output.usage = ModelUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.tokens)
         return output
 
+    async def count_text_tokens(self, text: str) -> int:
+        """Return about how many tokens a text has; Inspect would download a tokeniser."""
+        return len(text) // 4 + 1
+
 
 def _calls(text: str) -> tuple[str, list[ToolCall]]:
     """Return a reply's text, and the tools that it calls."""
