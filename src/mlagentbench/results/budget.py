@@ -66,12 +66,17 @@ def at_budgets(columns: Mapping[str, Mapping[str, Cell]]) -> list[AtBudget]:
         grid = budgets([run for cells in known.values() for cell in cells for run in cell.counted], spent)
         for column, cells in known.items():
             for budget in grid:
-                then = [replace(cell, runs=tuple(_reached(run, spent, budget) for run in cell.counted)) for cell in cells]
+                then = [within(cell, spent, budget) for cell in cells]
                 rate, improvement = rate_over_tasks(then), improvement_over_tasks(then)
                 runs = sum(len(cell.counted) for cell in cells)
                 if rate is not None:
                     found.append(AtBudget(column, spent, budget, rate, improvement, len(cells), runs))
     return found
+
+
+def within(cell: Cell, spent: Spent, budget: float) -> Cell:
+    """Return a cell of which every step was graded as it would count had each run ended within a budget; without runs that do not count."""
+    return replace(cell, runs=tuple(_reached(run, spent, budget) for run in cell.counted))
 
 
 def budgets(runs: Sequence[Counts], spent: Spent) -> list[float]:

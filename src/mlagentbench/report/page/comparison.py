@@ -16,8 +16,9 @@ from mlagentbench.report.charts.forest import ForestRow
 from mlagentbench.report.charts.outcomes import BarPart
 from mlagentbench.report.charts.palette import THEMED, SeriesStyle, looks
 from mlagentbench.report.charts.rates import HeatMap, heat
+from mlagentbench.report.components import Components
 from mlagentbench.report.experiment import FEW, Experiment, LeaderboardRow, Notice
-from mlagentbench.report.tables import audited, build
+from mlagentbench.report.tables import audited, build, studies
 from mlagentbench.report.tables.model import Table, TextTable, grid
 from mlagentbench.report.wording import BEST_STEP
 from mlagentbench.results.audited import past_changes
@@ -111,6 +112,9 @@ TITLES: Mapping[str, str] = {
     "pairs": "How sure is it that one beats another?",
     "success": "Which tasks do they succeed at?",
     "categories": "Which categories of tasks?",
+    "components": "Which component of the agent matters?",
+    "log": "When does the research log help?",
+    "transfer": "Does experience of another task help?",
     "improvement": "How much better than the starter are they?",
     "tradeoff": "What does success take?",
     "budget": "Does a larger budget help?",
@@ -146,6 +150,9 @@ class Overview(NamedTuple):
     budget: tuple[Picture, ...]
     attempts: tuple[Picture, ...]
     categories: HeatMap | None
+    components: tuple[TitledTable, ...]
+    log: tuple[TitledTable, ...]
+    transfer: tuple[TitledTable, ...]
     notes: Mapping[str, str]
     """Notes on the rows of the heat maps: a task's category, a category's number of tasks."""
     tradeoff: tuple[Picture, ...]
@@ -188,6 +195,7 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str], compare: Sequence
     notes = {task: runs[0].info.category for task, runs in experiment.tasks.items()}
     for name, groups in experiment.categories.items():
         notes[name] = formatting.plural(len({task for group in groups.values() for task in group.tasks}), "task")
+    of_studies = _studies(experiment) if many else {}
     return Overview(
         notices=tuple(experiment.notices()),
         key=tuple(KeyEntry(column, look) for column, look in by_column.items()) if len(by_column) >= KEYED else (),
@@ -200,6 +208,9 @@ def comparison(runs: Sequence[Run], links: Mapping[Path, str], compare: Sequence
         success=heat(build.success(experiment), experiment.ranking) if by_task else None,
         improvement=heat(build.improvement(experiment), experiment.ranking) if by_task else None,
         categories=heat(build.categories(experiment), experiment.ranking) if many and experiment.categories else None,
+        components=of_studies.get("components", ()),
+        log=of_studies.get("log", ()),
+        transfer=of_studies.get("transfer", ()),
         notes=notes,
         tradeoff=_tradeoffs(compared, experiment.columns),
         numbers=tuple(
@@ -240,6 +251,17 @@ def _amounts(row: LeaderboardRow) -> tuple[Amount, ...]:
         _cost(row),
         _cost_per_success(row),
     )
+
+
+def _studies(experiment: Experiment) -> dict[str, tuple[TitledTable, ...]]:
+    """Return the tables of studies that have rows, by the part of the page."""
+    found = Components(experiment)
+    tables = {
+        "components": (studies.components(found), studies.components_improvement(found)),
+        "log": (studies.log_trends(found), studies.log_by_step(found)),
+        "transfer": (studies.transfer(experiment),),
+    }
+    return {part: tuple(TitledTable.of(each) for each in of if each.rows) for part, of in tables.items()}
 
 
 def _cost(row: LeaderboardRow) -> Amount:

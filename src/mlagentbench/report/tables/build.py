@@ -17,6 +17,7 @@ from mlagentbench.report.experiment import Experiment, LeaderboardRow
 from mlagentbench.report.tables.audited import NAME, changes, log_losses, unfounded
 from mlagentbench.report.tables.compared import compared
 from mlagentbench.report.tables.model import AVERAGE, Kind, Row, Table, TextColumn, Value
+from mlagentbench.report.tables.studies import studies
 from mlagentbench.report.tables.values import (
     BOUNDS,
     COLUMN,
@@ -51,6 +52,7 @@ def tables(experiment: Experiment, cutoffs: Mapping[str, datetime.date | None]) 
     whatever = [verdicts(experiment), endings(experiment), modes(experiment), unfounded(experiment), not_counted(experiment)]
     of_counted = [success(experiment), improvement(experiment), summaries(experiment), cost(experiment)]
     of_groups = [categories(experiment), periods(experiment, cutoffs), changes(experiment), log_losses(experiment), compared(experiment)]
+    of_groups += studies(experiment)
     found = (*of_counted, *whatever, *of_groups) if experiment.counted else whatever
     return [table for table in found if table.rows]
 

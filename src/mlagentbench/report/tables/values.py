@@ -43,9 +43,9 @@ def estimate(row: Row, name: str, *, of: str = "", signed: bool = False) -> str:
     """Format a fraction in percent with its interval and the number it is computed from: `62.5 [31, 86] n=8`."""
     if row[name] is None:
         return formatting.NONE
-    value, low, high = (number(row[key]) for key in (name, "low", "high"))
-    # The interval of a mean of equal numbers, or of few numbers, is empty, and left out.
-    within = formatting.interval_bounds(low, high)
+    value = number(row[name])
+    # The interval of a mean of equal numbers, or of few numbers, is empty or not known, and left out.
+    within = formatting.interval_bounds(number(row["low"]), number(row["high"])) if row["low"] is not None else ()
     interval = f" [{', '.join(within)}]" if within else ""
     count = f" n={row[of]}" if of else ""
     return f"{'+' if signed and value > 0 else ''}{formatting.percentage(value)}{interval}{count}"
