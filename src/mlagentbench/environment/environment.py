@@ -158,7 +158,7 @@ class Environment:
             SandboxUnavailable: the run's sandbox is not bubblewrap.
             BoxEnded: it did not start.
         """
-        self.directory.home.mkdir(exist_ok=True)
+        await asyncio.to_thread(self._publisher.include, self.directory.home)
         return await self._scripts.open_box(setup, self.directory.home)
 
     async def record(

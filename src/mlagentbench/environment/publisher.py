@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from pathlib import Path
 
 from mlagentbench.errors import InfrastructureError, LimitReached
 from mlagentbench.records import Step
@@ -34,6 +35,8 @@ class Publisher:
         self._limits = limits
         self._workspace_bytes = workspace_mb << 20
         self._manifest: Manifest | None = None
+        self._home: Workspace | None = None
+        self._home_manifest: Manifest | None = None
         self._publishing: asyncio.Task[None] | None = None
         self._sizes: dict[str, int] = {}
         """Bytes on disk of each content that the run's snapshots name, by its digest."""
@@ -55,6 +58,19 @@ class Publisher:
         for number in range(steps + 1):
             self._manifest = Manifest.load(self._directory.manifest(number))
             self._count(self._manifest)
+            if self._directory.home_manifest(number).exists():
+                self._home_manifest = Manifest.load(self._directory.home_manifest(number))
+                self._count(self._home_manifest)
+
+    def include(self, home: Path) -> None:
+        """Restore the agent's home folder as it was after the last step, and snapshot it too from the next step on. Call it after `begin`.
+
+        Raises:
+            StorageFailed: the disk is full or read-only, or a content is missing or damaged.
+        """
+        home.mkdir(exist_ok=True)
+        self._store.restore(self._home_manifest or Manifest({}), home, replace=True)
+        self._home = Workspace(home)
 
     def publish_soon(self, step: Step) -> None:
         """Begin to publish a step and its snapshot, in a thread. Call `settle` before the workspace changes again."""
@@ -87,14 +103,17 @@ class Publisher:
         """
         if getattr(failure.__cause__, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
             return None
-        held = measure(self._workspace.root, FolderSize(self._workspace_bytes, self._limits.files))
-        if held.bytes <= self._workspace_bytes and held.files <= self._limits.files and self.stored < self._limits.storage_mb << 20:
+        roots = [each.root for each in (self._workspace, self._home) if each is not None]
+        sizes = [measure(root, FolderSize(self._workspace_bytes, self._limits.files)) for root in roots]
+        size, files = sum(each.bytes for each in sizes), sum(each.files for each in sizes)
+        if size <= self._workspace_bytes and files <= self._limits.files and self.stored < self._limits.storage_mb << 20:
             return None
-        folder = open_folder(self._workspace.root)
-        try:
-            clear(folder)
-        finally:
-            os.close(folder)
+        for root in roots:
+            folder = open_folder(root)
+            try:
+                clear(folder)
+            finally:
+                os.close(folder)
         return LimitReached("limit_storage", "the run's files have filled the disk; its last step is lost, the ones before are kept")
 
     def _publish(self, step: Step) -> None:
@@ -103,6 +122,10 @@ class Publisher:
 
     def _snapshot(self, number: int) -> None:
         with storage(self._directory.path):
+            if self._home is not None:
+                self._home_manifest = self._store.take(self._home, self._home_manifest, most_files=self._limits.files)
+                self._home_manifest.save(self._directory.home_manifest(number))
+                self._count(self._home_manifest)
             self._workspace.restore_data()
             self._manifest = self._store.take(self._workspace, self._manifest, most_files=self._limits.files)
             self._manifest.save(self._directory.manifest(number))

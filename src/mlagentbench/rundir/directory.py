@@ -10,6 +10,7 @@
         steps/0007.calls.jsonl every model call since the step before (`ModelCall`), appended as it happens
         steps/0007.output.txt  what the step's scripts print, appended as it comes; a flood of it is thinned
         snapshots/0007         the manifest of the workspace after that step; 0000 is the start
+        snapshots/0007.home    the manifest of the agent's home folder, if it has one
         home/                  the home folder of an agent that runs in a sandbox itself, if it does
         experience/            the earlier work that the run was given, if any; read-only in the workspace
         documents/             the texts that the run can search, if any
@@ -43,6 +44,7 @@ from mlagentbench.workspace.files import bytes_of
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
 OUTPUT = "output.txt"
+HOME = ".home"
 
 
 def prepare_log_directory(path: Path) -> Path:
@@ -161,6 +163,7 @@ class RunDirectory:
             RunNotFound: a file of these steps is missing.
         """
         files = [self.manifest(number) for number in range(step + 1)]
+        files += [path for number in range(1, step + 1) if (path := self.home_manifest(number)).exists()]
         files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
         for file in files:
             if not file.is_file():
@@ -197,6 +200,10 @@ class RunDirectory:
     def manifest(self, step: int) -> Path:
         """Return the path of the snapshot's manifest after a step; 0 is the start."""
         return self.snapshots_folder / f"{step:04d}"
+
+    def home_manifest(self, step: int) -> Path:
+        """Return the path of the manifest of the agent's home after a step. Without a file there, the home is empty."""
+        return self.snapshots_folder / f"{step:04d}{HOME}"
 
     @property
     def info(self) -> RunInfo:
@@ -291,7 +298,8 @@ class RunDirectory:
         with storage(self.path):
             for folder in (self.path, self.steps_folder, self.snapshots_folder):
                 sweep(folder)
-            self.manifest(last + 1).unlink(missing_ok=True)
+            for manifest in (self.manifest(last + 1), self.home_manifest(last + 1)):
+                manifest.unlink(missing_ok=True)
             # While a step is being published, the model is already asked for the next one.
             for step in (last + 1, last + 2):
                 count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{step:04d}.lost*")})

@@ -138,15 +138,16 @@ def _in_files(directory: RunDirectory, chain: Provenance) -> Iterator[Mismatch]:
 def _in_snapshots(directory: RunDirectory) -> Iterator[Mismatch]:
     store, seen = SnapshotStore(directory.objects), set[str]()
     for number in sorted(numbers_of(directory.snapshots_folder)):
-        with suppress(RunNotFound):  # a manifest that cannot be read is not the one that was written
-            for entry in Manifest.load(directory.manifest(number)).entries.values():
-                if entry.digest is None or entry.digest in seen:
-                    continue
-                seen.add(entry.digest)
-                try:
-                    store.check(entry)
-                except StorageFailed as error:
-                    yield Mismatch(f"{OBJECTS}/{entry.digest[:2]}/{entry.digest[2:]}", f"snapshot {number:04d} needs it: {error}")
+        for manifest in (directory.manifest(number), directory.home_manifest(number)):
+            with suppress(RunNotFound):  # a manifest that cannot be read is not the one that was written
+                for entry in Manifest.load(manifest).entries.values():
+                    if entry.digest is None or entry.digest in seen:
+                        continue
+                    seen.add(entry.digest)
+                    try:
+                        store.check(entry)
+                    except StorageFailed as error:
+                        yield Mismatch(f"{OBJECTS}/{entry.digest[:2]}/{entry.digest[2:]}", f"snapshot {manifest.name} needs it: {error}")
 
 
 def _written_again(chain: Provenance, logged: Sequence[LoggedHead]) -> Iterator[str]:
