@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
+import signal
+import subprocess
+import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import mlagentbench
 from mlagentbench.agents.base import make_agent
 from mlagentbench.errors import AgentError
+from mlagentbench.records import Price
 from mlagentbench.rundir.directory import RunDirectory, find_runs
+from mlagentbench.runner.preflight import make_spec
+from mlagentbench.task.catalogue import load_task
+from mlagentbench.workspace.snapshots.snapshots import Manifest
+from tests import commands
 from tests.cli.test_cli import mlab
 from tests.sandbox.processes import available
 from tests.tiny_task import tiny_task
@@ -20,6 +31,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif("bubblewrap" not in available(), reason="needs bubblewrap"),
     pytest.mark.usefixtures("providers"),
+    pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),
 ]
 
 AGENT = Path(__file__).parent / "bridged_agent.py"
@@ -57,6 +69,18 @@ class World:
         line: dict[str, object] = json.loads(done.stdout)
         return line
 
+    def start(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a command."""
+        return commands.Popen([*commands.MLAB, *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait_for(self, file: str) -> None:
+        """Wait until the last run has a file."""
+        for _ in range(600):
+            if any((path / file).exists() for path in self.logs.glob("2*")):
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"there is no {file}")
+
     @property
     def last(self) -> RunDirectory:
         return find_runs(self.logs)[-1]
@@ -85,6 +109,86 @@ def test_it_comes_to_a_graded_success_with_every_call_recorded(world: World) -> 
     assert [json.loads(call.reply)["content"] for call in calls] == ["A title", "Look first.", "", "It is done."]
     assert sum(step.usage.calls for step in world.last.steps()) == 4
     assert world.last.manifest(2).exists()
+
+
+def test_whatever_ends_it_it_goes_on_from_its_last_step_with_its_home(world: World) -> None:
+    mark = f"sleep {time.time_ns() % 10**9 + 10**6}"
+    hanging = [shell("echo 12 > submission.txt; echo first"), shell(f"echo 14 > submission.txt; touch hanging; {mark}")]
+    with world.start(world.words(hanging)) as process:
+        world.wait_for("steps/0001.json")
+        process.kill()
+    assert not alive(mark)
+    shutil.rmtree(world.last.home)  # it comes back from the snapshot
+
+    with world.start(["resume", str(world.last.path), "--json"]) as process:
+        world.wait_for("workspace/hanging")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) != 0
+    assert not alive(mark)
+    result = world.last.result
+    assert result is not None
+    assert (result.outcome.ended, result.outcome.verdict, result.score and result.score.value) == ("cancelled", "success", 12.0)
+
+    world.script(hanging[0], shell("echo $MLAB_STEPS_DONE > submission.txt; echo second"), "It is done.")
+    resumed = mlab("resume", world.last.path, "--json", folder=world.folder)
+    assert resumed.returncode == 0, resumed.stderr
+    line = json.loads(resumed.stdout)
+    assert (line["ended"], line["score"], line["steps"]) == ("final_answer", 1.0, 3)
+    asked = json.loads(world.last.calls(2)[-1].prompt)["messages"]
+    assert [message["role"] for message in asked] == ["user", "assistant", "tool"] and "first" in str(asked[-1])
+
+    parent = world.last
+    forked = mlab("resume", parent.path, "--step", "2", "--json", folder=world.folder)
+    assert forked.returncode == 0, forked.stderr
+    assert (world.last.info.parent, json.loads(forked.stdout)["steps"]) == (f"{parent.name}/2", 3)
+    assert "second" in str(json.loads(world.last.calls(3)[-1].prompt)["messages"])
+    for number in (0, 1, 2, 3):
+        assert not any("messages.json" in name for name in Manifest.load(parent.manifest(number)).entries), "its home is never graded"
+    verified = mlab("verify", parent.path, folder=world.folder)
+    assert verified.returncode == 0, verified.stdout
+
+
+def test_each_limit_ends_it_as_does_a_failure_and_its_last_snapshot_is_graded(world: World) -> None:
+    hang = "[ $MLAB_SECONDS -gt 100 ] || { echo 16 > submission.txt; sleep 1000; }"
+    replies = [shell(f"echo 1{number} > submission.txt; {hang}") for number in range(4)]
+    model = f"scripted/{world.script(*replies, 'It is done.')}"
+    (world.folder / "broken.py").write_text("import sys\nsys.exit('no such thing')\n")
+    price = Price(input=1.0, output=1.0, cache_read=1.0, cache_write=1.0, source="a test")
+    limits: dict[str, dict[str, float]] = {
+        "limit_steps": {"steps": 2},
+        "limit_time": {"time": 30.0},
+        "limit_tokens": {"tokens": 150},
+        "limit_cost": {"cost": 0.0001},
+        "agent_error": {},
+    }
+    common = {"models": {"agent": model}, "prices": {model: price}, "variant": "mini", "baseline": "paper", "score_steps": False}
+    task = load_task(world.folder / "tasks" / "guess")
+    agents = {name: f"cmd:python {world.folder}/{'broken' if name == 'agent_error' else 'my_agent'}.py" for name in limits}
+    specs = [make_spec(task, {**common, "agent": agents[name], "limits": limits[name]}) for name in limits]
+    with warnings.catch_warnings():
+        # Inspect leaves streams to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
+        runs = mlagentbench.run(*specs, log_directory=world.logs, parallel=len(specs))
+        gc.collect()
+
+    ended = {run.result.outcome.ended: run for run in runs.runs if run.result}
+    assert ended.keys() == limits.keys(), [run.result and run.result.outcome for run in runs.runs]
+    scores = {name: run.result.score.value for name, run in ended.items() if run.result and run.result.score}
+    assert scores == {"limit_steps": 11.0, "limit_time": 16.0, "limit_tokens": scores["limit_tokens"], "limit_cost": scores["limit_cost"]}
+    assert len(ended["limit_steps"].steps) == 2
+    assert ended["limit_time"].steps[-1].status == "limit_time"
+    failed = ended["agent_error"].result
+    assert failed is not None and str(failed.outcome.reason).endswith("ended with the exit status 1: no such thing")
+    assert not alive("sleep 1000")
+
+
+def alive(command: str) -> bool:
+    """Whether a process with such a command is there, after a moment for it to end."""
+    for _ in range(50):
+        if command not in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 def test_a_command_is_one_that_can_be_started() -> None:
