@@ -1,7 +1,7 @@
 """The interface to a language model, and a scripted model that replays replies from a file.
 
-Covered: the `Model` protocol, a `Reply`, the file format of scripted replies. Not covered: providers, retries, rate limits, caching and
-prices, which Inspect handles (see `engine/`).
+Covered: the `Model` protocol, a `Reply`, the `Limiter` protocol, the file format of scripted replies. Not covered: providers, retries,
+caching and prices (see `engine/`).
 """
 
 from __future__ import annotations
@@ -69,6 +69,53 @@ class Model(Protocol):
             ModelFailed: the provider failed for good.
             LimitReached: the prompt is longer than the model can read (`limit_context`).
         """
+        ...
+
+
+class Permit(NamedTuple):
+    """A request's place in the queue of a rate limit."""
+
+    model: str
+    before_requests: float
+    """The requests before it, and their tokens."""
+    before_tokens: float
+    tokens: int
+    """An estimate of its own tokens."""
+    falls: float = 0.0
+    """How often the rate had fallen when it was sent."""
+    waited: bool = False
+    """Whether it had to wait."""
+
+
+class Refusal(NamedTuple):
+    """What a provider says when it refuses a request because of a rate limit. None is what it does not say."""
+
+    retry_after: float | None = None
+    """Seconds to wait."""
+    requests: float | None = None
+    """Its limits, a minute."""
+    tokens: float | None = None
+
+
+class Limiter(Protocol):
+    """A rate limit for each model, which many runs share. It sends requests in the order in which they asked, as fast as is allowed."""
+
+    async def admit(self, model: str, tokens: int, refused: Permit | None = None) -> Permit:
+        """Wait until a request may be sent.
+
+        Args:
+            model: the model's name.
+            tokens: an estimate of the request's tokens.
+            refused: the permit with which the provider refused the same request; it keeps its place.
+        """
+        ...
+
+    async def answered(self, permit: Permit, tokens: int) -> None:
+        """Note that a request ended without a refusal, and the tokens that it used."""
+        ...
+
+    async def refused(self, permit: Permit, refusal: Refusal) -> None:
+        """Note that the provider refused a request because of its rate limit."""
         ...
 
 

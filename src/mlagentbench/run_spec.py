@@ -111,6 +111,15 @@ class ModelSpec(Record):
         return {"name": value} if isinstance(value, str) else value
 
 
+class RateLimit(Record):
+    """The limits of a model. None is no limit, or one that is not known."""
+
+    requests: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Requests a minute."""
+    tokens: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Tokens a minute, of prompts and replies."""
+
+
 class RunSpec(Record):
     """The specification of a run.
 
@@ -130,6 +139,8 @@ class RunSpec(Record):
     """The models by role. A missing role uses the agent's model; the mapping is empty for an agent that asks none."""
     prices: Mapping[str, Price] = Field(default_factory=dict)
     """Prices by the models' names; they override the list prices of this package."""
+    rate_limits: Mapping[str, RateLimit] = Field(default_factory=dict)
+    """The rate limits by the models' names, shared by all runs of the log directory. Without one, it is learnt from the provider."""
     limits: RunLimits = RunLimits()
     script_limits: ScriptLimits = ScriptLimits()
     sandbox: SandboxChoice = "auto"

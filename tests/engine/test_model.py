@@ -88,7 +88,7 @@ def test_many_faults_in_a_row_are_survived(server: Provider) -> None:
 @pytest.mark.parametrize(
     "wire, fault, words",
     [
-        ("openai", "429", "429: Rate limit reached"),
+        ("openai", "500", "500: The server had an error"),
         ("anthropic", "500", "500: The server had an error"),
         ("anthropic", "reset", "Connection"),
         ("openai", "timeout", "exceeded"),
@@ -199,11 +199,18 @@ def test_pauses_are_no_work_and_a_prompt_answer_waits_for_nothing(server: Provid
 
 
 def test_a_wait_beyond_our_patience_is_not_begun(server: Provider) -> None:
-    server.behave(always=bad.too_many("500"))
+    server.behave(always=bad.BROKEN._replace(headers=(("Retry-After", "500"),)))
     started = time.monotonic()
     with pytest.raises(ModelFailed, match="to be asked again in 500 s"):
         ask("openai")
     assert time.monotonic() - started < 250
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_refusals_because_of_a_rate_limit_end_no_question(server: Provider, wire: Wire) -> None:
+    server.behave("Hello.", faults=[bad.too_many()] * 8)
+    assert ask(wire, QUICK._replace(seconds=0.2, pause=0.1), max_retries=0).text == "Hello."
+    assert len(server.requests) == 9 and server.requests[-1].moment - server.requests[0].moment > 0.4
 
 
 def test_waits_at_once_count_once() -> None:

@@ -165,6 +165,23 @@ class Indices(click.ParamType[tuple[str, ...]]):
         return names
 
 
+class ModelRate(click.ParamType[tuple[str, dict[str, float]]]):
+    """`MODEL=REQUESTS` or `MODEL=REQUESTS/TOKENS`: a model's rate limit, a minute; 0 requests are no limit of requests."""
+
+    name = "model=requests/tokens"
+
+    def convert(self, value: object, parameter: click.Parameter | None, context: click.Context | None) -> tuple[str, dict[str, float]]:
+        """Parse a model's name and limits."""
+        match = re.fullmatch(r"(.+)=(\d+(?:\.\d+)?)(?:/(\d+))?", str(value).strip())
+        limits = {"requests": float(match[2]), "tokens": float(match[3] or 0)} if match else {}
+        limits = {what: limit for what, limit in limits.items() if limit > 0}
+        if match is None or not limits:
+            self.fail(
+                f"{value!r} is no rate limit; write it as openai/gpt-4o=500/200000, requests and tokens a minute", parameter, context
+            )
+        return match[1], limits
+
+
 class KeyValue(click.ParamType[tuple[str, JsonValue]]):
     """`KEY=VALUE`; the value is parsed as JSON if it is valid JSON, else it is text."""
 

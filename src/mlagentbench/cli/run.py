@@ -18,6 +18,7 @@ from mlagentbench.cli.options import (
     GroupedCommand,
     Indices,
     KeyValue,
+    ModelRate,
     Size,
     log_directory_option,
     mini_seed_option,
@@ -110,6 +111,15 @@ GROUPS = {
 )
 @click.option("--fast-model", "models__fast", help="The model that reads long texts; by default the main one.")
 @click.option("--editor-model", "models__editor", help="The model that edits scripts; by default the main one.")
+@click.option(
+    "--rate-limit",
+    "rate_limits",
+    multiple=True,
+    type=ModelRate(),
+    metavar="MODEL=REQUESTS[/TOKENS]",
+    help="What a model's provider allows a minute, shared by all runs of the log directory, such as openai/gpt-4o=500/200000; can be given"
+    " again. Without it, the limit is learnt.",
+)
 @click.option(
     "--spec",
     "spec_file",

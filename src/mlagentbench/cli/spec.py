@@ -39,6 +39,8 @@ def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
             found["agent_options"] = {**found.get("agent_options", {}), **_given_once("agent", [*value, *shortcuts])}
         elif name == "model_pairs":
             _set_model_options(found, _given_once("model", value))
+        elif name == "rate_limits":
+            found[name] = {**found.get(name, {}), **dict(value)}
         elif name == "gpus":
             if value:
                 found["gpus"] = _distinct([gpu for some in value for gpu in some])

@@ -13,6 +13,7 @@ from inspect_ai import eval_async
 from inspect_ai.log import EvalLog
 
 from mlagentbench.engine.compat import hide_display
+from mlagentbench.engine.models.limiter import FOLDER, SharedLimiter, use_limiter
 from mlagentbench.engine.models.providers import make_models
 from mlagentbench.engine.models.retries import RetryPolicy, use_retry_policy
 from mlagentbench.engine.task import inspect_task
@@ -73,7 +74,8 @@ async def evaluate_async(
     if not _evaluating.acquire(blocking=False):
         raise UsageError("another evaluation is in progress in this process; give all specs to one call, which does them in parallel")
     try:
-        with use_retry_policy(retry_policy):
+        limiter = SharedLimiter(runs[0].log_directory / FOLDER, runs[0].spec.rate_limits)
+        with use_retry_policy(retry_policy), contextlib.closing(limiter), use_limiter(limiter):
             return await _evaluate(runs, hooks, times, parallel or runs_at_once(runs))
     finally:
         _evaluating.release()

@@ -16,7 +16,7 @@ POLL = 0.02
 
 
 def acquire(file: int | IO[bytes] | IO[str], *, timeout: float | None = None, shared: bool = False) -> bool:
-    """Lock an open file or folder until it is closed, and return whether that succeeded.
+    """Lock an open file or folder until it is released or closed, and return whether that succeeded.
 
     Args:
         file: the file, or its descriptor. A child process that inherits it holds the lock too.
@@ -36,6 +36,11 @@ def acquire(file: int | IO[bytes] | IO[str], *, timeout: float | None = None, sh
             if time.monotonic() >= end:
                 return False
         time.sleep(POLL)
+
+
+def release(file: int | IO[bytes] | IO[str]) -> None:
+    """Unlock a file that stays open."""
+    fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def held(path: Path) -> bool:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import time
 from collections.abc import Mapping, Sequence
@@ -14,20 +13,31 @@ from typing import NamedTuple, get_args
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, ModelOutput, get_model, get_model_info
 from inspect_ai.model import Model as InspectModel
 from inspect_ai.tool import Tool, ToolChoice, ToolInfo
-from inspect_ai.util import LimitExceededError, suspend_working_limit
+from inspect_ai.util import LimitExceededError
 
+from mlagentbench.engine.models.limiter import current_limiter
 from mlagentbench.engine.models.prices import set_prices
 from mlagentbench.engine.models.providers import IN_PROCESS, count, provider_of, tokens_of, window_of
-from mlagentbench.engine.models.retries import ProviderError, ProviderWaits, RetryPolicy, check_reply, current_retry_policy, provider_error
+from mlagentbench.engine.models.retries import (
+    GivenUp,
+    ProviderWaits,
+    RetryPolicy,
+    check_reply,
+    current_retry_policy,
+    persist,
+    provider_error,
+)
 from mlagentbench.engine.models.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
-from mlagentbench.model import GenerateOptions, Models, Reply
+from mlagentbench.model import GenerateOptions, Limiter, Models, Reply
 from mlagentbench.records import Price, Role, Usage, whole
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Our names of Inspect's limits."""
 MISCOUNTED = 0.9
 """The least fraction of the token limit that a truncated reply has when its text is tokenised again."""
+CHARACTERS = 4
+"""Characters of a token, to estimate what a prompt takes of a rate limit. What it took is counted afterwards."""
 STARTED = (*IN_PROCESS, "vllm", "sglang")
 """Providers that load or start a model as soon as Inspect makes it, even to look it up."""
 
@@ -58,6 +68,7 @@ class RoleModel:
         position: how many replies the role has received before, in a resumed run.
         retry_policy: how long a failing provider is retried.
         waits: the time spent waiting for providers, shared by all roles of a run.
+        limiter: the rate limit that runs share; None for none.
     """
 
     def __init__(
@@ -67,12 +78,14 @@ class RoleModel:
         position: int = 0,
         retry_policy: RetryPolicy = RetryPolicy(),
         waits: ProviderWaits | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self._model = model
         self._role = role
         self._position = position
         self._retry_policy = retry_policy
         self._waits = waits or ProviderWaits()
+        self._limiter = limiter if self.check_seconds is not None else None
 
     @property
     def name(self) -> str:
@@ -119,28 +132,18 @@ class RoleModel:
         position, self._position = self._position, self._position + 1
         started = time.monotonic()
         usages: list[Usage] = []
-        requests = useless = 0
-        error: ProviderError | None = None
+        estimate = sum(len(message.text) for message in question.messages) // CHARACTERS
         try:
-            while True:
-                requests += 1
-                try:
-                    output = await self._request(question, position, usages)
-                    break
-                except ProviderError as new:
-                    error = new
-                useless += error.useless
-                pause = max(self._retry_policy.before(requests + 1), error.retry_after or 0.0)
-                seconds = time.monotonic() - started
-                if error.permanent or useless >= self._retry_policy.useless or seconds + pause > self._retry_policy.seconds:
-                    raise self._given_up(error, requests, seconds)
-                with suspend_working_limit():
-                    await asyncio.sleep(pause)
-        except asyncio.CancelledError:
-            # If a run's time is up while its provider is failing, the provider has ended the run.
-            if error is None:
-                raise
-            raise self._given_up(error, requests, time.monotonic() - started) from None
+            output = await persist(
+                lambda: self._request(question, position, usages),
+                model=self.name,
+                tokens=estimate,
+                used=lambda: sum(usage.tokens for usage in usages),
+                retry_policy=self._retry_policy,
+                limiter=self._limiter,
+            )
+        except GivenUp as failure:
+            raise self._given_up(failure) from None
         ended = time.monotonic()
         waited = self._waits.add(started, ended - (output.time or 0.0))
         return InspectReply(output, Usage.total(usages), waited)
@@ -203,14 +206,17 @@ class RoleModel:
         if tokens is not None and tokens >= MISCOUNTED * most and output.stop_reason in ("stop", "unknown"):
             output.choices[0].stop_reason = "max_tokens"
 
-    def _given_up(self, error: ProviderError, requests: int, seconds: float) -> MLAgentBenchError:
+    def _given_up(self, failure: GivenUp) -> MLAgentBenchError:
+        error, requests = failure.error, failure.requests
+        if error is None:
+            return ModelFailed(f"{self.name} was not asked, since the run waited for its rate limit for {failure.seconds:.0f} s")
         if error.too_long:
             return LimitReached("limit_context", f"the prompt is longer than {self.name} can read: {error}")
         if error.withheld:
             return LimitReached("limit_context", f"{self.name} refused the prompt: {error}")
         if error.permanent:
             return ModelFailed(f"{self.name} refused the request: {error}")
-        asked = f"asked {requests} times in {seconds:.0f} s" if requests > 1 else "asked once"
+        asked = f"asked {requests} times in {failure.seconds:.0f} s" if requests > 1 else "asked once"
         wait = f", to be asked again in {error.retry_after:.0f} s" if error.retry_after else ""
         return ModelFailed(f"{self.name} gave no reply ({asked}); the last: {error}{wait}")
 
@@ -245,10 +251,10 @@ def current_models(replies: Mapping[Role, int] = {}) -> Models:
         replies: how many replies each role has given before, in a resumed run.
     """
     main = get_model()
-    waits, retry_policy = ProviderWaits(), current_retry_policy()
+    waits, retry_policy, limiter = ProviderWaits(), current_retry_policy(), current_limiter()
     roles: tuple[Role, ...] = get_args(Role)
     models = {role: main if role == "agent" else get_model(role=role, default=main) for role in roles}
-    return Models(**{role: RoleModel(model, role, replies.get(role, 0), retry_policy, waits) for role, model in models.items()})
+    return Models(**{role: RoleModel(model, role, replies.get(role, 0), retry_policy, waits, limiter) for role, model in models.items()})
 
 
 def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:

@@ -108,6 +108,10 @@ def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | 
         # Inspect and each provider's client raise exceptions of their own for this.
         message = " ".join(_MARKUP.sub("", str(getattr(error, "message", None) or error)).split())
         raise ModelUnavailable(f"the model {name!r} cannot be used: {message.removeprefix('ERROR: ')[:400]}") from None
+    client: Any = getattr(model.api, "client", None)
+    if hasattr(client, "max_retries"):
+        # The clients of OpenAI and Anthropic would ask again twice, past the rate limit that runs share.
+        client.max_retries = 0
     window = window_of(model.api)
     if window is not None:
         # Without this, Inspect would make the model a second time to look up its canonical name.

@@ -1,25 +1,30 @@
 """Define how long a failing provider is retried, and classify its failures.
 
-All retries are made by one loop, `RoleModel.answer` in `engine/models/model.py`. Inspect's own are turned off (`max_retries=0`): it retries
-for ever, waits up to half an hour between two requests, ignores Retry-After, and gives up at once on a malformed reply. Inspect only
-decides which failures are temporary: 408, 429 and all of 5xx, lost connections, and timeouts. Below it, the clients of OpenAI and Anthropic
-each retry up to twice, after half a second to eight; here that is part of one request.
+All retries are made by one loop, `persist`. Inspect's own are turned off (`max_retries=0`): it retries for ever, waits up to half an hour
+between two requests, ignores Retry-After, and gives up at once on a malformed reply. Inspect only decides which failures are temporary:
+408, 429 and all of 5xx, lost connections, and timeouts. `make_model` turns off the retries of the clients below it, which know of no rate
+limit that runs share.
 tenacity would replace the loop alone, and the loop must also end a question that is cancelled with the provider's last error.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from inspect_ai.model import ModelAPI, ModelOutput
+from inspect_ai.util import suspend_working_limit
 
 from mlagentbench.engine.models.scripted import ScriptedAPI
+from mlagentbench.model import Limiter, Permit, Refusal
+
+Answer = TypeVar("Answer")
 
 EXCERPT = 300
 """The most characters of a provider's message that ours quote."""
@@ -50,7 +55,8 @@ class RetryPolicy(NamedTuple):
     """How long a failing provider is retried."""
 
     seconds: float = 900.0
-    """Seconds from a question's first request until the run is ended as `infrastructure`. Such a run can be resumed."""
+    """Seconds from a question's first request until the run is ended as `infrastructure`. Such a run can be resumed. The time until the
+    last refusal because of a rate limit does not count, since such a refusal ends no run."""
     request: int = 600
     """Seconds for one request, including the retries of the provider's client."""
     pause: float = 2.0
@@ -104,9 +110,90 @@ class ProviderError(Exception):
     """Whether the prompt is longer than the context window."""
     retry_after: float | None = None
     """The seconds that the provider asks to wait."""
+    refusal: Refusal | None = None
+    """What the provider said of its rate limit, if that is why it refused."""
 
     def __str__(self) -> str:
         return self.reason
+
+
+class GivenUp(Exception):
+    """A question was given up.
+
+    Args:
+        error: the last error; None if the question was cancelled while it waited for a rate limit.
+        requests: how often the provider was asked.
+        seconds: how long the question took.
+    """
+
+    def __init__(self, error: ProviderError | None, requests: int, seconds: float) -> None:
+        super().__init__(error, requests, seconds)
+        self.error = error
+        self.requests = requests
+        self.seconds = seconds
+
+
+async def persist(
+    request: Callable[[], Awaitable[Answer]],
+    *,
+    model: str,
+    tokens: int = 0,
+    used: Callable[[], int] = lambda: 0,
+    retry_policy: RetryPolicy = RetryPolicy(),
+    limiter: Limiter | None = None,
+) -> Answer:
+    """Send a request, again and again while that may help, and return its answer.
+
+    Args:
+        request: sends the request once; raises ProviderError.
+        model: the model's name.
+        tokens: an estimate of the request's tokens.
+        used: returns the tokens that all requests so far have used.
+        retry_policy: how long a failing provider is retried.
+        limiter: the rate limit that runs share; None to send at once, and to pause longer and longer after a refusal.
+
+    Raises:
+        GivenUp: it failed until the last retry, or it was cancelled while the provider was failing or its rate limit was waited for.
+    """
+    clock = asyncio.get_running_loop().time
+    started = patience = clock()
+    requests = useless = 0
+    error: ProviderError | None = None
+    permit: Permit | None = None
+    waiting = False
+    try:
+        while True:
+            if limiter is not None:
+                waiting = True
+                with suspend_working_limit():
+                    permit = await limiter.admit(model, tokens, permit)
+                waiting = False
+            requests, used_before = requests + 1, used()
+            try:
+                answer = await request()
+            except ProviderError as new:
+                error = new
+            else:
+                if limiter is not None and permit is not None:
+                    await limiter.answered(permit, used() - used_before)
+                return answer
+            useless += error.useless
+            pause = max(retry_policy.before(requests + 1), error.retry_after or 0.0)
+            if error.refusal is not None:
+                patience = clock()
+                if limiter is not None and permit is not None:
+                    await limiter.refused(permit, error.refusal)
+                    continue
+            elif error.permanent or useless >= retry_policy.useless or clock() - patience + pause > retry_policy.seconds:
+                raise GivenUp(error, requests, clock() - started)
+            permit = None
+            with suspend_working_limit():
+                await asyncio.sleep(pause)
+    except asyncio.CancelledError:
+        # If a run's time is up while its provider is failing or holds it back, the provider has ended the run.
+        if error is None and not waiting:
+            raise
+        raise GivenUp(error, requests, clock() - started) from None
 
 
 class ProviderWaits:
@@ -136,7 +223,9 @@ def provider_error(error: Exception, api: ModelAPI, *, here: bool = False) -> Pr
     words = _words(cause)
     if attempt is not None:
         decision = api.should_retry(cause)
-        return ProviderError(words, retry_after=getattr(decision, "retry_after", None))
+        retry_after = getattr(decision, "retry_after", None)
+        limited = status == 429 or getattr(decision, "kind", None) == "rate_limit"
+        return ProviderError(words, retry_after=retry_after, refusal=_refusal(cause, retry_after) if limited else None)
     if status is None and here:
         return ProviderError(words, useless=True)
     if status is None:
@@ -170,6 +259,20 @@ def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> No
     nothing = not output.completion.strip() and not output.message.tool_calls
     if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
         raise ProviderError("an empty reply", useless=True)
+
+
+def _refusal(error: BaseException, retry_after: float | None) -> Refusal:
+    """Return what a provider says of its rate limit, in the headers of OpenAI (and Azure, Groq, vLLM, LiteLLM) or Anthropic."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+
+    def limit(what: str) -> float | None:
+        for name in (f"x-ratelimit-limit-{what}", f"anthropic-ratelimit-{what}-limit"):
+            value = str(headers.get(name, ""))
+            if value.isdecimal() and value.isascii() and 0 < len(value) < 16 and int(value) > 0:
+                return float(value)
+        return None
+
+    return Refusal(retry_after, limit("requests"), limit("tokens"))
 
 
 def _status(error: BaseException) -> int | None:
