@@ -140,7 +140,15 @@ def test_any_bytes_are_a_bucket_or_a_new_one() -> None:
         damaged = whole[:place] + bytes([whole[place] ^ 0x40]) + whole[place + 1 :]
         assert Bucket.load(damaged, Rates(600), 99.0) == Bucket.new(Rates(600), 99.0)
     assert Bucket.load(whole, Rates(600), 99.0).looked == 5.0
-    assert Bucket.load(whole, Rates(700), 99.0) == Bucket.new(Rates(700), 99.0), "the user has stated another limit since"
+
+
+def test_a_limit_that_is_stated_anew_holds_for_those_who_wait(tmp_path: Path) -> None:
+    clock = Clock()
+    bucket = Bucket.new(Rates(60), clock.now)
+    places = [bucket.place(MODEL, 0, clock.now) for _ in range(11)]
+    bucket = Bucket.load(bucket.dump(), Rates(600), clock.now)
+    assert bucket.wait(places[10], clock.now) == pytest.approx(1.0)
+    assert Bucket.load(bucket.dump(), Rates(), clock.now) == bucket, "who states none takes what there is"
 
 
 def test_a_folder_that_cannot_be_written_ends_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

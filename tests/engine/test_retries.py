@@ -12,20 +12,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from inspect_ai.log import read_eval_log
 
 from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.engine.models.providers import check_models
 from mlagentbench.engine.models.retries import RetryPolicy
 from mlagentbench.errors import ModelUnavailable
 from mlagentbench.records import Result, Usage
-from mlagentbench.run_spec import ModelSpec, RunLimits
+from mlagentbench.results.logs import load
+from mlagentbench.run_spec import ModelSpec, RateLimit, RunLimits
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from mlagentbench.runner.run_once import RunHooks
 from mlagentbench.task.catalogue import load_task
 from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
-from tests.plans import Plan, make_plan
+from tests.plans import Plan, make_plan, resumed
 from tests.support import finish, reply
 from tests.tiny_task import tiny_task
 
@@ -85,7 +87,7 @@ def test_a_run_survives_all_that_passes(server: Provider, plan: Plan, model: str
     faults = [bad.too_many("1"), bad.too_many(), bad.BROKEN, bad.MALFORMED, bad.EMPTY_BODY, bad.RESETS, bad.EMPTY_TEXT]
     server.behave(SUBMIT, END, faults=faults)
     result, _ = carry_out(plan, model, QUICK._replace(seconds=60, useless=5))
-    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
+    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success"), result.outcome.reason
     assert result.waited_seconds > 1.0
     # The empty reply was counted by the provider as any other.
     usage = result.usage["agent"].model_copy(update={"cost": None})
@@ -112,7 +114,7 @@ def test_a_reply_of_5_mb_is_none_and_leaves_nothing_behind(server: Provider, pla
 def test_the_longest_reply_that_a_model_could_write_is_read(server: Provider, plan: Plan) -> None:
     server.behave(SUBMIT.replace("Go on.", "Go on. " * 70_000), END)
     result, _ = carry_out(plan)
-    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success")
+    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success"), result.outcome.reason
 
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
@@ -162,6 +164,32 @@ def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provid
     outcome = json.loads(done.stdout)
     assert (outcome["ended"], outcome["verdict"]) == ("infrastructure", "success")
     assert "500: The server had an error" in outcome["reason"]
+
+
+def test_a_run_whose_time_is_up_while_it_waits_for_its_rate_limit_goes_on_later(server: Provider, plan: Plan) -> None:
+    server.behave(SUBMIT, END)
+    held = plan.but(limits=RunLimits(steps=10, time=4), rate_limits={OPENAI: RateLimit(requests=1)})
+    result, directory = carry_out(held)
+    assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
+    assert "waited for its rate limit" in (result.outcome.reason or "")
+    assert len(server.requests) == 1
+    (state,) = (plan.log_directory / "limits").iterdir()
+    assert state.name.startswith("openai_gpt-4o-")
+    assert len(load(plan.log_directory).runs) == 1, "the folder of the limits is no run"
+    with resumed(directory.path, seconds=300) as again:
+        assert again.spec.rate_limits == held.spec.rate_limits
+
+
+def test_refusals_are_answered_by_the_limit_and_by_inspects_connections(server: Provider, plan: Plan) -> None:
+    server.behave(SUBMIT, LIST, END, faults=[bad.too_many()] * 3)
+    result, _ = carry_out(plan, retry_policy=QUICK._replace(seconds=0.1))
+    assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success"), result.outcome.reason
+    moments = [request.moment for request in server.requests]
+    assert len(moments) == 6, "the provider's client asks once, too"
+    assert moments[3] - moments[0] >= 2.9, "a second's pause after each refusal, for all runs"
+    (log,) = plan.log_directory.glob("*.eval")
+    changes = read_eval_log(str(log), header_only=True).stats.connection_limit_history
+    assert changes and changes[0].new_limit < changes[0].old_limit, "Inspect has opened fewer connections since"
 
 
 def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Provider, plan: Plan) -> None:

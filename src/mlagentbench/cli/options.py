@@ -176,9 +176,7 @@ class ModelRate(click.ParamType[tuple[str, dict[str, float]]]):
         limits = {"requests": float(match[2]), "tokens": float(match[3] or 0)} if match else {}
         limits = {what: limit for what, limit in limits.items() if limit > 0}
         if match is None or not limits:
-            self.fail(
-                f"{value!r} is no rate limit; write it as openai/gpt-4o=500/200000, requests and tokens a minute", parameter, context
-            )
+            self.fail(f"{value!r} is no rate limit; write it as openai/gpt-4o=500/200000, requests and tokens a minute", parameter, context)
         return match[1], limits
 
 

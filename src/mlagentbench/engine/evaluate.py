@@ -74,7 +74,8 @@ async def evaluate_async(
     if not _evaluating.acquire(blocking=False):
         raise UsageError("another evaluation is in progress in this process; give all specs to one call, which does them in parallel")
     try:
-        limiter = SharedLimiter(runs[0].log_directory / FOLDER, runs[0].spec.rate_limits)
+        stated = {model: limit for run in runs for model, limit in run.spec.rate_limits.items()}
+        limiter = SharedLimiter(runs[0].log_directory / FOLDER, stated)
         with use_retry_policy(retry_policy), contextlib.closing(limiter), use_limiter(limiter):
             return await _evaluate(runs, hooks, times, parallel or runs_at_once(runs))
     finally:

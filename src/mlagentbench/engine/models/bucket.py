@@ -23,7 +23,11 @@ MINUTE = 60.0
 BACK_OFF = 0.85
 """What remains of the fraction after a refusal."""
 GROWTH = 0.03
-"""How fast the growth speeds up: after t minutes the fraction is `BACK_OFF` + `GROWTH` t² / 2 of what it was when it fell."""
+"""How fast the growth speeds up: in t minutes the fraction grows by `GROWTH` t² / 2."""
+LOWEST = 0.05
+"""The fraction below which it does not fall, so that it has grown again some minutes after a provider refused everything."""
+LEARNT = 60.0
+"""The least requests a minute that a limit is believed to be which nobody states."""
 PAUSE = 1.0
 """Seconds for which nothing is sent after a refusal that does not say how long to wait."""
 BURST = 1.0
@@ -60,7 +64,7 @@ class Bucket:
     looked: float
     """When the bucket was last looked at."""
     fallen: float = 1.0
-    """The fraction at which the provider last refused a request."""
+    """The fraction after it last fell."""
     grown: float = math.inf
     """Minutes since then in which requests had to wait and were answered; infinite before the first refusal."""
     counted: float = 0.0
@@ -88,18 +92,21 @@ class Bucket:
         return cls(*stated, *stated, looked=now, minute=now)
 
     @classmethod
-    def load(cls, data: bytes, stated: Rates | None, now: float) -> Self:
-        """Return the bucket that `dump` wrote; a new one if the data is damaged, or if the user stated other limits then.
+    def load(cls, data: bytes, stated: Rates, now: float) -> Self:
+        """Return the bucket that `dump` wrote; a new one if the data is damaged.
 
         Args:
             data: the bytes.
-            stated: the limits that the user states; None to take any.
+            stated: the limits that the user states. Others than before are the new rates; without any, the old ones hold.
             now: the time in seconds.
         """
         if len(data) != SIZE or data[:8] != _MAGIC or zlib.crc32(data[12:]) != int.from_bytes(data[8:12], "little"):
-            return cls.new(stated or Rates(), now)
+            return cls.new(stated, now)
         bucket = cls(*_STATE.unpack_from(data, 12))
-        return bucket if stated in (None, (bucket.stated_requests, bucket.stated_tokens)) else cls.new(stated or Rates(), now)
+        if stated != Rates() and stated != (bucket.stated_requests, bucket.stated_tokens):
+            bucket.stated_requests, bucket.stated_tokens = bucket.requests, bucket.tokens = stated
+            bucket.fallen, bucket.grown = 1.0, math.inf
+        return bucket
 
     def dump(self) -> bytes:
         """Return the bucket as `SIZE` bytes."""
@@ -111,7 +118,7 @@ class Bucket:
         """The part of the limits that is used now; at most 1 if they are stated."""
         if self.grown == math.inf:
             return 1.0
-        fraction = self.fallen * (BACK_OFF + GROWTH * self.grown**2 / 2)
+        fraction = self.fallen + GROWTH * self.grown**2 / 2
         return min(1.0, fraction) if min(self.stated_requests, self.stated_tokens) < math.inf else fraction
 
     def rates(self, share: float = 1.0) -> Rates:
@@ -184,7 +191,7 @@ class Bucket:
         pause = PAUSE if refusal.retry_after is None else min(refusal.retry_after, LONGEST_BLOCK)
         self.blocked = max(self.blocked, now + pause)
         if permit.falls == self.falls:
-            self.fallen = self._learn(refusal, now, share)
+            self.fallen = max(LOWEST, BACK_OFF * self._learn(refusal, now, share))
             self.grown, self.counted, self.falls = 0.0, now, self.falls + 1
 
     def _learn(self, refusal: Refusal, now: float, share: float) -> float:
@@ -193,15 +200,13 @@ class Bucket:
         named = Rates(refusal.requests or math.inf, refusal.tokens or math.inf)
         if Rates(self.requests, self.tokens) == named == Rates():
             part = min(1.0, max(0.0, now - self.minute) / MINUTE)
-            named = Rates(max(1.0, self.sent + self.sent_before * (1 - part)) / share)
+            named = Rates(max(LEARNT, (self.sent + self.sent_before * (1 - part)) / share))
         self.requests, self.tokens = min(before, named.requests), min(self.tokens, named.tokens)
         return min(1.0, fraction * before / self.requests) if self.requests < before else fraction
 
     def _pay(self, now: float, share: float) -> None:
         """Pay for places with the time since the bucket was last looked at."""
         since = now - self.looked
-        if since == 0:
-            return
         self.looked = now
         rates = self.rates(share)
         if not -DESERTED <= since <= DESERTED:

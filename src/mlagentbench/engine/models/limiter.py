@@ -177,7 +177,7 @@ class SharedLimiter:
 def _last_look(path: Path, now: float) -> float:
     """Return when another machine last looked at its bucket; long ago if its file is gone."""
     try:
-        return Bucket.load(path.read_bytes(), None, now).looked
+        return Bucket.load(path.read_bytes(), Rates(), now).looked
     except OSError:
         return -math.inf
 
