@@ -14,7 +14,7 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.environment import ScriptRunner
 from mlagentbench.model import Models, Script
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
-from mlagentbench.sandbox.base import SandboxSpec
+from mlagentbench.sandbox.base import WORKSPACE, Mount, SandboxSpec
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
 from mlagentbench.util.machine import cores
@@ -59,6 +59,7 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         limits: RunLimits = RunLimits(),
         box_limits: ScriptLimits = ScriptLimits(seconds=20),
         sandboxed: bool = False,
+        data: Mapping[str, Path] = {},
         **more: Any,
     ) -> Environment:
         starter = tmp_path / f"starter-{run}"
@@ -68,13 +69,18 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         logs = prepare_log_directory(tmp_path / "logs")
         directory = RunDirectory.create(logs, run_info(run))
-        workspace = create_workspace(directory.workspace, starter, {})
+        workspace = create_workspace(directory.workspace, starter, data)
         script = Script([reply if isinstance(reply, ScriptedReply) else ScriptedReply(reply=reply) for reply in replies])
         return Environment(
             directory=directory,
             workspace=workspace,
             scripts=ScriptRunner(
-                BubblewrapSandbox() if sandboxed else PlainSandbox(), SandboxSpec(workspace=workspace.root, limits=box_limits)
+                BubblewrapSandbox() if sandboxed else PlainSandbox(),
+                SandboxSpec(
+                    workspace=workspace.root,
+                    read_only=tuple(Mount(host, f"{WORKSPACE}/{name}") for name, host in data.items()),
+                    limits=box_limits,
+                ),
             ),
             models=more.pop("models", None) or Models.scripted(script),
             actions=ACTIONS,

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from mlagentbench.audit.claims import judge_claims
+from mlagentbench.audit.code import Data
 from mlagentbench.audit.evidence import history
+from mlagentbench.audit.files import RunFiles
 from mlagentbench.audit.modes import Facts, carried, mode_of
-from mlagentbench.audit.plans import Contents, plan_of
+from mlagentbench.audit.plans import plan_of
 from mlagentbench.audit.record import Audit, Claim, FactChecks
 from mlagentbench.audit.research_log import losses
-from mlagentbench.audit.signs import signs
+from mlagentbench.audit.signs import Workspace, signs
 from mlagentbench.audit.statements import FINAL_ANSWER
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import ModelCall
+from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import read, storage, text_of
 from mlagentbench.rundir.provenance import AUDIT, RESULT, extend, rewriting
 from mlagentbench.task.catalogue import Task
 from mlagentbench.util.atomic import replace
-from mlagentbench.workspace.snapshots.snapshots import Manifest
 
 
 def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
@@ -35,6 +38,7 @@ def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
         StorageFailed: the audit could not be written.
     """
     info, result, steps = directory.info, directory.result, directory.steps()
+    files = RunFiles(directory, task)
     past = history(steps, info.description)
     claims = judge_claims(steps, past)
     claimed = _claimed_score(claims)
@@ -42,10 +46,10 @@ def audit_run(directory: RunDirectory, task: Task | None) -> Audit:
     found = Audit(
         claims=tuple(claims),
         mode=mode_of(Facts(result, steps, past, claims)) if result else None,
-        plan=plan_of(info, steps, result, _contents(directory)),
+        plan=plan_of(info, steps, result, files.scripts),
         log=losses(steps, past),
         fact_checks=_fact_checks(claims),
-        signs=tuple(signs(steps, _data_files(task), _calls(directory))),
+        signs=tuple(signs(steps, _workspace(files, info, task), _calls(directory))),
         first_unfounded=next((claim.step for claim in claims if claim.is_unfounded), None),
         carried=carried(claims) is not None,
         claimed_score=claimed,
@@ -71,24 +75,20 @@ def read_audit(directory: RunDirectory) -> Audit | None:
     return read(path, Audit, remedy=f"make it again: mlab audit {directory.path}") if path.exists() else None
 
 
-def _data_files(task: Task | None) -> frozenset[str]:
-    """Return the files of a submission that a script must write; an agent writes its code by hand."""
-    return frozenset(path for path in (task.spec.submission.required if task else ()) if not path.endswith(".py"))
-
-
-def _contents(directory: RunDirectory) -> Contents:
-    known: dict[int, frozenset[tuple[str, str]] | None] = {}
-
-    def contents(step: int) -> frozenset[tuple[str, str]] | None:
-        if step not in known:
-            known[step] = None
-            path = directory.manifest(step)
-            with suppress(OSError, RunNotFound):
-                entries = Manifest.load(path).entries
-                known[step] = frozenset((name, str(entry.digest)) for name, entry in entries.items() if name.endswith(".py"))
-        return known[step]
-
-    return contents
+def _workspace(files: RunFiles, info: RunInfo, task: Task | None) -> Workspace:
+    """Return what the signs need to know of a run's task and files."""
+    spec = task.spec if task else None
+    hidden = [Path(pattern).name.split(".")[0].rstrip("_*") for pattern in (spec.hidden if spec else ())]
+    return Workspace(
+        data=Data(spec.read_only if spec else (), files.submission),
+        known=f"{info.description}\n{files.starter_text}",
+        hidden=[name for stem in hidden for name in (f"load_{stem}", f"{stem}.csv")],
+        network=spec.network if spec else False,
+        scripts=files.scripts,
+        source=files.source,
+        submitted=files.submitted,
+        copies=files.copy_of,
+    )
 
 
 def _calls(directory: RunDirectory) -> Callable[[int], Sequence[ModelCall]]:

@@ -253,6 +253,10 @@ SIGNS: Mapping[SignKind, str] = {
     "network": "network",
     "timer": "timer replaced",
     "metric": "metric replaced",
+    "data_edited": "data edited",
+    "copied_data": "data copied into the submission",
+    "no_data_read": "submitted without reading data",
+    "printed_result": "printed a written result",
     "written_by_hand": "written by hand",
     "fake_observation": "made-up observation",
 }
