@@ -20,6 +20,8 @@ from mlagentbench.records import Record, Role, Usage
 
 EXCERPT = 300
 """Characters of a prompt that an error message quotes."""
+TRUNCATED = "max_tokens"
+"""The `Reply.stop_reason` of a reply that the token limit cut short."""
 SCRIPTS = Path(__file__).parent / "scripted"
 """Scripts that come with this package."""
 
@@ -38,10 +40,24 @@ class Reply(NamedTuple):
     text: str
     usage: Usage
     model: str
-    truncated: bool = False
-    """True if the token limit cut it short."""
+    stop_reason: str = "stop"
+    """What ended it, as Inspect calls it: `stop`, `max_tokens` for the token limit, `tool_calls` ..."""
     waited: float = 0.0
     """Seconds of the call that were spent waiting for a rate limit or before a retry."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the token limit cut it short."""
+        return self.stop_reason == TRUNCATED
+
+
+def cut_notice(tokens: int) -> str:
+    """Return the sentence that tells a model that its token limit cut its reply short.
+
+    Args:
+        tokens: the tokens of the reply; 0 if they are unknown.
+    """
+    return f"The reply was cut at {f'{tokens:,} tokens' if tokens else 'its token limit'}; be shorter."
 
 
 class Model(Protocol):
@@ -210,7 +226,7 @@ class Script:
         text = scripted.reply
         for sequence in stop:
             text = text.split(sequence, 1)[0]
-        return Reply(text, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}", scripted.truncated)
+        return Reply(text, usage.model_copy(update={"calls": 1}), f"scripted/{self.source}", TRUNCATED if scripted.truncated else "stop")
 
 
 class ScriptedModel:

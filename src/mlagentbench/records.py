@@ -22,7 +22,6 @@ from mlagentbench.errors import LimitName
 SCHEMA_VERSION = 1
 """The version of `result.json`."""
 
-
 UNKNOWN_VERSION = "unknown_version"
 """The type of the validation error for a record whose `schema_version` is not known here."""
 
@@ -144,11 +143,13 @@ class Usage(Record):
     cache_write_tokens: Count = 0
     calls: Count = 0
     cost: Dollars | None = None
+    uncounted: Annotated[Count, Field(exclude_if=lambda calls: not calls)] = 0
+    """The calls whose tokens the provider did not report. They are in none of the counts of tokens."""
 
     @property
-    def tokens(self) -> int:
-        """All tokens, prompt and completion."""
-        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+    def tokens(self) -> int | None:
+        """All tokens, prompt and completion; None if a provider did not report those of a call."""
+        return None if self.uncounted else self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @staticmethod
     def total(parts: Iterable[Usage]) -> Usage:
@@ -162,6 +163,7 @@ class Usage(Record):
             cache_read_tokens=sum(part.cache_read_tokens for part in parts),
             cache_write_tokens=sum(part.cache_write_tokens for part in parts),
             calls=sum(part.calls for part in parts),
+            uncounted=sum(part.uncounted for part in parts),
             cost=sum(costs) if parts and len(costs) == len(parts) else None,
         )
 
@@ -198,6 +200,10 @@ class ModelCall(Record):
     reply: str
     usage: Usage
     seconds: Seconds
+    started: Moment = 0.0
+    """When it was asked; 0 in records that do not say."""
+    stop_reason: Word | None = None
+    """What ended the reply, as `Reply.stop_reason`; `limit_time` if the run's time was up before it came, and None in older records."""
     rejected: str | None = None
     """For a reply of the agent that held no action: the message that its model got; None for any other reply."""
 

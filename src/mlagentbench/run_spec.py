@@ -93,7 +93,7 @@ class RunLimits:
             raise LimitReached("limit_time", f"the run's {self.time:g} seconds are used up")
         if self.working_time is not None and seconds - waited >= self.working_time:
             raise LimitReached("limit_time", f"the run's {self.working_time:g} seconds of working time are used up")
-        if self.tokens is not None and used.tokens >= self.tokens:
+        if self.tokens is not None and used.tokens is not None and used.tokens >= self.tokens:
             raise LimitReached("limit_tokens", f"the run's {self.tokens} tokens are used up")
         if self.cost is not None and used.cost is not None and used.cost >= self.cost:
             raise LimitReached("limit_cost", f"the run's {self.cost:g} dollars are used up")

@@ -148,7 +148,7 @@ def test_an_action_without_a_label_of_its_own_is_none(reply: str) -> None:
 def test_an_action_that_is_only_shown_is_not_done(introduction: str) -> None:
     shown = f"It is done like so.\n\n{introduction}Action: Execute Script\nAction Input: {TRAIN}\n```\n"
     assert refusal(shown).startswith(
-        "The action Execute Script is only shown as an example, or as what not to do. Write:\n\nAction: Execute"
+        "The action Execute Script is only shown as an example, or as what not to do.\nWrite:\n\nAction: Execute"
     )
     assert read(f"{shown}\nThat is it.\n\nAction: List Files\nAction Input: {LIST}").action == "List Files"
 
@@ -177,6 +177,17 @@ def test_a_hallucinated_observation_ends_the_reply() -> None:
     assert "Action Input of Execute Script" in message
     message = refusal(f"Action: Dance\nAction Input: {{}}\nObservation: it danced\n\nAction: List Files\nAction Input: {LIST}")
     assert 'no action "Dance"' in message
+
+
+@pytest.mark.parametrize("label", ["Action Output", "**Action Result:**", "action_output", "Action Observation", "Action Response"])
+def test_what_a_model_writes_for_an_actions_result_is_no_attempt_at_an_action(label: str) -> None:
+    said = f"Thought: I look.\n{label}: train.py, data.csv\n"
+    assert refusal(said).startswith("The reply holds no action.\n")
+    assert read(f"{said}Action: Execute Script\nAction Input: {TRAIN}")[1:] == EXECUTE
+    done = f"Action: Execute Script\nAction Input: {TRAIN}\n{label}: 0.9\n"
+    assert read(f"{done}Action: List Files\nAction Input: {LIST}")[1:] == EXECUTE
+    message = refusal(f"Action: Execute Script\n{label}: it ran\n\nAction: List Files\nAction Input: {LIST}")
+    assert "Action Input of Execute Script" in message, "as after an observation that the model invents"
 
 
 def test_an_observation_before_any_action_is_a_thought() -> None:

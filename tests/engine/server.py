@@ -46,6 +46,8 @@ class Fault(NamedTuple):
     mark: int = 0
     """What the ids of its calls begin with: they are unique, and the same whenever the reply is given."""
     transport: Literal["", "hang", "slow", "reset"] = ""
+    uncounted: bool = False
+    """Whether the reply says nothing of its tokens; only in chat completions."""
 
 
 def calling(*calls: tuple[str, str], text: str = "", thinking: str = "") -> Fault:
@@ -217,7 +219,7 @@ def _completion(reply: Fault, body: dict[str, Any]) -> dict[str, Any]:
     finish = reply.finish or ("tool_calls" if reply.calls else "stop")
     choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
     facts = {"id": "c-1", "object": "chat.completion", "created": 0, "model": body["model"]}
-    return {**facts, "choices": [choice], "usage": _usage("openai")}
+    return {**facts, "choices": [choice], **({} if reply.uncounted else {"usage": _usage("openai")})}
 
 
 def _chunks(reply: Fault, body: dict[str, Any]) -> Iterator[str]:

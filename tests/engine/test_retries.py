@@ -84,17 +84,17 @@ def mlab(plan: Plan, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("model", [OPENAI, ANTHROPIC])
 def test_a_run_survives_all_that_passes(server: Provider, plan: Plan, model: str) -> None:
-    faults = [bad.too_many("1"), bad.too_many(), bad.BROKEN, bad.MALFORMED, bad.EMPTY_BODY, bad.RESETS, bad.EMPTY_TEXT]
+    faults = [bad.too_many("1"), bad.too_many(), bad.BROKEN, bad.MALFORMED, bad.EMPTY_BODY, bad.RESETS, bad.FILTERED]
     server.behave(SUBMIT, END, faults=faults)
     result, _ = carry_out(plan, model, QUICK._replace(seconds=60, useless=5))
     assert (result.outcome.ended, result.outcome.verdict) == ("final_answer", "success"), result.outcome.reason
     assert result.waited_seconds > 1.0
-    # The empty reply was counted by the provider as any other.
+    # The reply that it withheld was counted by the provider as any other.
     usage = result.usage["agent"].model_copy(update={"cost": None})
     assert usage == Usage(input_tokens=3 * READ, cache_read_tokens=3 * CACHED, output_tokens=3 * WRITTEN, calls=3)
 
 
-@pytest.mark.parametrize("fault", ["BROKEN", "MALFORMED", "EMPTY_TEXT", "UNAUTHORIZED"])
+@pytest.mark.parametrize("fault", ["BROKEN", "MALFORMED", "NO_CHOICES", "UNAUTHORIZED"])
 def test_what_lasts_ends_the_run_as_nobodys_fault_and_what_is_there_is_graded(server: Provider, plan: Plan, fault: str) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=getattr(bad, fault))
     result, directory = carry_out(plan)
@@ -197,14 +197,16 @@ def test_a_provider_that_hangs_until_the_time_is_up_has_ended_the_run(server: Pr
     result, directory = carry_out(plan.but(limits=RunLimits(time=6)), retry_policy=QUICK._replace(request=600, check=1.0))
     assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
     assert "until the run's time was up, nor to a short question in" in (result.outcome.reason or "")
-    assert not directory.calls(2)
+    assert [call.stop_reason for call in directory.calls(2)] == ["limit_time"]
 
 
 def test_a_reply_that_takes_longer_than_the_run_is_the_agents_time(server: Provider, plan: Plan) -> None:
     server.behave(faults=[Fault(text=SUBMIT)], always=bad.SLOW)
     result, directory = carry_out(plan.but(limits=RunLimits(time=6)), retry_policy=QUICK._replace(request=600, check=30.0))
     assert (result.outcome.ended, result.outcome.verdict) == ("limit_time", "success")
-    assert [(call.purpose, call.reply) for call in directory.calls(2)] == [("provider check", "yes")], "what was asked is on record"
+    assert [(call.purpose, call.reply) for call in directory.calls(2)] == [("agent", ""), ("provider check", "yes")], (
+        "what was asked is on record"
+    )
 
 
 @pytest.mark.usefixtures("providers")

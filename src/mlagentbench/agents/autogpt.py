@@ -21,11 +21,11 @@ from mlagentbench.agents.reply.labels import end_of_thinking
 from mlagentbench.agents.reply.loose_json import read_object
 from mlagentbench.agents.reply.response import Response
 from mlagentbench.agents.reply.values import ParsedObject, Unreadable, Value
-from mlagentbench.agents.summaries import shortened
 from mlagentbench.environment import Environment
 from mlagentbench.errors import ActionError, ResponseFormatError
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Action, Step
+from mlagentbench.util.text import shortened
 
 THOUGHTS: Mapping[str, str] = {"text": "Thought", "reasoning": "Reasoning", "plan": "Plan", "criticism": "Criticism"}
 """The entries of a step, by the keys of a reply's thoughts."""
@@ -153,7 +153,7 @@ def parse_command(text: str, actions: Mapping[str, ActionDefinition]) -> Respons
     try:
         arguments = fit_arguments(actions[name], given)
     except ArgumentError as fault:
-        raise ResponseFormatError(f"The args of {name} do not fit: {fault}. They are: {actions[name].usage}") from None
+        raise ResponseFormatError(f"The args of {name} do not fit: {fault}.\nThey are: {actions[name].usage}") from None
     return Response(_entries(found.pairs.get("thoughts")), name, arguments)
 
 

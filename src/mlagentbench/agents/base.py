@@ -34,6 +34,7 @@ from mlagentbench.actions.fences import fenced
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, ResponseFormatError
 from mlagentbench.model import GenerateOptions
+from mlagentbench.util.text import shortened
 
 T = TypeVar("T")
 
@@ -42,6 +43,8 @@ CALL = "async def __call__(self, environment)"
 """The method that makes a class's objects agents."""
 COMMAND = "cmd:"
 """How the name of an agent begins that is a command."""
+REPLY_SHOWN = 4000
+"""Characters of a reply that its model is shown again when it is asked to correct it; the middle of a longer one is left out."""
 PROMPTS = Path(__file__).parent / "prompts"
 
 
@@ -201,14 +204,22 @@ async def ask_until_parsed(
         prompt: the question.
         parse: parses a reply, and raises ResponseFormatError if it holds no action.
         options: how to sample the replies.
-        again: the last line of a further question, after the prompt and what was wrong.
+        again: the last line of a further question, after the prompt, the reply and what was wrong with it.
     """
-    question = prompt
+    question, reply = prompt, ""
+
+    def read(text: str) -> T:
+        nonlocal reply
+        reply = text
+        return parse(text)
+
     while True:
+        reply = ""
         try:
-            return await environment.ask_agent(question, parse, options)
+            return await environment.ask_agent(question, read, options)
         except ResponseFormatError as error:
-            question = f"{prompt}\nYour last reply could not be used. {error}\n{again}\n"
+            own = f"You replied:\n{fenced(shortened(reply, REPLY_SHOWN))}\nThat reply" if reply else "Your last reply"
+            question = f"{prompt}\n{own} could not be used. {error}\n{again}\n"
 
 
 def render(prompt: str, **values: object) -> str:

@@ -16,10 +16,11 @@ from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.base import ask_until_parsed, render
 from mlagentbench.agents.reply.response import Response, parse_response
 from mlagentbench.agents.research_options import ENTRIES, ResearchOptions, Steps
-from mlagentbench.agents.summaries import Summaries, action_line, shortened, thought
+from mlagentbench.agents.summaries import Summaries, action_line, thought
 from mlagentbench.environment import Environment
 from mlagentbench.errors import ActionError
 from mlagentbench.records import Action, Step
+from mlagentbench.util.text import shortened
 
 APPEND, RETRIEVE, REFLECT = "Append Summary to Research Log", "Retrieval from Research Log", "Reflection"
 HELP = "Request Help"

@@ -18,10 +18,10 @@ from pydantic.dataclasses import dataclass
 from mlagentbench.agents.base import ask_until_parsed, render
 from mlagentbench.agents.reply.whole_script import read_script
 from mlagentbench.agents.search_tree import EXECUTE, WRITE, NextNode, Node, Policy, SearchTree
-from mlagentbench.agents.summaries import shortened
 from mlagentbench.environment import Environment
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Action, Step
+from mlagentbench.util.text import shortened
 
 NODE_STEPS = 2
 OUTPUT_SHOWN, PLAN_SHOWN = 6000, 400

@@ -1,4 +1,4 @@
-"""Summaries of long observations by the fast model, and short texts for prompts."""
+"""Summaries of long observations by the fast model, and texts of steps for prompts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mlagentbench.environment import Environment
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions, all_replies
 from mlagentbench.records import Step
+from mlagentbench.util.text import shortened
 
 SUMMARY_PART = 10_000
 """Characters of an observation that one question to the fast model holds."""
@@ -76,9 +77,3 @@ def action_line(step: Step) -> str:
 def thought(step: Step) -> str:
     """Return the thought that a step records, the reason for its action."""
     return step.entries.get("Thought", "nothing was said")
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text cut to about `most` characters: its head and its tail, with a note of how much is left out."""
-    half = max(1, most // 2)
-    return text if len(text) <= most else f"{text[:half]}\n(… {len(text) - 2 * half:,} characters are left out …)\n{text[-half:]}"

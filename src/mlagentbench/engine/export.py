@@ -11,12 +11,13 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from inspect_ai.dataset import Sample
 from inspect_ai.event import Event, InfoEvent, ModelEvent, SampleInitEvent, ScoreEvent, SpanBeginEvent, SpanEndEvent, ToolEvent
 from inspect_ai.log import EvalConfig, EvalDataset, EvalError, EvalLog, EvalMetric, EvalResults, EvalSample, EvalScore, EvalSpec, EvalStats
 from inspect_ai.log import write_eval_log as write_log
-from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, ModelUsage
+from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput, ModelUsage, StopReason
 from inspect_ai.scorer import Score
 from inspect_ai.tool import ToolCallError
 
@@ -180,7 +181,10 @@ def _step_events(step: Step, calls: Sequence[ModelCall], begun: float) -> list[E
 
 
 def _call_events(call: ModelCall, when: float, begun: float, span: str | None) -> list[Event]:
-    output = ModelOutput.from_content(call.model, call.reply)
+    known: tuple[StopReason, ...] = get_args(StopReason)
+    unknown: StopReason = "unknown"
+    stop_reason = next((reason for reason in known if reason == (call.stop_reason or "stop")), unknown)
+    output = ModelOutput.from_content(call.model, call.reply, stop_reason)
     output.usage = _usage(call.usage)
     at, since = _time(when), max(0.0, when - begun)
     events: list[Event] = [
@@ -219,7 +223,7 @@ def _usage(usage: Usage) -> ModelUsage:
     return ModelUsage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        total_tokens=usage.tokens,
+        total_tokens=usage.tokens or 0,
         input_tokens_cache_read=usage.cache_read_tokens or None,
         input_tokens_cache_write=usage.cache_write_tokens or None,
         total_cost=usage.cost,

@@ -24,7 +24,7 @@ from mlagentbench.environment.publisher import Publisher
 from mlagentbench.environment.scripts import BoxSetup, ScriptRunner
 from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
-from mlagentbench.model import GenerateOptions, Model, Models, Reply
+from mlagentbench.model import GenerateOptions, Model, Models, Reply, cut_notice
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
@@ -240,7 +240,13 @@ class Environment:
         Raises:
             MLAgentBenchError: as `consult` does; a ResponseFormatError says what to correct in the next question.
         """
-        return await self.consult(lambda model: model.generate(prompt, options), prompt, lambda reply: parse(reply.text))
+
+        def read(reply: Reply) -> T:
+            if not reply.text.strip():
+                raise ResponseFormatError("The reply is empty.")
+            return parse(reply.text)
+
+        return await self.consult(lambda model: model.generate(prompt, options), prompt, read)
 
     async def consult(self, ask: Ask, prompt: str, parse: Callable[[Reply], T], *, purpose: str = "agent") -> T:
         """Ask the agent's model through the caller's own function, and return its parsed reply.
@@ -260,15 +266,16 @@ class Environment:
             ModelFailed: the provider failed for good.
         """
         await self._check_limits()
-        reply, seconds = await self._generate("agent", ask)
+        reply, seconds = await self._generate("agent", purpose, prompt, ask)
         try:
             answer = parse(reply)
         except ResponseFormatError as error:
-            self._record_call("agent", purpose, prompt, reply, seconds, rejected=str(error))
+            problem = f"{_cut(reply)} {error}" if reply.truncated else str(error)
+            self._record_call("agent", purpose, prompt, reply, seconds, rejected=problem)
             self._step_usage.malformed += 1
             if self._step_usage.malformed >= MOST_MALFORMED:
-                raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {str(error).splitlines()[0]}") from None
-            raise
+                raise FormatFailure(f"{MOST_MALFORMED} replies in a row held no action; the last: {problem.splitlines()[0]}") from None
+            raise ResponseFormatError(problem) from None
         self._record_call("agent", purpose, prompt, reply, seconds)
         return answer
 
@@ -276,7 +283,7 @@ class Environment:
         """Ask a model on behalf of an action, or of an agent's bookkeeping (`purpose` says which).
 
         Raises:
-            ActionError: the prompt is longer than the model can read, or its provider refuses it.
+            ActionError: the prompt is longer than the model can read, or its provider refuses it, or the reply is empty.
             LimitReached: a limit of the run was reached.
             ModelFailed: the provider failed for good.
         """
@@ -284,12 +291,14 @@ class Environment:
         if self._step_usage.acting:
             options = options._replace(**self.sampling.get(role, {}))
         try:
-            reply, seconds = await self._generate(role, lambda model: model.generate(prompt, options))
+            reply, seconds = await self._generate(role, purpose, prompt, lambda model: model.generate(prompt, options))
         except LimitReached as limit:
             if limit.ended != "limit_context":
                 raise
             raise ActionError(f"{purpose} could not be done: {limit}. Choose a smaller or another part of what it has to read.") from None
         self._record_call(role, purpose, prompt, reply, seconds)
+        if not reply.text.strip():
+            raise ActionError(f"{purpose} could not be done: {_cut(reply) if reply.truncated else 'the reply was empty.'}")
         return reply
 
     def context_tokens(self, role: Role) -> int | None:
@@ -356,7 +365,7 @@ class Environment:
             return Observation(str(error), "error")
         return Observation(observation) if isinstance(observation, str) else observation
 
-    async def _generate(self, role: Role, ask: Ask) -> tuple[Reply, float]:
+    async def _generate(self, role: Role, purpose: str, prompt: str, ask: Ask) -> tuple[Reply, float]:
         model: Model = getattr(self._models, role)
         self.listener.on_status(f"asking {model.name}")
         started = time.monotonic()
@@ -364,7 +373,9 @@ class Environment:
             async with asyncio.timeout(max(0.0, self.seconds_left)):
                 reply = await ask(model)
         except TimeoutError:
-            await self.provider.check(role, model, time.monotonic() - started)
+            seconds = time.monotonic() - started
+            self._record_call(role, purpose, prompt, Reply("", Usage(), model.name, "limit_time"), seconds)
+            await self.provider.check(role, model, seconds)
             raise self.budget.time_is_up() from None
         return reply, time.monotonic() - started
 
@@ -377,6 +388,8 @@ class Environment:
             reply=reply.text,
             usage=reply.usage,
             seconds=seconds,
+            started=max(0.0, time.time() - seconds),
+            stop_reason=reply.stop_reason,
             rejected=rejected,
         )
         self.directory.append_call(len(self._steps) + 1, call)
@@ -388,3 +401,8 @@ class Environment:
 
     async def _check_limits(self) -> None:
         await self.budget.check(self._steps, self._step_usage.waited, Usage.total(self.usage.values()), self._publisher.stored)
+
+
+def _cut(reply: Reply) -> str:
+    """Return the notice that a reply was cut short, without its tokens if they are a total over several requests."""
+    return cut_notice(reply.usage.output_tokens if reply.usage.calls == 1 else 0)

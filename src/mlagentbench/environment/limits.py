@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from mlagentbench.errors import LimitReached
+from mlagentbench.errors import LimitReached, ModelFailed
 from mlagentbench.records import Step, Usage
 from mlagentbench.run_spec import RunLimits
 
@@ -43,7 +43,12 @@ class Budget:
 
         Raises:
             LimitReached: a limit is used up.
+            ModelFailed: tokens or cost are limited, and a provider does not report its tokens.
         """
+        limited = [name for name in ("tokens", "cost") if getattr(self._limits, name) is not None]
+        if used.uncounted and limited:
+            told = f"the provider reported no tokens for {used.uncounted} of {used.calls} calls"
+            raise ModelFailed(f"{told}, so the limit of {' and '.join(limited)} cannot be kept; run without --{' and --'.join(limited)}")
         try:
             self._limits.check(
                 steps=sum(step.counted for step in steps),

@@ -23,7 +23,7 @@ from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import GradingError, SandboxUnavailable
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.lock import timing
-from mlagentbench.grading.worker import GradingOutcome, Request, one_line
+from mlagentbench.grading.worker import GradingOutcome, Request
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import LARGEST, Record, Score, Variant
 from mlagentbench.sandbox.standalone.supervise import end_descendants, send
@@ -31,6 +31,7 @@ from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import TaskSpec
 from mlagentbench.util.machine import ONE_THREAD
 from mlagentbench.util.temporary import temporary_folder
+from mlagentbench.util.text import one_line
 from mlagentbench.workspace.files import write_all
 
 MAX_ANSWER = 64 * 2**20

@@ -18,14 +18,28 @@ from mlagentbench.grading.control import FAILURES, Control
 from mlagentbench.grading.fork_server import ForkServer
 from mlagentbench.grading.grade import Graded, Grader, missing
 from mlagentbench.grading.submissions import unusable
-from mlagentbench.grading.worker import one_line
 from mlagentbench.limits import SandboxChoice
-from mlagentbench.records import Baseline, Flag, GradeStatus, Outcome, Result, Role, Score, Step, StepScore, Termination, Usage, Variant
+from mlagentbench.records import (
+    Baseline,
+    Flag,
+    GradeStatus,
+    ModelCall,
+    Outcome,
+    Result,
+    Role,
+    Score,
+    Step,
+    StepScore,
+    Termination,
+    Usage,
+    Variant,
+)
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import UNGRADED, TaskSpec
 from mlagentbench.task.success import gain_error, is_near_zero, is_success, within_noise
 from mlagentbench.util.temporary import finish, temporary_folder
+from mlagentbench.util.text import one_line
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 NOT_GRADED = Graded(seconds=0.0, failed=True)
@@ -202,7 +216,7 @@ def _result(
         verdict = "ungraded"
     # Replies that led to no step took time too. For an imported run, that time is in its own log.
     last_words = () if directory.info.imported else directory.calls(len(steps) + 1)
-    talked = sum(call.seconds for call in last_words)
+    span = _span(last_words)
     return Result(
         run=directory.name,
         outcome=Outcome(
@@ -218,13 +232,21 @@ def _result(
         improvement=improvement,
         success=success,
         steps=sum(step.counted for step in steps),
-        seconds=sum(step.seconds for step in steps) + talked,
-        model_seconds=sum(step.model_seconds for step in steps) + talked,
+        seconds=sum(step.seconds for step in steps) + span,
+        model_seconds=sum(step.model_seconds for step in steps) + min(span, sum(call.seconds for call in last_words)),
         waited_seconds=sum(step.waited_seconds for step in steps),
         script_seconds=sum(step.script_seconds for step in steps),
         grading_seconds=grading_seconds,
         usage=usage,
     )
+
+
+def _span(calls: Sequence[ModelCall]) -> float:
+    """Return the seconds from the first of some calls to the end of the last. Several may have been under way at once."""
+    starts = [call.started for call in calls if call.started]
+    if len(starts) < len(calls) or not starts:
+        return sum(call.seconds for call in calls)  # older records do not say when they were made
+    return max(call.started + call.seconds for call in calls) - min(starts)
 
 
 def _verdict(graded: Graded | None, success: bool) -> tuple[GradeStatus, str | None]:

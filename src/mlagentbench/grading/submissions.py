@@ -7,8 +7,8 @@ have submitted nothing. `grading/reader.py` checks the files that a grader then 
 from __future__ import annotations
 
 from mlagentbench.grading.reader import MAX_FILES
-from mlagentbench.grading.worker import one_line
 from mlagentbench.task.spec import TaskSpec
+from mlagentbench.util.text import one_line
 from mlagentbench.workspace.snapshots.snapshots import Manifest, ManifestEntry
 
 LARGEST = 8 * 2**30

@@ -21,10 +21,9 @@ from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.catalogue import load_task
+from mlagentbench.util.text import one_line
 
 _choose = functools.cache(isolation.choose)  # finding out what the machine supports takes a while, so once is enough
-MAX_REASON = 500
-"""The most characters of a reason, since it may quote what the agent's code wrote."""
 
 
 class Request(Record):
@@ -91,13 +90,6 @@ def answer(request: Request) -> GradingOutcome:
         return GradingOutcome(invalid=one_line(str(reason)))
     except SandboxUnavailable as error:
         return GradingOutcome(unavailable=str(error))
-
-
-def one_line(text: str) -> str:
-    """Return a text as one line, shortened, without characters that would control a terminal."""
-    line = "".join(character if character.isprintable() else " " for character in text)
-    line = " ".join(line.split())
-    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
 def _listen(requests: SimpleQueue[bytes]) -> None:

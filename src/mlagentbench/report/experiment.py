@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from mlagentbench.results.budget import cost_per_success
 from mlagentbench.results.cells import Cell, RateBounds, bounds_over_tasks, cells, columns, improvements_of, rate_over_tasks
 from mlagentbench.results.compare import Comparison, Pair, TaskGroup, by_category, comparisons, find_pair
 from mlagentbench.results.conditions import Conditions, conditions, differing_limits, limit_words
-from mlagentbench.results.counts import THRESHOLDS
+from mlagentbench.results.counts import THRESHOLDS, Counts
 from mlagentbench.results.load import Run
 from mlagentbench.results.statistics import Interval
 
@@ -70,6 +70,7 @@ class LeaderboardRow(NamedTuple):
     valid: int
     """How many valid submissions `improvement` is computed from."""
     tokens: Interval | None
+    """None where no run counts, or a run's tokens are unknown."""
     seconds: Interval | None
     steps: Interval | None
     cost: Interval | None
@@ -287,13 +288,20 @@ def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
         interquartile_mean=robust.interquartile_mean(*improved),
         clipped=sum(cell.clipped for cell in by_task.values()),
         valid=sum(len(cell.improvements) for cell in by_task.values()),
-        tokens=robust.average([[run.tokens for run in one] for one in counted], least=0.0),
-        seconds=robust.average([[run.seconds for run in one] for one in counted], least=0.0),
-        steps=robust.average([[run.steps for run in one] for one in counted], least=0.0),
+        tokens=_average(counted, lambda run: run.tokens),
+        seconds=_average(counted, lambda run: run.seconds),
+        steps=_average(counted, lambda run: run.steps),
         cost=robust.average(costs, least=0.0),
         cost_per_success=cost_per_success(by_task),
         priced=sum(map(len, costs)),
     )
+
+
+def _average(counted: Iterable[Iterable[Counts]], amount: Callable[[Counts], float | None]) -> Interval | None:
+    """Return the mean amount of a run, over tasks; None if that of any run is unknown."""
+    groups = [[amount(run) for run in one] for one in counted]
+    known = [[value for value in one if value is not None] for one in groups]
+    return robust.average(known, least=0.0) if known == groups else None
 
 
 def _differences(found: Iterable[Conditions]) -> Iterable[Notice]:

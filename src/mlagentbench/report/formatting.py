@@ -121,9 +121,9 @@ def p_text(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def tokens(count: int) -> str:
-    """Format a count of tokens with commas between thousands: `12,345`."""
-    return f"{count:,}"
+def tokens(count: int | None) -> str:
+    """Format a count of tokens with commas between thousands: `12,345`; `unknown` for None."""
+    return "unknown" if count is None else f"{count:,}"
 
 
 def size(count: int) -> str:
@@ -136,9 +136,9 @@ def size(count: int) -> str:
     return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
 
 
-def cost(dollars: float | None, tokens: float) -> str:
+def cost(dollars: float | None, tokens: float | None) -> str:
     """Format US dollars: `$0.012`, `$12.30`; `unknown` for None, and a dash without tokens, since then nothing was paid for."""
-    if not tokens:
+    if tokens == 0:
         return NONE
     if dollars is None:
         return "unknown"

@@ -199,7 +199,9 @@ def calls(run: Run, step: int) -> Iterator[Text]:
     for call in unless_damaged(lambda: run.calls(step)) or ():
         yield Text(f"--- {visible(call.model)} as {call.role}, for {visible(call.purpose)}: the prompt", style="bold magenta")
         yield Text(visible(call.prompt))
-        yield Text("--- its reply" + (f", sent back: {visible(call.rejected)}" if call.rejected else ""), style="bold magenta")
+        ended = f", ended by {visible(call.stop_reason)}" if call.stop_reason not in (None, "stop", "tool_calls") else ""
+        sent_back = f", sent back: {visible(call.rejected)}" if call.rejected else ""
+        yield Text(f"--- its reply{ended}{sent_back}", style="bold magenta")
         yield Text(visible(call.reply))
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from mlagentbench.records import Usage
 from mlagentbench.report import formatting, wording
 from mlagentbench.report.step_view import shown_path, usage_words
 from mlagentbench.results.load import Run
@@ -129,9 +130,8 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
     figures.append(KeyFigure("Time", formatting.duration(run.seconds), ""))
     roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
     figures.append(KeyFigure("Tokens", formatting.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
-    if run.usage.tokens:
-        known = run.usage.cost is not None
-        note = wording.price_words(info.spec.prices.values()) if known else "no price is known for this model; --prices gives one"
+    if run.usage.tokens != 0:
+        note = wording.price_words(info.spec.prices.values()) if run.usage.cost is not None else _unpriced(run.usage)
         figures.append(KeyFigure("Cost", formatting.cost(run.usage.cost, run.usage.tokens), note))
     if run.audit:
         unfounded = sum(claim.is_unfounded for claim in run.audit.claims)
@@ -190,6 +190,11 @@ def _facts(run: Run) -> tuple[KeyFigure, ...]:
 
 def _options(name: str, options: Mapping[str, JsonValue]) -> str:
     return f"{name} ({_pairs(options)})" if options else name
+
+
+def _unpriced(usage: Usage) -> str:
+    """Return why a cost is unknown."""
+    return "the provider did not report its tokens" if usage.uncounted else "no price is known for this model; --prices gives one"
 
 
 def _pairs(values: Mapping[str, JsonValue] | Mapping[str, str]) -> str:

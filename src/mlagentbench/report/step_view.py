@@ -271,4 +271,5 @@ def usage_words(usage: Usage) -> str:
     """Return the tokens by kind: `1,234 in, 56 out`."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     parts = f"{formatting.tokens(usage.input_tokens)} in, {formatting.tokens(usage.output_tokens)} out"
-    return f"{parts}, {formatting.tokens(cached)} cached" if cached else parts
+    parts += f", {formatting.tokens(cached)} cached" if cached else ""
+    return f"{parts}, not reported for {formatting.plural(usage.uncounted, 'call')}" if usage.uncounted else parts

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mlagentbench.audit.record import FailureMode, LogLosses
 from mlagentbench.errors import RunNotFound
-from mlagentbench.records import Baseline, BaselineSource, Flag, Role, Step
+from mlagentbench.records import Baseline, BaselineSource, Flag, Role, Step, Usage
 from mlagentbench.results.load import Run
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import THRESHOLD, clears_noise, exceeds, is_success
@@ -58,7 +58,8 @@ class Progress(NamedTuple):
 
     steps: int
     """The steps that count against the limit of steps."""
-    tokens: int
+    tokens: int | None
+    """None if any part of it is unknown, as of the next."""
     dollars: float | None
     """None if any part of it is unknown."""
     hours: float
@@ -147,9 +148,9 @@ class Counts(NamedTuple):
     grading_seconds: float
     """The time of grading, which is no part of `seconds`."""
 
-    tokens: int
-    """Prompt and completion tokens of all roles together."""
-    tokens_by_role: Mapping[Role, int]
+    tokens: int | None
+    """Prompt and completion tokens of all roles together; None if a provider did not report them."""
+    tokens_by_role: Mapping[Role, int | None]
     """Tokens by role; empty for a run without a result."""
     cost: float | None
     """None if any part of it is unknown."""
@@ -359,10 +360,10 @@ def _bounds(values: tuple[float, ...]) -> tuple[float, float]:
 def _progress(run: Run) -> tuple[Progress, ...]:
     """Return what a run had spent and reached after each of its steps."""
     scores = {score.step: score for score in run.scores}
-    steps, tokens, dollars, seconds = 0, 0, 0.0 if run.usage.cost is not None else None, 0.0
+    steps, used, dollars, seconds = 0, Usage(), 0.0 if run.usage.cost is not None else None, 0.0
     found = []
     for step in run.steps:
-        steps, tokens, seconds = steps + step.counted, tokens + step.usage.tokens, seconds + step.seconds
+        steps, used, seconds = steps + step.counted, Usage.total((used, step.usage)), seconds + step.seconds
         # A step without a call of a model costs nothing.
         priced = step.usage.cost if step.usage.calls else 0.0
         dollars = None if dollars is None or priced is None else dollars + priced
@@ -370,7 +371,7 @@ def _progress(run: Run) -> tuple[Progress, ...]:
         value, improvement = (score.value, score.improvement) if score else (None, None)
         worth = _worth(run, value, improvement, *((score.gain_error, score.success) if score else (None, None)))
         reached = (value, worth.success[THRESHOLD], worth.success_within_baseline, improvement, worth.move)
-        found.append(Progress(steps, tokens, dollars, seconds / 3600, *reached))
+        found.append(Progress(steps, used.tokens, dollars, seconds / 3600, *reached))
     return tuple(found)
 
 

@@ -33,13 +33,12 @@ from mlagentbench.runner.preflight import ReadyRun
 from mlagentbench.runner.slots import Slots
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount
 from mlagentbench.util.machine import free_disk_mb, hardware, versions
+from mlagentbench.util.text import one_line
 from mlagentbench.workspace.paths import Workspace, create_workspace, place_data
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 GRACE = 10.0
 """Seconds that an agent may go on after the run's time limit before it is cancelled."""
-LONGEST_REASON = 500
-"""The most characters of an agent's own error that are put into the result."""
 
 
 AskPerson = Callable[[str], Awaitable[str]]
@@ -166,8 +165,8 @@ async def _start(agent: Agent, environment: Environment) -> Ending:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:
         # An agent is the user's own code: whatever it raises is this run's outcome, and must not crash the runs beside it.
-        words = " ".join(str(error).split())[:LONGEST_REASON]
-        return _without_limit(environment) or Ending("agent_error", f"{type(error).__name__}: {words}{line_in(type(agent), error)}")
+        words = f"{type(error).__name__}: {one_line(str(error))}{line_in(type(agent), error)}"
+        return _without_limit(environment) or Ending("agent_error", words)
     return _without_limit(environment) or Ending("agent_error", "the agent returned without a final answer")
 
 

@@ -27,7 +27,9 @@ _DRESS = r"^(?:[^\w\n]|_|\d{1,2}[.)])*+"
 _WORD_ENDS = r"(?![^\W_])"
 _INPUT = r"(?:next[ \t]+)?action[\W_]{0,3}(?:inputs?|arguments?|args|parameters?|params)"
 _ACTION = r"(?:next[ \t]+)?action(?:[ _]name)?(?:[ \t]+\d{1,2})?"
-_FIXED = rf"(?P<input>{_INPUT})|(?P<action>{_ACTION})|(?P<observation>observations?)"
+# What a model writes for the action's result is no attempt at an action.
+_OBSERVATION = r"observations?|action[\W_]{0,3}(?:observations?|outputs?|results?|responses?)"
+_FIXED = rf"(?P<input>{_INPUT})|(?P<observation>{_OBSERVATION})|(?P<action>{_ACTION})"
 INPUT_LABEL = re.compile(rf"(?<![^\W_]){_INPUT}{_WORD_ENDS}", re.IGNORECASE)
 """`Action Input`, anywhere in a line."""
 # A word is a label if a colon follows it, or nothing else on its line.

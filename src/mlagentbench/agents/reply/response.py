@@ -64,7 +64,7 @@ def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, Acti
     found = entries_around(text, labels, call.start, call.end)
     if strict and (missing := [entry for entry in thoughts if entry not in found]):
         raise ResponseFormatError(
-            f"The reply lacks {', '.join(missing)}. Write every entry, each on a line of its own, like this:\n\n"
+            f"The reply lacks {', '.join(missing)}.\nWrite every entry, each on a line of its own, like this:\n\n"
             + _form(call.action, actions[call.action].usage, thoughts)
         )
     return Response(found, call.action, call.arguments)
@@ -182,16 +182,16 @@ class _Search:
         kind = next((kind for kind in ("input", "missing", "name", "example") if kind in self._faults), None)
         if kind is None:
             example = _form(f"[one of: {offered}]", "[its arguments as a JSON object]", self._thoughts)
-            return f"The reply holds no action. End it with one, like this:\n\n{example}"
+            return f"The reply holds no action.\nEnd it with one, like this:\n\n{example}"
         subject, what = self._faults[kind]
         if kind != "name":
             about = "The action" if kind == "example" else "The Action Input of"
-            return f"{about} {subject} {what}. Write:\n\n{_form(subject, self._actions[subject].usage)}"
+            return f"{about} {subject} {what}.\nWrite:\n\n{_form(subject, self._actions[subject].usage)}"
         close = next(iter(difflib.get_close_matches(subject, self._actions, 1)), None)
         example = _form(close, self._actions[close].usage) if close else _form("[its name]", "[its arguments as a JSON object]")
         hint = f" Did you mean {close}?" if close else ""
         what = f"There is no action {json.dumps(subject, ensure_ascii=False)}.{hint} The actions are: {offered}."
-        return f"{what} Write one like this:\n\n{example}"
+        return f"{what}\nWrite one like this:\n\n{example}"
 
 
 def _bare(words: str) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 
-from mlagentbench.records import GradeStatus, Result, Step
+from mlagentbench.records import GradeStatus, Result, Step, Usage
 from mlagentbench.report.formatting import duration, percent, quantity, tokens, visible
 from mlagentbench.report.step_view import last_line
 from mlagentbench.report.wording import VERDICTS
@@ -58,7 +58,7 @@ class RunRow(RunStatus):
         super().__init__()
         self.ready = ready
         self.number = number
-        self.tokens = 0
+        self.usage = Usage()
         self.last = ""
         self.verdict: GradeStatus | None = None
         self.seconds = 0.0
@@ -71,14 +71,14 @@ class RunRow(RunStatus):
     def on_step(self, step: Step) -> None:
         """Note a step that is done, and the last line of its observation."""
         super().on_step(step)
-        self.tokens += step.usage.tokens
+        self.usage = Usage.total((self.usage, step.usage))
         self.doing, self.since = "thinking", time.monotonic()
         self.last = f"{MARKS.get(step.status, '!')} {last_line(step) or step.action.name}"
 
     def end(self, result: Result) -> None:
         """Note the result of the run, which is over."""
         self.verdict = result.outcome.verdict
-        self.tokens = result.total_usage.tokens
+        self.usage = result.total_usage
         self.seconds = result.seconds
         self.doing = "over"
         self.last = verdict_words(self.ready, result)
@@ -116,7 +116,7 @@ class RunTable:
         self._active: dict[tuple[str, int], RunRow] = {}
         self._over: deque[RunRow] = deque(maxlen=MOST_SHOWN)
         self._ended: Counter[str] = Counter()
-        self._tokens = 0
+        self._usage = Usage()
         self._began = time.monotonic()
 
     def start(self, ready: ReadyRun, number: int) -> RunRow:
@@ -128,7 +128,7 @@ class RunTable:
         """Move a run that is over to those that ended."""
         row = self._active.pop((ready.task.id, number), None) or RunRow(ready, number)
         row.end(result)
-        self._tokens += row.tokens
+        self._usage = Usage.total((self._usage, row.usage))
         self._ended["not the agent's" if result.outcome.ended in ("infrastructure", "cancelled") else VERDICTS[result.outcome.verdict]] += 1
         self._over.append(row)
 
@@ -154,8 +154,8 @@ class RunTable:
         waiting = self._total - len(active) - sum(self._ended.values())
         ended = ", ".join(f"{count} {words}" for words, count in self._ended.most_common())
         parts = [running, f"{waiting} waiting" if waiting else "", f"{sum(self._ended.values())} over" + (f": {ended}" if ended else "")]
-        used = self._tokens + sum(row.tokens for row in active)
-        return " · ".join(part for part in (*parts, f"{tokens(used)} tokens", duration(time.monotonic() - self._began)) if part)
+        used = Usage.total((self._usage, *(row.usage for row in active)))
+        return " · ".join(part for part in (*parts, f"{tokens(used.tokens)} tokens", duration(time.monotonic() - self._began)) if part)
 
 
 def _columns(tasks: list[str], width: int) -> list[_Column]:
@@ -175,7 +175,7 @@ def _cells(row: RunRow, columns: list[_Column]) -> list[str]:
         "task": row.ready.task.id,
         "run": str(row.number),
         "step": f"{row.step_count}/{row.ready.spec.limits.steps}",
-        "tokens": tokens(row.tokens),
+        "tokens": tokens(row.usage.tokens),
         "for": duration(time.monotonic() - row.since if row.verdict is None else row.seconds),
         # If there is no column `last`, the verdict is shown in the column `now`.
         "now": row.last if row.verdict is not None and columns[-1].heading == "now" else row.doing,

@@ -29,7 +29,7 @@ from mlagentbench.engine.models.retries import (
 )
 from mlagentbench.engine.models.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
-from mlagentbench.model import GenerateOptions, Limiter, Models, Reply
+from mlagentbench.model import TRUNCATED, GenerateOptions, Limiter, Models, Reply, cut_notice
 from mlagentbench.records import Price, Role, Usage, whole
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
@@ -119,7 +119,7 @@ class RoleModel:
 
     def reply(self, answer: InspectReply, text: str) -> Reply:
         """Return an answer as this package's `Reply`."""
-        return Reply(text, answer.usage, self.name, truncated=answer.output.stop_reason == "max_tokens", waited=answer.waited)
+        return Reply(text, answer.usage, self.name, answer.output.stop_reason, answer.waited)
 
     async def answer(self, question: InspectRequest) -> InspectReply:
         """Answer a conversation.
@@ -171,9 +171,10 @@ class RoleModel:
         usages.append(_usage(output))
         _make_whole(output)
         self._note_cut(output, config)
+        _tell_cut(output)
         if output.choices and output.stop_reason == "model_length":
             raise LimitReached("limit_context", f"the prompt is longer than {self.name} can read")
-        check_reply(output, self._model.api, here=here)
+        check_reply(output)
         return output
 
     def _within_window(self, question: InspectRequest, config: GenerateConfig) -> GenerateConfig:
@@ -229,11 +230,18 @@ def _make_whole(output: ModelOutput) -> None:
             choice.message = ChatMessageAssistant.model_validate(mended)
 
 
+def _tell_cut(output: ModelOutput) -> None:
+    """Put into the last tool call of a reply that was cut short that it was, since its arguments are incomplete or missing."""
+    if output.choices and output.stop_reason == TRUNCATED and (calls := output.message.tool_calls):
+        notice = cut_notice(output.usage.output_tokens if output.usage else 0)
+        calls[-1].parse_error = f"{notice}\n{calls[-1].parse_error or ''}".strip()
+
+
 def _usage(output: ModelOutput) -> Usage:
     """Return the tokens as the provider counted them, and their cost if Inspect knows the price."""
     counted = output.usage
     if counted is None:
-        return Usage(calls=1)
+        return Usage(calls=1, uncounted=1)
     return Usage(
         input_tokens=counted.input_tokens,
         output_tokens=counted.output_tokens,

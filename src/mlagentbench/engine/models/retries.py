@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeVar
 from inspect_ai.model import ModelAPI, ModelOutput
 from inspect_ai.util import suspend_working_limit
 
-from mlagentbench.engine.models.scripted import ScriptedAPI
 from mlagentbench.model import Limiter, Permit, Refusal
+from mlagentbench.util.text import one_line
 
 Answer = TypeVar("Answer")
 
@@ -38,7 +38,10 @@ TOO_LONG = re.compile(
     "|".join(
         (
             "maximum context length",
-            r"context[_ ](?:length|window|size|limit)[_ ](?:(?:is|was) )?exceeded",
+            r"context[_ ](?:length|window|size|limit)[_ ](?:(?:is|was|has been) )?exceeded",
+            "context shift is disabled",
+            "context the overflows",
+            r"(?:greater|longer) than the (?:maximum )?(?:context|model) length",
             r"exceeds? (?:the )?(?:available |maximum |model'?s? )*context",
             r"(?:prompt|input|request) (?:is|was) too (?:long|large)",
             r"token count\b.{0,40}\bexceeds",
@@ -67,7 +70,7 @@ class RetryPolicy(NamedTuple):
     """Seconds for a short test question when a run's time is up and its last question has no reply. If that is not answered either, the
     provider has ended the run."""
     useless: int = 4
-    """How many useless replies end a question, since each costs tokens: empty, malformed, far too long, or withheld."""
+    """How many useless replies end a question, since each costs tokens: malformed, far too long, or withheld."""
 
     def before(self, request: int) -> float:
         """Return the seconds to pause before a request, numbered from 1 (pauses begin with the second)."""
@@ -221,6 +224,8 @@ def provider_error(error: Exception, api: ModelAPI, *, here: bool = False) -> Pr
     cause = attempt.exception() if attempt is not None else error
     status = _status(cause)
     words = _words(cause)
+    if status is not None and _is_overflow(status, str(cause) if status < 500 else words):
+        return ProviderError(words, permanent=True, too_long=True)
     if attempt is not None:
         decision = api.should_retry(cause)
         retry_after = getattr(decision, "retry_after", None)
@@ -231,34 +236,28 @@ def provider_error(error: Exception, api: ModelAPI, *, here: bool = False) -> Pr
     if status is None:
         # Without a status it is no refusal: the client could not read what the provider sent.
         return ProviderError(f"a malformed reply ({words})", useless=True)
-    if status == 413 or (status in (400, 422) and TOO_LONG.search(str(cause))):
-        return ProviderError(words, permanent=True, too_long=True)
     remedy = REMEDIES.get(status)
     return ProviderError(words + (f" ({remedy})" if remedy else ""), permanent=True)
 
 
-def check_reply(output: ModelOutput, api: ModelAPI, *, here: bool = False) -> None:
-    """Raise ProviderError if a reply is of no use.
-
-    Args:
-        output: the reply.
-        api: the provider.
-        here: whether the model runs in this process; its empty replies are accepted.
+def check_reply(output: ModelOutput) -> None:
+    """Raise ProviderError if a reply is of no use. An empty one is the model's own doing, and is accepted.
 
     Raises:
-        ProviderError: the reply has no choices, is withheld, far too long, or empty.
+        ProviderError: the reply has no choices, is withheld, or far too long.
     """
     if not output.choices:
         raise ProviderError("a reply without choices", useless=True)
     if output.stop_reason == "content_filter":
-        reason = " ".join((output.error or output.completion)[:EXCERPT].split())
+        reason = one_line(output.error or output.completion, EXCERPT)
         raise ProviderError(f"the content was withheld ({reason})", useless=True, withheld=True)
     if len(output.completion) > LONGEST_REPLY:
         raise ProviderError(f"a reply of {len(output.completion):,} characters", useless=True)
-    # An empty reply is accepted if reasoning took all the tokens, which is the model's own doing, and from a script, whose author meant it.
-    nothing = not output.completion.strip() and not output.message.tool_calls
-    if nothing and output.stop_reason != "max_tokens" and not here and not isinstance(api, ScriptedAPI):
-        raise ProviderError("an empty reply", useless=True)
+
+
+def _is_overflow(status: int, message: str) -> bool:
+    """Return whether an error says that the prompt is longer than the context window, which some servers tell with a status of 500."""
+    return status == 413 or ((status in (400, 422) or status >= 500) and TOO_LONG.search(message) is not None)
 
 
 def _refusal(error: BaseException, retry_after: float | None) -> Refusal:
@@ -288,6 +287,6 @@ def _words(error: BaseException) -> str:
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     if isinstance(inner, Mapping) and "message" in inner:
         message = inner["message"]
-    text = " ".join(str(message or error)[:EXCERPT].split())
+    text = one_line(str(message or error), EXCERPT)
     status = _status(error)
     return f"{status}: {text}" if status is not None else f"{type(error).__name__}: {text}"

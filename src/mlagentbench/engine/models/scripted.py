@@ -88,7 +88,8 @@ class ScriptedAPI(ModelAPI):
         reason: StopReason = "max_tokens" if reply.truncated else "tool_calls" if calls else "stop"
         output = ModelOutput(model=self.model_name, choices=[ChatCompletionChoice(message=message, stop_reason=reason)])
         usage = reply.usage
-        output.usage = ModelUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.tokens)
+        if usage.tokens is not None:
+            output.usage = ModelUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, total_tokens=usage.tokens)
         return output
 
     async def count_text_tokens(self, text: str) -> int:

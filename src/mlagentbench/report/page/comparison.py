@@ -246,7 +246,7 @@ def _amounts(row: LeaderboardRow) -> tuple[Amount, ...]:
         success,
         improvement,
         _mean(row.steps, formatting.number),
-        _mean(row.tokens, lambda value: formatting.tokens(round(value))),
+        _mean(row.tokens, lambda value: formatting.tokens(round(value)), formatting.tokens(None) if row.runs else "none"),
         _mean(row.seconds, formatting.duration),
         _cost(row),
         _cost_per_success(row),
@@ -267,8 +267,8 @@ def _studies(experiment: Experiment) -> dict[str, tuple[TitledTable, ...]]:
 def _cost(row: LeaderboardRow) -> Amount:
     """Return the mean cost of a run, with a note if only some costs are known; `unknown` if none is, and a dash without tokens."""
     unknown = row.runs - row.priced
-    asked = row.tokens.value if row.tokens else 0
-    if row.cost is None or not asked:
+    asked = row.tokens.value if row.tokens else None if row.runs else 0
+    if row.cost is None or asked == 0:
         return Amount(formatting.cost(None, asked))
     found = _mean(row.cost, lambda dollars: formatting.cost(dollars, asked))
     notes = [found.note, f"unknown for {formatting.plural(unknown, 'run')}" if unknown else ""]
@@ -284,9 +284,9 @@ def _cost_per_success(row: LeaderboardRow) -> Amount:
     return Amount(formatting.cost(found.value, 1), f"{low} to {high}" if low != high else "")
 
 
-def _mean(interval: Interval | None, shown: Callable[[float], str]) -> Amount:
+def _mean(interval: Interval | None, shown: Callable[[float], str], missing: str = "none") -> Amount:
     if interval is None:
-        return Amount("none")
+        return Amount(missing)
     low, high = shown(interval.low), shown(interval.high)
     return Amount(shown(interval.value), f"{low} to {high}" if low != high else "")
 

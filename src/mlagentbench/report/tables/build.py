@@ -171,7 +171,7 @@ def cost(experiment: Experiment) -> Table:
             TextColumn("runs", lambda row: str(row["runs"])),
             TextColumn("steps", mean("steps", lambda steps: f"{steps:.1f}")),
             TextColumn("time", mean("seconds", formatting.duration)),
-            TextColumn("tokens", mean("tokens", lambda tokens: formatting.tokens(round(tokens)))),
+            TextColumn("tokens", _tokens),
             TextColumn("cost", lambda row: _price(row, "cost")),
             TextColumn("cost per success", lambda row: _price(row, "cost_per_success") if row["cost_per_success"] else formatting.NONE),
         ],
@@ -346,8 +346,13 @@ def _tally(experiment: Experiment, name: str, title: str, what: str, words: Mapp
     )
 
 
+def _tokens(row: Row) -> str:
+    return formatting.tokens(None if row["tokens"] is None else round(number(row["tokens"]))) if row["runs"] else formatting.NONE
+
+
 def _price(row: Row, name: str) -> str:
-    return formatting.cost(None if row[name] is None else number(row[name]), number(row["tokens"]) if row["tokens"] else 0)
+    asked = 0 if not row["runs"] else None if row["tokens"] is None else number(row["tokens"])
+    return formatting.cost(None if row[name] is None else number(row[name]), asked)
 
 
 def _priced(experiment: Experiment) -> list[str]:
