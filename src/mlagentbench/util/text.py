@@ -8,9 +8,9 @@ LINE = 500
 
 def one_line(text: str, most: int = LINE) -> str:
     """Return a text as one line of at most `most` characters, without characters that would control a terminal."""
-    line = " ".join(text.split())
-    line = line if len(line) <= most else line[: most - 1] + "…"
-    return "".join(character if character.isprintable() else " " for character in line)
+    read = text[: 20 * most]  # the rest of a text of megabytes cannot be shown
+    line = " ".join("".join(character if character.isprintable() else " " for character in read).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def shortened(text: str, most: int) -> str:
