@@ -50,13 +50,15 @@ class Reply(NamedTuple):
         """Whether the token limit cut it short."""
         return self.stop_reason == TRUNCATED
 
+    @property
+    def cut_notice(self) -> str:
+        """The sentence that tells its model that it was cut short."""
+        # The usage of several requests does not say how many tokens this reply has.
+        return cut_notice(self.usage.output_tokens if self.usage.calls == 1 else 0)
+
 
 def cut_notice(tokens: int) -> str:
-    """Return the sentence that tells a model that its token limit cut its reply short.
-
-    Args:
-        tokens: the tokens of the reply; 0 if they are unknown.
-    """
+    """Return the sentence that tells a model that its token limit cut its reply short, after so many tokens; 0 if that is unknown."""
     return f"The reply was cut at {f'{tokens:,} tokens' if tokens else 'its token limit'}; be shorter."
 
 

@@ -24,7 +24,7 @@ from mlagentbench.environment.publisher import Publisher
 from mlagentbench.environment.scripts import BoxSetup, ScriptRunner
 from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
-from mlagentbench.model import GenerateOptions, Model, Models, Reply, cut_notice
+from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
@@ -240,13 +240,7 @@ class Environment:
         Raises:
             MLAgentBenchError: as `consult` does; a ResponseFormatError says what to correct in the next question.
         """
-
-        def read(reply: Reply) -> T:
-            if not reply.text.strip():
-                raise ResponseFormatError("The reply is empty.")
-            return parse(reply.text)
-
-        return await self.consult(lambda model: model.generate(prompt, options), prompt, read)
+        return await self.consult(lambda model: model.generate(prompt, options), prompt, lambda reply: parse(reply.text))
 
     async def consult(self, ask: Ask, prompt: str, parse: Callable[[Reply], T], *, purpose: str = "agent") -> T:
         """Ask the agent's model through the caller's own function, and return its parsed reply.
@@ -268,9 +262,11 @@ class Environment:
         await self._check_limits()
         reply, seconds = await self._generate("agent", purpose, prompt, ask)
         try:
+            if not reply.text.strip():
+                raise ResponseFormatError("The reply is empty.")
             answer = parse(reply)
         except ResponseFormatError as error:
-            problem = f"{_cut(reply)} {error}" if reply.truncated else str(error)
+            problem = f"{reply.cut_notice} {error}" if reply.truncated else str(error)
             self._record_call("agent", purpose, prompt, reply, seconds, rejected=problem)
             self._step_usage.malformed += 1
             if self._step_usage.malformed >= MOST_MALFORMED:
@@ -298,7 +294,7 @@ class Environment:
             raise ActionError(f"{purpose} could not be done: {limit}. Choose a smaller or another part of what it has to read.") from None
         self._record_call(role, purpose, prompt, reply, seconds)
         if not reply.text.strip():
-            raise ActionError(f"{purpose} could not be done: {_cut(reply) if reply.truncated else 'the reply was empty.'}")
+            raise ActionError(f"{purpose} could not be done: {reply.cut_notice if reply.truncated else 'the reply was empty.'}")
         return reply
 
     def context_tokens(self, role: Role) -> int | None:
@@ -401,8 +397,3 @@ class Environment:
 
     async def _check_limits(self) -> None:
         await self.budget.check(self._steps, self._step_usage.waited, Usage.total(self.usage.values()), self._publisher.stored)
-
-
-def _cut(reply: Reply) -> str:
-    """Return the notice that a reply was cut short, without its tokens if they are a total over several requests."""
-    return cut_notice(reply.usage.output_tokens if reply.usage.calls == 1 else 0)

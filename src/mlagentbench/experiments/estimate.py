@@ -87,10 +87,11 @@ def _kind(spec: RunSpec) -> str:
 def _mean(results: list[Result], spec: RunSpec) -> RunEstimate:
     if not results:
         return RunEstimate()
+    tokens = [count for result in results if (count := result.total_usage.tokens) is not None]
     costs = [cost for result in results if (cost := _cost(result, spec)) is not None]
     return RunEstimate(
         statistics.fmean(result.seconds + result.grading_seconds for result in results),
-        statistics.fmean(result.total_usage.tokens for result in results),
+        statistics.fmean(tokens) if len(tokens) == len(results) else None,
         statistics.fmean(costs) if len(costs) == len(results) else None,
     )
 

@@ -191,7 +191,9 @@ class ExperimentState:
         if budget.cost is None and budget.tokens is None:
             return None
         used = [self.usage(name) for name in matrix.names]
-        tokens, cost = sum(one.tokens for one in used), sum(one.cost or 0.0 for one in used)
+        if any(one.uncounted for one in used):
+            return "a provider does not report its tokens, so that they cannot be limited"
+        tokens, cost = sum(one.tokens or 0 for one in used), sum(one.cost or 0.0 for one in used)
         if budget.tokens is not None and tokens >= budget.tokens:
             return f"{tokens:,} of {budget.tokens:,} tokens are used"
         if budget.cost is not None and cost >= budget.cost:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.actions.fences import fenced
-from mlagentbench.agents.summaries import action_line, shortened, thought
+from mlagentbench.agents.summaries import action_line, thought
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.records import Example, GivenFolder
@@ -28,6 +28,7 @@ from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import storage
 from mlagentbench.task.catalogue import Task
+from mlagentbench.util.text import shortened
 
 EXPERIENCE = "experience"
 """The folder's name in a workspace."""
