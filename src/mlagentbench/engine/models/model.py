@@ -138,7 +138,7 @@ class RoleModel:
                 lambda: self._request(question, position, usages),
                 model=self.name,
                 tokens=estimate,
-                used=lambda: sum(usage.tokens for usage in usages),
+                used=lambda: sum(estimate if usage.tokens is None else usage.tokens for usage in usages),
                 retry_policy=self._retry_policy,
                 limiter=self._limiter,
             )
