@@ -367,6 +367,16 @@ class Example(Record):
     """SHA-256 of its text, as the agent was given it."""
 
 
+class AgentPackage(Record):
+    """The package of an agent that is installed from a registry (`mlab agents install`)."""
+
+    registry: Literal["npm", "pypi"]
+    name: str
+    version: str
+    checksum: str
+    """SHA-256 of the lines `<name> <version> <checksum>` of it and all that was installed with it, with the registry's checksums."""
+
+
 class Imported(Record):
     """The source of a run that another program carried out and whose logs were imported."""
 

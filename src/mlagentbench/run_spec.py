@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_valida
 from mlagentbench.errors import LimitReached, UsageError
 from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import (
+    AgentPackage,
     BaselineChoice,
     Direction,
     Example,
@@ -277,6 +278,8 @@ class RunInfo(Record):
     """The solved examples that stand in `description`."""
     documents: GivenFolder | None = None
     """The folder that the run can search; None also if it is the task's own data."""
+    agent_package: AgentPackage | None = None
+    """The package of the agent, if it was installed from a registry."""
     imported: Imported | None = None
     """For a run that another program carried out: its logs; else None."""
 

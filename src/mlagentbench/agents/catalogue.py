@@ -1,4 +1,4 @@
-"""Lists the installed agents: what each does, where it comes from, and its options.
+"""Lists the agents: what each does, where it comes from, and its options.
 
 Listing parses their source without importing it, so that a slow import or a broken package does not get in the way.
 """
@@ -10,11 +10,14 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.agents.base import ENTRY_POINT_GROUP, find_agent
+from mlagentbench.agents.programs.definition import BUILT_IN, FILE, Program, built_in, find_program, is_program, read_program
+from mlagentbench.agents.programs.install import find_installed
+from mlagentbench.errors import AgentError
 
 EXTRA = "extra"
 """The attribute of an agent's class that names the extra of its package which must be installed."""
@@ -35,6 +38,10 @@ class AgentEntry(NamedTuple):
     """The extra that `pip install "package[extra]"` must have installed; None if it needs none."""
     problem: str = ""
     """Why its source cannot be read; empty if it can."""
+    installs: str | None = None
+    """The package that `mlab agents install` gets, as `<registry> <name> <version>`; None for an agent that needs none."""
+    installed: bool | None = None
+    """Whether that package is installed; None for an agent that needs none."""
 
 
 class AgentOption(NamedTuple):
@@ -47,19 +54,23 @@ class AgentOption(NamedTuple):
 
 
 def list_agents() -> list[AgentEntry]:
-    """Return all installed agents, sorted by name."""
-    return [_entry(found) for found in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name)]
+    """Return all agents that a name stands for, sorted by name."""
+    programs = [_program_entry(folder, name) for name, folder in built_in().items()]
+    return sorted([*programs, *(_entry(found) for found in entry_points(group=ENTRY_POINT_GROUP))], key=lambda entry: entry.name)
 
 
 def describe_agent(name: str) -> tuple[AgentEntry, list[AgentOption]]:
     """Import one agent and return it with its options.
 
     Args:
-        name: an agent's name, or the file and name of its class.
+        name: an agent's name, the file and name of its class, or the folder of its `agent.toml`.
 
     Raises:
         AgentError: there is no such agent, or it cannot be imported.
     """
+    if is_program(name):
+        program = find_program(name)
+        return _program_entry(program.folder, name), program_options(program)
     factory = find_agent(name)
     documented = _documented(factory)
     options = [
@@ -72,6 +83,31 @@ def describe_agent(name: str) -> tuple[AgentEntry, list[AgentOption]]:
         return installed, options
     file, _, attribute = name.rpartition(":")
     return _described(AgentEntry(name, "", f"{Path(file).stem}:{attribute}", "", Path(file).resolve(), None)), options
+
+
+def program_options(program: Program) -> list[AgentOption]:
+    """Return the options of an agent that is described by an `agent.toml`."""
+    definition = program.definition
+    options = [AgentOption(name, option.default, option.meaning) for name, option in definition.options.items()]
+    if definition.package is not None:
+        options.append(AgentOption("version", definition.package.version, "the version of its package, which must be installed"))
+    return options
+
+
+def _program_entry(folder: Path, name: str) -> AgentEntry:
+    entry = AgentEntry(name, "", str(folder), _own_package() if folder.is_relative_to(BUILT_IN) else "", folder / FILE, None)
+    try:
+        program = read_program(folder)
+    except AgentError as error:
+        return entry._replace(problem=str(error))
+    package = program.definition.package
+    installs = f"{package.registry} {package.name} {package.version}" if package else None
+    installed = find_installed(program) is not None if package else None
+    return entry._replace(about=program.definition.about, installs=installs, installed=installed)
+
+
+def _own_package() -> str:
+    return f"mlagentbench {version('mlagentbench')}"
 
 
 def _entry(found: EntryPoint) -> AgentEntry:
