@@ -31,6 +31,7 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from pydantic import ValidationError
 
 from mlagentbench.actions.fences import fenced
+from mlagentbench.agents.programs.definition import built_in, find_program, is_program
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, ResponseFormatError
 from mlagentbench.model import GenerateOptions
@@ -57,7 +58,7 @@ class Agent(Protocol):
 
 
 def find_agent(name: str) -> Callable[..., Agent]:
-    """Return an agent's class by the agent's name, or by `path/to/file.py:Name` or `cmd:COMMAND`.
+    """Return an agent's class by the agent's name, or by `path/to/file.py:Name`, the folder of an `agent.toml`, or `cmd:COMMAND`.
 
     Raises:
         AgentError: there is no such agent, or it cannot be imported.
@@ -66,6 +67,8 @@ def find_agent(name: str) -> Callable[..., Agent]:
         factory = partial(_from_entry_points("command"), name.removeprefix(COMMAND))
         factory.__doc__ = factory.func.__doc__
         return factory
+    if is_program(name):
+        return _from_definition(name)
     return _from_file(name) if ".py:" in name else _from_entry_points(name)
 
 
@@ -152,10 +155,20 @@ def _from_entry_points(name: str) -> Callable[..., Agent]:
             package = f" of the package {entry_point.dist.name}" if entry_point.dist is not None else ""
             raise AgentError(f"the agent {name!r}{package} cannot be imported: {type(error).__name__}: {error}{_place(error)}") from error
         return factory
-    names = sorted(entry_points(group=ENTRY_POINT_GROUP).names)
+    names = sorted({*entry_points(group=ENTRY_POINT_GROUP).names, *built_in()})
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]!r}? There are" if close else "there are"
     raise AgentError(f"there is no agent {name!r}; {hint}: {', '.join(names)}, or name your own as path/to/file.py:Name (mlab agents list)")
+
+
+def _from_definition(name: str) -> Callable[..., Agent]:
+    """Return the factory of an agent that an `agent.toml` describes, with the options that it lists as its signature."""
+    definition = find_program(name).definition
+    factory = partial(_from_entry_points("program"), name)
+    names = [*definition.options, *(("version",) if definition.package else ())]
+    parameters = [inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=None) for option in names]
+    factory.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return factory
 
 
 def _from_file(name: str) -> Callable[..., Agent]:

@@ -28,7 +28,7 @@ from mlagentbench.model import GenerateOptions, Model, Models, Reply
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.sandbox.base import Execution
+from mlagentbench.sandbox.base import Execution, SandboxSpec
 from mlagentbench.sandbox.box import Box
 from mlagentbench.workspace.paths import Workspace
 
@@ -150,6 +150,11 @@ class Environment:
         finally:
             self._step_usage.acting = False
         return self._add(action, observation, entries, memory, counted)
+
+    @property
+    def sandbox_spec(self) -> SandboxSpec:
+        """What scripts may see and use in their sandbox."""
+        return self._scripts.spec
 
     async def open_box(self, setup: BoxSetup) -> Box:
         """Start the sandbox that the agent itself runs in, for an agent that performs its actions there by itself and calls `record`.

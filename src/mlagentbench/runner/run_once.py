@@ -91,7 +91,7 @@ async def run_once(ready: ReadyRun, models: Models, hooks: RunHooks | None = Non
     hooks = hooks or RunHooks()
     agent = ready.make_agent()
     if ready.continues is None:
-        info = await asyncio.to_thread(run_info, ready, models.names(), ready.name(number))
+        info = await asyncio.to_thread(run_info, ready, models.names(), ready.name(number), agent)
         directory = await asyncio.to_thread(RunDirectory.create, ready.log_directory, info)
     else:
         directory = ready.continues
@@ -250,13 +250,14 @@ def _workspace(ready: ReadyRun, directory: RunDirectory, public: Mapping[str, Pa
     return Workspace(directory.workspace, public, links=links)
 
 
-def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = None) -> RunInfo:
+def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = None, agent: Agent | None = None) -> RunInfo:
     """Return what is known of a run before its first step.
 
     Args:
         ready: the checked run.
         models: the models' names by role.
         name: the run's name; None for a new one.
+        agent: the agent, which may know the package that it was installed from.
 
     Raises:
         UsageError: what it is given to read cannot be given.
@@ -285,6 +286,7 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = Non
         experience=given.experience,
         examples=given.examples,
         documents=given.documents,
+        agent_package=getattr(agent, "package", None),
     )
 
 

@@ -3,8 +3,8 @@
     about = "My agent."
     command = ["python", "/opt/my-agent/main.py", "{task}"]
 
-The folder with this file is the agent: `--agent path/to/my-agent`. Its files are at `/opt/my-agent` in the agent's sandbox. Unknown keys are
-errors that name the key and the file.
+The folder with this file is the agent: `--agent path/to/my-agent`. In its sandbox the folder is at `/opt/my-agent`. Unknown keys are errors
+that name the key and the file.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class ProgramOption(Record):
 class AgentDefinition(Record):
     """The contents of an `agent.toml`.
 
-    `command`, `start`, `resume` and the values of `environment` may have placeholders, such as `{task}`: one of `GIVEN`, or the name of an option.
+    The words of `command`, `start` and `resume`, and the values of `environment`, may have placeholders, such as `{task}`: one of `GIVEN`,
+    or the name of an option.
     """
 
     about: Word
@@ -73,8 +74,8 @@ class AgentDefinition(Record):
     """The words that follow in a run that is resumed or forked, to continue from the agent's home. Without this key the agent cannot."""
     package: Package | None = None
     mounts: Mapping[str, str] = Field(default_factory=dict)
-    """Further files and folders that the agent can read in its sandbox: the path of each, absolute or below the folder of `agent.toml`, with
-    its absolute path in the sandbox."""
+    """Further files and folders that the agent can read in its sandbox: the path of each, absolute or below the folder of `agent.toml`,
+    with its absolute path in the sandbox."""
     environment: Mapping[Word, str] = Field(default_factory=dict)
     """Variables of the agent."""
     home: Mapping[Word, Below] = Field(default_factory=dict)

@@ -31,6 +31,8 @@ class Installed(Record):
     package: AgentPackage
     checksums: dict[str, str] = Field(default_factory=dict)
     """The registry's checksum of each package that was installed, by the package's name and version."""
+    python: Path | None = None
+    """For a package of PyPI, the interpreter at the end of all links that it was installed for."""
 
 
 class Installation(NamedTuple):
@@ -69,8 +71,10 @@ def install(
     package = _package(program)
     cache = cache or cache_directory()
     version = version or package.version
+    python = (python or Path(sys.executable)).absolute()
     with locked(cache, f"agent-{program.name}"):
-        if found := find_installed(program, version, cache):
+        found = find_installed(program, version, cache)
+        if found and found.record.python in (None, python.resolve()):
             return found
         begin(f"installing {package.name} {version} from {package.registry}")
         parent = cache / "agents" / program.name
@@ -80,7 +84,7 @@ def install(
         except OSError as error:
             raise unwritable(cache, error) from None
         try:
-            return _published(program, folder, fetch(package, version, folder, python or Path(sys.executable)))
+            return _published(program, folder, fetch(package, version, folder, python), python.resolve())
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -123,22 +127,24 @@ def _package(program: Program) -> Package:
     return program.definition.package
 
 
-def _published(program: Program, folder: Path, fetched: Fetched) -> Installation:
-    """Move what was fetched to its place."""
+def _published(program: Program, folder: Path, fetched: Fetched, python: Path) -> Installation:
+    """Move what was fetched to its place, over an installation of this version for another interpreter."""
     package = _package(program)
     for pattern in package.path:
         if not any(folder.glob(pattern)):
             raise AgentError(f"{package.name} {fetched.version} has no folder {pattern}; name its programs' folder in {program.folder}")
     _readdress(folder, f"{OPT}/{program.name}")
     found = AgentPackage(registry=package.registry, name=package.name, version=fetched.version, checksum=fetched.checksum)
-    write_record(folder / RECORD, Installed(package=found, checksums=fetched.checksums))
+    record = Installed(package=found, checksums=fetched.checksums, python=python if package.registry == "pypi" else None)
+    write_record(folder / RECORD, record)
     place = folder.parent / fetched.version
-    if (place / RECORD).exists():
-        return Installation(place, Installed.model_validate_json((place / RECORD).read_text(encoding="utf-8")))
+    there = read_record(place / RECORD, Installed)
+    if there and there.python == record.python:
+        return Installation(place, there)  # `latest` was this one
     shutil.rmtree(place, ignore_errors=True)
     folder.chmod(0o755)
     folder.rename(place)
-    return Installation(place, Installed(package=found, checksums=fetched.checksums))
+    return Installation(place, record)
 
 
 def _readdress(folder: Path, inside: str) -> None:
