@@ -46,9 +46,10 @@ def replies(agent: str, task: str, *commands: str) -> list[str]:
 def shell_replies(agent: str, *commands: str) -> list[str]:
     """The replies of a model that has an agent run commands, and end."""
     tool, argument = SHELLS[agent]
+    patience = {"yield_time_ms": 30_000} if agent == "codex" else {}  # else a command that takes longer goes on in the background
     last = [DONE] if agent == "mini-swe-agent" else []
     calls = [
-        json.dumps({"text": f"I do step {number}.", "tool_calls": [{"name": tool, "arguments": {argument: command}}]})
+        json.dumps({"text": f"I do step {number}.", "tool_calls": [{"name": tool, "arguments": {argument: command, **patience}}]})
         for number, command in enumerate((*commands, *last), start=1)
     ]
     return calls if last else [*calls, "The task is done."]
@@ -57,7 +58,8 @@ def shell_replies(agent: str, *commands: str) -> list[str]:
 def _scripts(files: Mapping[str, str]) -> list[str]:
     """AIDE's model writes whole scripts, and reviews what each printed."""
     writes = "".join(f"open('/workspace/{name}', 'w').write({text!r})\n" for name, text in files.items())
-    code = f"import subprocess, sys\n{writes}subprocess.run([sys.executable, 'train.py'], cwd='/workspace', check=True)\nprint('metric', 0.5)\n"
+    run = "subprocess.run([sys.executable, 'train.py'], cwd='/workspace', check=True)"
+    code = f"import subprocess, sys\n{writes}{run}\nprint('metric', 0.5)\n"
     review = {"is_bug": False, "summary": "It works.", "metric": 0.5, "lower_is_better": True}
     script = f"I write the solution and run it.\n\n```python\n{code}```\n"
     return [script, json.dumps({"tool_calls": [{"name": "submit_review", "arguments": review}]})]
@@ -129,7 +131,13 @@ def row(agent: str, task: str, folder: Path) -> tuple[list[str], RunDirectory | 
     calls = [call for step in steps for call in run.calls(step.number)]
     snapshots = sum(run.manifest(number).exists() for number in range(len(steps) + 1))
     kept = sum(path.stat().st_size for path in run.path.rglob("*") if path.is_file() and "workspace" not in path.parts) / 2**20
-    facts = [f"{done.line['ended']}, {done.line['verdict']}", f"{done.seconds:.0f}", f"{done.peak_mb:.0f}", str(len(steps)), str(len(calls))]
+    facts = [
+        f"{done.line['ended']}, {done.line['verdict']}",
+        f"{done.seconds:.0f}",
+        f"{done.peak_mb:.0f}",
+        str(len(steps)),
+        str(len(calls)),
+    ]
     return [agent, task, *facts, str(snapshots), f"{kept:.1f}"], run
 
 

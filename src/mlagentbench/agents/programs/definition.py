@@ -190,7 +190,8 @@ def _below(path: str) -> str:
 
 def _fault(error: ValidationError) -> str:
     """Return what is wrong with the first faulty key."""
-    first = error.errors()[0]
+    faults = error.errors()
+    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         known = AgentDefinition if len(first["loc"]) == 1 else Package if first["loc"][0] == "package" else ProgramOption
