@@ -280,6 +280,8 @@ class RunInfo(Record):
     """The folder that the run can search; None also if it is the task's own data."""
     agent_package: AgentPackage | None = None
     """The package of the agent, if it was installed from a registry."""
+    scheduled: Moment | None = None
+    """When its experiment was first run, the same for all runs of it, so that their order is that of their names. None outside one."""
     imported: Imported | None = None
     """For a run that another program carried out: its logs; else None."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import NamedTuple
 
 from mlagentbench.experiments.batches import RunJob, run_jobs
 from mlagentbench.experiments.estimate import estimate
 from mlagentbench.experiments.executors.local import LocalExecutor
+from mlagentbench.experiments.executors.slurm import SlurmExecutor
 from mlagentbench.experiments.given import give
 from mlagentbench.experiments.jobs import Executor, Job, JobOutcome, JobState, drive
 from mlagentbench.experiments.matrix import Matrix, MatrixCell
@@ -68,12 +68,12 @@ def make_executor(state: ExperimentState, name: str, settings: Settings) -> Exec
         UsageError: it is not installed, or no cluster answers.
     """
     if settings.executor == "ray":
-        executor: Executor = import_module("mlagentbench.experiments.executors.ray").RayExecutor()
-        return executor
+        from mlagentbench.experiments.executors.ray import RayExecutor
+
+        return RayExecutor()
     if settings.executor == "slurm":
         place = hashlib.sha256(str(state.log_directory).encode()).hexdigest()[:8]
-        executor = import_module("mlagentbench.experiments.executors.slurm").SlurmExecutor(f"{name}-{place}", settings.slurm_options)
-        return executor
+        return SlurmExecutor(f"{name}-{place}", settings.slurm_options)
     given = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return LocalExecutor(gpus=(given or [str(number) for number in range(settings.gpus)])[: settings.gpus])
 

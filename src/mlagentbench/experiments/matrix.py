@@ -15,12 +15,12 @@ from pathlib import Path
 from mlagentbench.agents.base import make_agent
 from mlagentbench.errors import UsageError
 from mlagentbench.experiments.file import AgentEntry, ExperimentBudget, ExperimentFile, Group
-from mlagentbench.records import Record, Word
+from mlagentbench.records import Moment, Record, Word
 from mlagentbench.run_spec import RunSpec
 from mlagentbench.runner.preflight import make_spec
 from mlagentbench.task.catalogue import Task, find_task
 
-NOT_CONDITIONS = frozenset({"note", "gpus", "prices"})
+NOT_CONDITIONS = frozenset({"note", "gpus", "prices", "rate_limits"})
 """The fields of a spec that change nothing about how a run comes out, so that a run with others is still the same run."""
 NO_MODEL_LABEL = "-"
 """What stands for the model of an agent that asks none."""
@@ -59,6 +59,8 @@ class Matrix(Record):
     cells: tuple[MatrixCell, ...]
     """A cell stands after those that it has its experience from."""
     budget: ExperimentBudget = ExperimentBudget()
+    scheduled: Moment = 0.0
+    """When it was first run."""
 
     @property
     def names(self) -> tuple[str, ...]:

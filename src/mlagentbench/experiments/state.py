@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Literal
 from mlagentbench.errors import RunNotFound, StorageFailed, UsageError
 from mlagentbench.experiments.matrix import Matrix
 from mlagentbench.records import Record, Result, Usage, Word
+from mlagentbench.rundir import provenance
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import read, text_of
 from mlagentbench.util.atomic import replace
@@ -76,6 +78,7 @@ class ExperimentState:
         self.output = self.folder / "output"
         self.given = self.folder / "given"
         self._results: dict[str, tuple[int, Result]] = {}
+        self._committed: set[str] = set()
 
     def create(self) -> None:
         """Make the folder."""
@@ -100,6 +103,8 @@ class ExperimentState:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
+        before = self.matrix
+        matrix = matrix.model_copy(update={"scheduled": before.scheduled if before else time.time()})
         for name, record in (("matrix", matrix), ("settings", settings)):
             self._write(self.folder / f"{name}.json", record)
 
@@ -171,9 +176,23 @@ class ExperimentState:
         return self._results[name][1]
 
     def committed(self, name: str) -> bool:
-        """Return whether a run is done for good: its result stands, and is neither a failure of the infrastructure nor an interrupt."""
+        """Return whether a run is done for good: it has ended, by itself, and no process was killed between its result and its audit."""
+        if name not in self._committed and self.has_ended(name) and self._is_sealed(self.run(name)):
+            self._committed.add(name)
+        return name in self._committed
+
+    def has_ended(self, name: str) -> bool:
+        """Return whether a run has a result that is neither a failure of the infrastructure nor an interrupt."""
         result = self.result(name)
         return result is not None and result.outcome.ended not in UNCOMMITTED
+
+    def _is_sealed(self, run: RunDirectory) -> bool:
+        """Return whether the files that follow a result are there: the chain of digests, and the audit if one was asked for."""
+        try:
+            needed = (provenance.FILE, *((provenance.AUDIT,) if run.info.spec.audit else ()))
+        except RunNotFound:
+            return False
+        return all((run.path / file).exists() for file in needed)
 
     def usage(self, name: str) -> Usage:
         """Return what a run has used so far: by its result, or else by its finished steps."""

@@ -16,16 +16,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from mlagentbench.audit.audit import audit_run
 from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.engine.run import check_runs
 from mlagentbench.errors import MLAgentBenchError, UsageError
 from mlagentbench.experiments.given import experience_folder
 from mlagentbench.experiments.matrix import Matrix, MatrixCell
 from mlagentbench.experiments.state import Batch, ExperimentState
+from mlagentbench.grading.cache import task_digest
 from mlagentbench.records import Result
 from mlagentbench.run_spec import RunSpec
-from mlagentbench.rundir.directory import find_named
-from mlagentbench.runner.preflight import ReadyRun
+from mlagentbench.rundir.directory import RunDirectory, find_named
+from mlagentbench.rundir.provenance import seal
+from mlagentbench.runner.preflight import ReadyRun, task_of
 from mlagentbench.runner.resume import resume
 from mlagentbench.runner.run_once import RunHooks
 from mlagentbench.util import interrupts
@@ -70,6 +73,9 @@ def carry_out(state: ExperimentState, matrix: Matrix, batch: Batch) -> int:
     known = matrix.by_id
     # Runs whose cell is no longer in the file are left as they are.
     names = [name for name in batch.names if name.rpartition("-")[0] in known and not state.committed(name)]
+    for name in filter(state.has_ended, names):
+        _finish(state.run(name))
+    names = [name for name in names if not state.committed(name)]
     if not names:
         return 0
     with ExitStack() as locks:
@@ -78,7 +84,8 @@ def carry_out(state: ExperimentState, matrix: Matrix, batch: Batch) -> int:
         cells = list(dict.fromkeys(name.rpartition("-")[0] for name in fresh))
         checked = check_runs([_spec(state, known[cell]) for cell in cells], state.log_directory, notify=_say) if cells else []
         for cell, run in zip(cells, checked, strict=True):
-            ready.append(replace(run, names=tuple(name for name in fresh if name.rpartition("-")[0] == cell)))
+            own = tuple(name for name in fresh if name.rpartition("-")[0] == cell)
+            ready.append(replace(run, names=own, scheduled=matrix.scheduled))
         if not ready:
             return 1
         rank = {name: number for number, name in enumerate(names)}
@@ -90,6 +97,16 @@ def carry_out(state: ExperimentState, matrix: Matrix, batch: Batch) -> int:
     if evaluation.stopped:
         return interrupts.INTERRUPTED
     return 0 if all(map(state.committed, names)) else 1
+
+
+def _finish(directory: RunDirectory) -> None:
+    """Do what follows a run's result, whose process was killed before."""
+    with directory.lock():
+        spec = directory.info.spec
+        task = task_of(spec)
+        seal(directory, task_digest(task))
+        if spec.audit:
+            audit_run(directory, task)
 
 
 def _begun(state: ExperimentState, matrix: Matrix, names: Sequence[str], locks: ExitStack) -> list[ReadyRun]:

@@ -226,8 +226,9 @@ def without_copies(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
 
 
 def by_start(run: Run) -> tuple[float, str]:
-    """Return the sort key that puts the oldest run first."""
-    return run.info.started, run.name
+    """Return the sort key that puts the oldest run first, and those of an experiment by name, whichever machine began its own first."""
+    scheduled = run.info.scheduled
+    return run.info.started if scheduled is None else scheduled, run.name
 
 
 def load(logs: Path) -> list[Run]:

@@ -54,6 +54,8 @@ class ReadyRun:
     names: tuple[str, ...] = ()
     """The names of the runs that this is carried out as, the first for the run's number 1; empty to make new names. A run of such a name
     that has begun goes on."""
+    scheduled: float | None = None
+    """When the experiment that a new run belongs to was first run (`RunInfo.scheduled`)."""
     baseline: Baseline | None = None
     """What the score is compared with; None before `with_baseline`, and for a grader that measures the starter beside the submission."""
 

@@ -283,6 +283,7 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = Non
         hardware=hardware(),
         data=ready.data_key,
         sample=ready.sample,
+        scheduled=ready.scheduled,
         experience=given.experience,
         examples=given.examples,
         documents=given.documents,

@@ -1,0 +1,170 @@
+"""`mlab experiment`: a matrix of runs from a file, whose process is killed on the way, on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psutil
+import pytest
+
+from mlagentbench.rundir.directory import RunDirectory, find_runs
+from tests import commands
+from tests.cli.test_cli import here
+from tests.support import reply
+from tests.tiny_task import tiny_task
+
+FILE = """
+tasks = ["count", "guess"]
+task_paths = ["tasks"]
+runs = 4
+variant = "mini"
+sandbox = "none"
+baseline = "paper"
+score_steps = false
+agents = ["research", "react"]
+[[models]]
+label = "good"
+model = "scripted/good.jsonl"
+[[models]]
+label = "bad"
+model = "scripted/bad.jsonl"
+"""
+TIMES = ("seconds", "started", "path")
+"""What the names of columns contain that hold times, or where a run is."""
+
+
+def write_file(content: str) -> str:
+    return reply("Write File", json.dumps({"file_name": "submission.txt", "content": content}))
+
+
+class Place:
+    """An experiment's file, its tasks and models, and its commands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[subprocess.Popen[str]] = []
+        for task in ("count", "guess"):
+            tiny_task(folder / "tasks" / task)
+        self.model("good", write_file("1"), write_file("12"))
+        self.model("bad", write_file("12"), write_file("3"))
+        self.file(FILE)
+
+    def model(self, name: str, *replies: str) -> None:
+        texts = [*replies, reply("Final Answer", '{"final_answer": "Done."}')]
+        (self.folder / f"{name}.jsonl").write_text("".join(json.dumps({"reply": text}) + "\n" for text in texts))
+
+    def file(self, text: str) -> None:
+        (self.folder / "plan.toml").write_text(text)
+
+    def start(self, command: str, logs: str, *arguments: str) -> subprocess.Popen[str]:
+        words = ["experiment", command, str(self.folder / "plan.toml"), "--log-dir", str(self.folder / logs), *arguments]
+        process = commands.Popen([*commands.MLAB, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.started.append(process)
+        return process
+
+    def mlab(self, command: str, logs: str, *arguments: str, status: int = 0) -> str:
+        """Carry out runs in a process of its own, and return what was printed."""
+        with self.start(command, logs, *arguments) as process:
+            output, _ = process.communicate(timeout=280)
+        assert process.returncode == status, output
+        return output
+
+    def here(self, command: str, logs: str, *arguments: str, status: int = 0) -> str:
+        """Do what carries out no runs in this process, and return what was printed."""
+        finished = here("experiment", command, self.folder / "plan.toml", "--log-dir", self.folder / logs, *arguments)
+        assert finished.returncode == status, finished.stdout + finished.stderr
+        return finished.stdout + finished.stderr
+
+    def status(self, logs: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.here("status", logs, "--json"))
+        return found
+
+    def runs(self, logs: str) -> list[RunDirectory]:
+        return find_runs(self.folder / logs) if list((self.folder / logs).glob("*/run.json")) else []
+
+    def done(self, logs: str) -> int:
+        return len(list((self.folder / logs).glob("*/result.json")))
+
+    def report(self, logs: str, *without: str) -> dict[str, bytes]:
+        """The tables of a report, each as a file's bytes, in the order of runs' names and without columns of times and others."""
+        tables = self.folder / f"{logs} tables"
+        assert here("report", self.folder / logs, "--no-page", "--tables", tables).returncode == 0
+        found = {}
+        for path in sorted(tables.iterdir()):
+            frame = pl.read_csv(path, infer_schema=False)
+            keys = [name for name in ("run", "step") if name in frame.columns and path.stem in ("runs", "steps")]
+            others = [name for name in frame.columns if any(part in name for part in (*TIMES, *without))]
+            found[path.name] = frame.sort(keys).drop(others).write_csv().encode() if keys else frame.drop(others).write_csv().encode()
+        return found
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
+    found = Place(tmp_path)
+    yield found
+    for process in found.started:
+        with process:
+            process.kill()  # where a test failed
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def workers(driver: int) -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process(driver).children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            if process.cmdline()[1:3] == ["-m", "mlagentbench.experiments.worker"]:
+                found.append(process)
+    return found
+
+
+@pytest.mark.slow
+def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place: Place) -> None:
+    assert "32 runs to do" in place.here("run", "whole", "--dry-run") and not (place.folder / "whole").exists()
+    place.mlab("run", "whole", "--parallel", "3")
+
+    driver = place.start("run", "killed", "--parallel", "3")
+    wait_until(lambda: place.done("killed") >= 6)
+    (worker,) = workers(driver.pid)
+    worker.send_signal(signal.SIGKILL)
+    wait_until(lambda: worker.pid not in {one.pid for one in workers(driver.pid)} and place.done("killed") >= 12)
+    seen = place.status("killed")
+    assert seen["driven"] and 6 <= seen["done"] < 32 and seen["tokens"] > 0
+    assert "another process drives this experiment" in place.here("run", "killed", status=2)
+    (worker,) = workers(driver.pid)
+    driver.kill()
+    driver.communicate()
+    wait_until(lambda: not worker.is_running())
+    ended = place.status("killed")
+    assert not ended["driven"] and 12 <= ended["done"] < 32
+    done = [run["run"] for cell in ended["cells"] for run in cell["runs"] if run["stage"] == "done"]
+    before = {name: os.stat(place.folder / "killed" / name / "result.json").st_mtime_ns for name in done}
+
+    output = place.mlab("run", "killed", "--parallel", "3")
+
+    assert f"{32 - len(done)} runs to do, {len(done)} of 32 are done" in output and "32 of 32 runs done" in output
+    after = {run.name: os.stat(run.path / "result.json").st_mtime_ns for run in place.runs("killed")}
+    assert {name: after[name] for name in before} == before, "what is done stays"
+    assert all((run.path / "audit.json").exists() for run in place.runs("killed")), "also of a run killed between its result and its audit"
+    assert sorted(after) == sorted(run.name for run in place.runs("whole")), "the same runs by the same names"
+    assert all(step.number == number for run in place.runs("killed") for number, step in enumerate(run.steps(), start=1))
+    # What a killed process had asked for the step in progress is asked again, and both count.
+    whole, killed = place.report("whole", "tokens"), place.report("killed", "tokens")
+    assert whole.keys() == killed.keys() and len(whole) > 5
+    assert [name for name in whole if whole[name] != killed[name]] == []
+    assert "0 runs to do, 32 of 32 are done" in place.here("run", "killed"), "nothing is done again"
