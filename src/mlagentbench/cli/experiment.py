@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 from pydantic import JsonValue
@@ -30,11 +30,11 @@ from mlagentbench.engine.run import UNSANDBOXED
 from mlagentbench.errors import UsageError
 from mlagentbench.experiments import driver
 from mlagentbench.experiments.estimate import estimate, total
-from mlagentbench.experiments.file import read_experiment
+from mlagentbench.experiments.file import read_experiment, ready_made
 from mlagentbench.experiments.matrix import Matrix, expand
 from mlagentbench.experiments.state import UNCOMMITTED, ExecutorName, ExperimentState, Settings
 from mlagentbench.experiments.status import read_status
-from mlagentbench.report.console import command_console
+from mlagentbench.report.console import Definitions, command_console
 from mlagentbench.rundir.directory import prepare_log_directory
 from mlagentbench.runner.preflight import preflight
 from mlagentbench.util.machine import cores
@@ -48,8 +48,40 @@ EVERY = 2.0
 def experiment() -> None:
     """Run a matrix of tasks, agents and models, here or on a cluster.
 
-    FILE is a TOML file (docs/experiments.md). Its runs are kept in --log-dir, from which mlab report reads them.
+    FILE is a TOML file (docs/experiments.md), or the name of one that comes with the package (mlab experiment list). Its runs are kept in
+    --log-dir, from which mlab report reads them.
     """
+
+
+class ExperimentName(click.Path):
+    """An experiment's file, or the name of one that comes with the package."""
+
+    name = "file"
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, exists=True, dir_okay=False)
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """Return the file's path."""
+        known = ready_made()
+        if str(value) in known and not Path(value).exists():
+            return known[str(value)]
+        if not Path(value).exists() and not Path(value).suffix:
+            self.fail(f"there is no file {value}, and no experiment of that name; there are: {', '.join(known)}", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+@experiment.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+def list_all(as_json: bool) -> None:
+    """List the experiments that come with the package, each with the question that it answers."""
+    found = [read_experiment(path) for path in ready_made().values()]
+    if as_json:
+        facts = [{"name": each.name, "about": each.about, "runs": each.runs, "file": str(each.path)} for each in found]
+        click.echo(json.dumps(facts, indent=1))
+        return
+    console = command_console()
+    console.print(Definitions((each.name, Text(f"{each.about} {each.runs:,} runs a model.")) for each in found), crop=False)
 
 
 def of_experiment(command: Command) -> Command:
@@ -57,9 +89,16 @@ def of_experiment(command: Command) -> Command:
 
     @functools.wraps(command)
     def expanded(
-        file: Path, log_directory: Path | None, pairs: Sequence[tuple[str, JsonValue]], task_paths: Sequence[Path], **options: object
+        file: Path,
+        log_directory: Path | None,
+        pairs: Sequence[tuple[str, JsonValue]],
+        models: Sequence[str],
+        runs: int | None,
+        task_paths: Sequence[Path],
+        **options: object,
     ) -> object:
-        read = read_experiment(file, dict(pairs))
+        given = {**dict(pairs), **({"models": list(models)} if models else {}), **({"runs": runs} if runs else {})}
+        read = read_experiment(file, given)
         directory = (log_directory or RUNS / read.name).resolve()
         return command(matrix=expand(read, task_paths), state=ExperimentState(directory, read.name), **options)
 
@@ -79,7 +118,9 @@ def of_experiment(command: Command) -> Command:
             help="Where its runs are kept; by default runs/NAME.",
         ),
         task_path_option,
-        click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+        click.option("--runs", type=click.IntRange(1), help="How often each agent with each model does each task, whatever the file says."),
+        click.option("--model", "models", multiple=True, help="A model, in the place of those of the file; can be given again."),
+        click.argument("file", type=ExperimentName()),
     ):
         expanded = option(expanded)
     return expanded

@@ -1,6 +1,7 @@
 """Read the file of an experiment: which tasks, agents and models, how often, under which conditions, and in which groups.
 
     name = "log-on-cifar10"            # by default the file's name without `.toml`
+    about = "Does the log help?"       # what `mlab experiment list` says of it
     tasks = ["cifar10"]
     runs = 8                           # of each task, agent and model; 1 by default
     variant = "full"                   # every field of a run's spec may stand here: limits, sandbox, baseline, mini_seed, ...
@@ -74,6 +75,10 @@ SPEC_FIELDS = frozenset(RunSpec.model_fields) - OWN_FIELDS
 MERGED = ("limits", "script_limits", "prices")
 """The fields that a group sets key by key."""
 SCRIPTED = "scripted/"
+WHOLE = ("name", "about", "budget", "task_paths")
+"""The keys that are of the whole experiment, and of no group."""
+STUDIES = Path(__file__).with_name("studies")
+"""The folder of the ready-made files."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 """Matches a name that can be a folder's."""
 
@@ -183,6 +188,8 @@ class ExperimentFile(Record):
     """The experiment's name, which is a folder's, too."""
     groups: tuple[Group, ...]
     """In such an order that a group comes after the one that it has its experience from."""
+    about: Word = ""
+    """The question that it answers; empty if the file does not say."""
     budget: ExperimentBudget = ExperimentBudget()
     task_paths: tuple[Path, ...] = ()
     """Folders with further tasks, as `mlab run --task-path`."""
@@ -212,8 +219,8 @@ def read_experiment(path: Path, overrides: Mapping[str, Any] = {}) -> Experiment
     entries = keys.pop("groups", [{}])
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise UsageError(f"{path}: groups: write each as a table under [[groups]]")
-    whole = {name: keys.pop(name) for name in ("name", "budget", "task_paths") if name in keys}
-    whole |= {name: overrides[name] for name in ("name", "budget", "task_paths") if name in overrides}
+    whole = {name: keys.pop(name) for name in WHOLE if name in keys}
+    whole |= {name: overrides[name] for name in WHOLE if name in overrides}
     common = {name: value for name, value in overrides.items() if name not in whole}
     named = entries != [{}]
     groups = [_group(_merged(_merged(keys, entry), common), path, number, named) for number, entry in enumerate(entries, start=1)]
@@ -222,6 +229,11 @@ def read_experiment(path: Path, overrides: Mapping[str, Any] = {}) -> Experiment
     except ValidationError as error:
         raise UsageError(f"{path}: {_first(error)}") from None
     return file.model_copy(update={"task_paths": tuple(path.parent / folder for folder in file.task_paths)})
+
+
+def ready_made() -> dict[str, Path]:
+    """Return the files that come with the package, by name."""
+    return {path.stem: path for path in sorted(STUDIES.glob("*.toml"))}
 
 
 def _group(keys: Mapping[str, Any], path: Path, number: int, named: bool) -> Group:

@@ -25,7 +25,7 @@ def experience_folder(state: ExperimentState, cell: MatrixCell) -> Path:
 def give(state: ExperimentState, matrix: Matrix, cell: MatrixCell) -> None:
     """Make the folder that the runs of a cell are given, unless it is there: for each run of its sources, what its agent saw and did.
 
-    That is the task's description, each step with its output, and the last workspace without its large files. What the grader found is not
+    That is what it was to do, each step with its output, and the last workspace without its large files. What the grader found is not
     part of it.
 
     Args:
@@ -56,6 +56,7 @@ def give(state: ExperimentState, matrix: Matrix, cell: MatrixCell) -> None:
 def _copy(run: RunDirectory, folder: Path) -> None:
     (folder / "steps").mkdir(parents=True)
     (folder / "task.md").write_text(run.info.description, encoding="utf-8")
+    shutil.copyfile(run.path / "run.json", folder / "run.json")
     steps = run.steps()
     for path in sorted(run.steps_folder.iterdir()):
         if path.name.endswith((".json", ".output.txt")) and ".lost" not in path.name:

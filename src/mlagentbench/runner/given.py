@@ -34,6 +34,8 @@ EXPERIENCE = "experience"
 """The folder's name in a workspace."""
 OWN = "task:"
 """How the name of a folder of the task's own data begins, where documents are named."""
+OPEN = Path(__file__).parents[1] / "experiments" / "studies"
+"""The part of this package that holds nothing of tasks."""
 MOST_MB = {EXPERIENCE: 2048, "documents": 64}
 """The most that a folder may hold, in megabytes (2^20 bytes): each run has a copy, and documents are indexed in memory."""
 MOST_EXAMPLE = 100_000
@@ -203,6 +205,8 @@ def is_unchanged(copy: Path, given: GivenFolder) -> bool:
 def _check_hides_nothing(path: Path, what: str, task: Task) -> None:
     """Raise UsageError if a path holds, or lies in, what an agent must not see."""
     real = path.resolve()
+    if real.is_relative_to(OPEN):
+        return
     hidden = {
         "the task's own files": task.folder,
         "this package's own files": Path(__file__).parents[1],
