@@ -1,6 +1,7 @@
-"""The real agents, installed from their registries, run through the real command, are killed, interrupted, resumed and forked: `pytest -m real_agents`.
+"""The real agents, installed from their registries, run through the real command: killed, interrupted, resumed and forked.
 
-A new version of an agent, or of Inspect, that breaks what a run relies on fails here by the name of what it broke.
+They are not part of a usual run of the tests: `pytest -m real_agents`. A new version of an agent, or of Inspect, that breaks what a run
+relies on fails here by the name of what it broke.
 """
 
 from __future__ import annotations
