@@ -15,6 +15,7 @@ from mlagentbench.records import Result
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.provenance import RESULT, rewriting
 from mlagentbench.runner.preflight import find_baseline, task_of
+from mlagentbench.task.mlgym import is_mlgym
 from mlagentbench.util.machine import cores
 
 
@@ -85,7 +86,9 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     if info.imported and info.imported.not_graded:
         return before
     spec = info.spec
-    if spec.task_folder is not None and not (spec.task_folder.is_dir() or (spec.task_folder.parent / "task.toml").is_file()):
+    if spec.task_folder is not None and not (
+        spec.task_folder.is_dir() or (spec.task_folder.parent / "task.toml").is_file() or is_mlgym(spec.task_folder)
+    ):
         raise UsageError(f"its task {spec.task} is gone: there is no {spec.task_folder}; put its folder back there")
     task = task_of(spec)
     data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data, mini_seed=spec.mini_seed)).data

@@ -1,9 +1,10 @@
 """Find tasks: the built-in ones, those of other packages, and folders named on the command line.
 
-A task is a folder with a `task.toml`, one of the original's layout (original.py), or a competition of MLE-bench (competition.py). A folder
-may hold several tasks that differ in the parameters of their functions: the `instances` of its `task.toml`. Built-in ones lie beside this
-file; a package adds its own by the entry point group `mlagentbench.tasks`, whose objects are packages or modules with task folders beside
-them; `--task-path` adds folders from anywhere. Nothing of a task is imported until it is prepared or graded.
+A task is a folder with a `task.toml`, one of the original's layout (original.py), a competition of MLE-bench (competition.py), or a task of
+MLGym (mlgym.py). A folder may hold several tasks that differ in the parameters of their functions: the `instances` of its `task.toml`.
+Built-in ones lie beside this file; a package adds its own by the entry point group `mlagentbench.tasks`, whose objects are packages or
+modules with task folders beside them; `--task-path` adds folders from anywhere. Nothing of a task is imported until it is prepared or
+graded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from mlagentbench.errors import TaskError
-from mlagentbench.task import competition, original
+from mlagentbench.task import competition, mlgym, original
 from mlagentbench.task.spec import TaskSpec, instance_ids, read_instance, read_toml
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
@@ -145,6 +146,41 @@ class CompetitionTask(Task):
         return _stand_in("competition", {"grade": "grade", "prepare": "full"}, name, self.folder)
 
 
+class MLGymTask(Task):
+    """A task of MLGym; see mlgym.py."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> Path:
+        """The path by which `load_task` finds it."""
+        return self.folder / mlgym.name_of(self.id, self.folder)
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Warnings of what the task cannot guarantee, a line each."""
+        return mlgym.notices(self.path)
+
+    @property
+    def preparer(self) -> Path | None:
+        """The file that prepares its data; None for a task without data."""
+        return BUILT_IN / "_mlgym" / "prepare.py" if self.spec.read_only else None
+
+    @property
+    def starter(self) -> Path:
+        """The folder of the files with which the agent begins."""
+        return mlgym.starter(self.path)
+
+    @property
+    def problem(self) -> str:
+        """The description that the agent is given."""
+        return mlgym.problem(self.path)
+
+    def module(self, name: str) -> ModuleType | None:
+        """Return a module that stands in for `<name>.py`; None for a proof, which it has none of."""
+        return _stand_in("mlgym", {"grade": "grade", "prepare": "full" if self.preparer else None}, name, self.path)
+
+
 def _stand_in(layout: str, functions: Mapping[str, str | None], name: str, folder: Path) -> ModuleType | None:
     """Return a module with one function of another layout's plug-in, bound to a task's folder; None where `functions` has none for it."""
     function = functions.get(name)
@@ -167,6 +203,8 @@ def load_task(folder: Path) -> Task:
         return OriginalTask(original.read_original(folder), folder)
     if competition.is_competition(folder):
         return CompetitionTask(competition.read_competition(folder), folder)
+    if mlgym.is_mlgym(folder):
+        return MLGymTask(mlgym.read_mlgym(folder), folder.parent)
     instance = None
     if not folder.exists() and (folder.parent / "task.toml").is_file():
         folder, instance = folder.parent, folder.name
@@ -216,8 +254,9 @@ def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list
             problems.append(f"the tasks of the package {package} cannot be found: {type(error).__name__}: {error}")
     for path in task_paths:
         found = [path] if (path / "task.toml").exists() or _foreign_id(path) else [*_task_folders(path), *_foreign(path)]
+        found = found or mlgym.task_paths(path)
         if not found:
-            layouts = "a task.toml, the original's env and scripts, or a config.yaml of MLE-bench"
+            layouts = "a task.toml, the original's env and scripts, a config.yaml of MLE-bench, or the configs/tasks of MLGym"
             raise TaskError(f"{path} holds no task: neither it nor a folder in it has {layouts}")
         folders += found
     by_id: dict[str, Path] = {}
@@ -276,4 +315,6 @@ def _foreign_id(folder: Path) -> str | None:
     """Return the id of a task of another layout; None for any other folder."""
     if original.is_original(folder):
         return original.task_id(folder)
+    if mlgym.is_mlgym(folder):
+        return mlgym.task_id(folder)
     return competition.task_id(folder) if competition.is_competition(folder) else None
