@@ -86,6 +86,7 @@ Flag = Literal[
     "documents",
     "near_zero_baseline",
     "paper_baseline",
+    "answers_visible",
     "imported",
 ]
 

@@ -112,7 +112,9 @@ def run(checkout: Path, tmp_path: Path, task: str, file: str, text: str) -> dict
     found = mlab("run", task, "--task-path", checkout, "--variant", "full", "--model", model, "--log-dir", tmp_path / "runs", "--json")
     assert found.returncode == 0, found.stderr
     assert "lies in the workspace" in found.stderr
-    return dict(json.loads(found.stdout))
+    said = dict(json.loads(found.stdout))
+    assert "answers_visible" in said["flags"]
+    return said
 
 
 def test_a_table_is_scored_and_compared_with_the_baselines_script(checkout: Path, tmp_path: Path) -> None:

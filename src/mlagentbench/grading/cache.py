@@ -57,8 +57,10 @@ class Gradings:
 
 
 def task_digest(task: Task) -> str:
-    """Return a SHA-256 digest, in hex, of all files in a task's folder but `__pycache__`."""
+    """Return a SHA-256 digest, in hex, of all files in a task's folder but `__pycache__`, and of what is said of it elsewhere."""
     digest = hashlib.sha256()
+    if task.path != task.folder:
+        digest.update(f"{task.spec.model_dump_json()}\0{task.problem}\0".encode())
     for path in sorted(task.folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             digest.update(f"{path.relative_to(task.folder)}\0{path.stat().st_size}\0".encode() + path.read_bytes())

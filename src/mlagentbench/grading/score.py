@@ -275,6 +275,7 @@ def _flags(directory: RunDirectory, task: Task, score: Score | None, baseline: B
         "within_noise": bool(score and baseline and within_noise(task.spec.metric, score.value, baseline, gain_error(score, baseline))),
         "near_zero_baseline": bool(baseline and is_near_zero(baseline.value)),
         "paper_baseline": bool(baseline and baseline.source == "paper"),
+        "answers_visible": task.spec.answers_visible,
         "imported": info.imported is not None,
     }
     return [flag for flag, holds in found.items() if holds]

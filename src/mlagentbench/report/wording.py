@@ -100,6 +100,10 @@ FLAGS: Mapping[Flag, FlagWords] = {
         "the paper's baseline",
         "The baseline is the paper's constant, not measured on this machine or on this variant of the data: compare with care.",
     ),
+    "answers_visible": FlagWords(
+        "answers beside the agent",
+        "The task's answers, or the code that computes its score, lie where the agent's scripts can read them: look at what they read.",
+    ),
     "imported": FlagWords(
         "imported",
         "Another program carried this run out, and its logs were read in: its prompts, its actions and its machine were not those of the"

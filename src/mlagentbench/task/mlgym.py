@@ -113,6 +113,7 @@ def read_mlgym(path: Path) -> TaskSpec:
         read_only=(DATA,) if config.data else (),
         limits=Limits(script_time=config.script_time),
         answers_public=True,
+        answers_visible=True,
     )
 
 

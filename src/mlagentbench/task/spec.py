@@ -146,6 +146,8 @@ class TaskSpec(Record):
     """For a task of the paper, its numbers in `paper.toml`."""
     answers_public: bool = False
     """Whether the answers to the real data are publicly available: with a package, in the published data set, or as a part of it."""
+    answers_visible: bool = False
+    """Whether the answers lie in the workspace, where scripts can read them. Results are flagged."""
     hidden: tuple[LibraryGlob, ...] = ()
     """Globs, relative to the installed packages or the standard library, of files that are empty to the agent's scripts: answers that come
     with a package. Preparing and grading see them. A sandbox of its own image, and none at all, hide nothing."""
