@@ -180,7 +180,7 @@ class Bucket:
         self._pay(now, share)
         self.paid_tokens += permit.tokens - tokens
         if permit.waited and permit.falls == self.falls:
-            self.grown += min(max(0.0, now - self.counted), LOOK) / MINUTE
+            self.grown += min(max(0.0, now - self.counted), MINUTE) / MINUTE
             self.counted = now
 
     def refused(self, permit: Permit, refusal: Refusal, now: float, share: float = 1.0) -> None:

@@ -1,7 +1,8 @@
 """Share one rate limit for each model among all runs of a log directory, whatever processes and nodes they run in.
 
 The runs of one machine share a file a model, which they lock for some microseconds with flock(2). Several machines that use the same log
-directory share a model's limit equally: each has a file of its own, and one whose file was not written for a while has no share.
+directory each have a file of their own, and share a model's limit by their queues, which they read from one another's files. So there is no
+service to start, to find and to lose. `benchmarks/rate_limits.py` compares this with equal shares, and with a service.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -30,7 +31,7 @@ FOLDER = "limits"
 ACTIVE = 120.0
 """Seconds since its last request after which a machine has no share of a limit."""
 COUNTING = 10.0
-"""Seconds between two counts of the machines."""
+"""Seconds between two looks at the other machines."""
 LOCKED = 0.001
 """Seconds between two tries to lock a file that is locked."""
 
@@ -145,7 +146,7 @@ class SharedLimiter:
             if len(data) > SIZE:
                 os.ftruncate(file.descriptor, SIZE)
             bucket = Bucket.load(data, file.stated, now)
-            answer = change(bucket, now, self._share(model, file, now))
+            answer = change(bucket, now, self._share(model, file, bucket, now))
             os.pwrite(file.descriptor, bucket.dump(), 0)
             return answer
         finally:
@@ -164,22 +165,47 @@ class SharedLimiter:
         self._own[model] = Bucket.new(self._stated.get(model, Rates()), now)
         return change(self._own[model], now, 1.0)
 
-    def _share(self, model: str, file: _File, now: float) -> float:
-        """Return this machine's share of a model's limit: all machines that asked lately have an equal one."""
+    def _share(self, model: str, file: _File, bucket: Bucket, now: float) -> float:
+        """Return this machine's share of a model's limit: that of its queue among all queues, as others last wrote theirs."""
         counted, share = self._shares.get(model, (-math.inf, 1.0))
         if now - counted > COUNTING:
-            others = [path for path in self._folder.glob(f"{file.path.name.rpartition('@')[0]}@*") if path != file.path]
-            share = 1 / (1 + sum(now - _last_look(path, now) < ACTIVE for path in others))
+            paths = [path for path in self._folder.glob(f"{file.path.name.rpartition('@')[0]}@*") if path != file.path]
+            all_machines = [bucket, *(other for other in map(_bucket, paths) if other and now - other.looked < ACTIVE)]
+            share = _share(all_machines, [self.weight(machine) for machine in all_machines])
             self._shares[model] = now, share
         return share
 
+    @staticmethod
+    def weight(bucket: Bucket) -> float:
+        """Return the weight by which a machine shares a limit with others: its queue."""
+        return 1 + max(0.0, bucket.asked_requests - bucket.paid_requests)
 
-def _last_look(path: Path, now: float) -> float:
-    """Return when another machine last looked at its bucket; long ago if its file is gone."""
+
+def _bucket(path: Path) -> Bucket | None:
+    """Return the bucket of another machine; None if its file is gone or cannot be read."""
     try:
-        return Bucket.load(path.read_bytes(), Rates(), now).looked
+        return Bucket.load(path.read_bytes(), Rates(), -math.inf)
     except OSError:
-        return -math.inf
+        return None
+
+
+def _share(machines: Sequence[Bucket], weights: Sequence[float]) -> float:
+    """Return the share of the first of several machines, such that all together send at the mean of the rates that they believe in.
+
+    The machine with the longest queue sends most, meets most refusals, and would otherwise believe in the lowest rate.
+    """
+    share = weights[0] / sum(weights)
+    believed = [_believed(machine) for machine in machines]
+    known = [(weight, rate) for weight, rate in zip(weights, believed, strict=True) if rate < math.inf]
+    if believed[0] == math.inf:
+        return share
+    return share * sum(weight * rate for weight, rate in known) / sum(weight for weight, _ in known) / believed[0]
+
+
+def _believed(bucket: Bucket) -> float:
+    """Return the rate of all machines that a machine believes in: of requests, or without a limit of these, of tokens."""
+    rates = bucket.rates()
+    return rates.requests if rates.requests < math.inf else rates.tokens
 
 
 def _file_name(name: str) -> str:
