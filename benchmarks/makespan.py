@@ -5,8 +5,9 @@ code that keeps real ones (`Bucket`). 13 tasks x 5 models x 8 runs, each a job w
 model twice and runs a script. Without any waiting a run takes from 0.4 to 5 hours by its task, 2.1 on average, and a tenth more or less by
 chance. Nodes have 8 GPUs, fail every 40 hours on average, and come back after one; what ran there is submitted again.
 
-- queue: `none fails` is without failures; `anew` begins an interrupted run again, and `resume` goes on after its last step.
-- order: 20 calls a minute for each model, and no failures. The jobs in the order of the file (model, task, run), of the tasks (task, model,
+- GPUs: `none fails` is without failures; `anew` begins an interrupted run again, and `resume` goes on after its last step, both as the mean
+  of ten histories of failures. `capped` is without failures, but each model answers 20 calls a minute; `its resume` has both.
+- order: 20 calls a minute, and no failures. The jobs in the order of the file (model, task, run), of the tasks (task, model,
   run), by chance, and as experiments have them: the longest first, and runs of different models in turn.
 - driver: many jobs of a minute on 512 slots, looked at every half second, as experiments do.
 
@@ -19,6 +20,7 @@ import argparse
 import heapq
 import itertools
 import random
+import statistics
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +31,9 @@ from mlagentbench.engine.models.bucket import Bucket, Rates
 from mlagentbench.experiments.jobs import Job, JobState, drive
 
 HOURS = (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 1.8, 2.0, 2.4, 2.8, 3.4, 4.4, 5.0)
-MODELS, RUNS, STEPS, CALLS = 5, 8, 50, 2
+MODELS, STEPS, CALLS = 5, 50, 2
+CAP = 20.0
+"""Calls a minute of each model, where they are limited."""
 ANSWERING = 6.0
 """Seconds of a model's answer."""
 NODE = 8
@@ -66,21 +70,29 @@ class SimulatedCluster:
         failing: mean seconds between two failures of a node; 0 for none.
         calls: calls a minute of each model; 0 for no limit.
         every: seconds by which a poll moves the clock; 0 to the next end.
+        seed: the failures.
     """
 
     def __init__(
-        self, runs: Iterable[SimulatedRun], gpus: int, *, resume: bool = True, failing: float = 0, calls: float = 0, every: float = 0
+        self,
+        runs: Iterable[SimulatedRun],
+        gpus: int,
+        *,
+        resume: bool = True,
+        failing: float = 0,
+        calls: float = 0,
+        every: float = 0,
+        seed: int = 0,
     ) -> None:
         self.now, self.every, self.resume, self.failing = 0.0, every, resume, failing
         self.runs = {run.id: run for run in runs}
         self.done: set[str] = set()
-        self.lost = 0.0
         self._queue: deque[str] = deque()
         self._queued: set[str] = set()
         self._on: dict[str, int] = {}
         self._free = [min(NODE, gpus - first) for first in range(0, gpus, NODE)]
         self._down = [False] * len(self._free)
-        self._chance = random.Random(2)
+        self._chance = random.Random(seed)
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._changed = False
@@ -97,6 +109,8 @@ class SimulatedCluster:
         self._place()
 
     def poll(self) -> dict[str, JobState]:
+        if not self._queue and not self._on:
+            return {}
         until = self.now + self.every if self.every else float("inf")
         self._changed = False
         while self._events and self._events[0][0] <= until and not (self._changed and not self.every):
@@ -168,10 +182,8 @@ class SimulatedCluster:
         for id in [id for id, where in self._on.items() if where == node]:
             del self._on[id]
             self._free[node] += 1
-            run = self.runs[id]
             if not self.resume:
-                self.lost += run.step * (run.script + CALLS * ANSWERING)
-                run.step = 0
+                self.runs[id].step = 0
         self._after(MENDING, lambda: self._mend(node))
 
     def _mend(self, node: int) -> None:
@@ -183,11 +195,11 @@ class SimulatedCluster:
 Key = Callable[[SimulatedRun], object]
 
 
-def make_runs(part: int) -> list[SimulatedRun]:
-    """Return the runs of the experiment; a part of them are done quicker, for `--quick`."""
+def make_runs(runs: int) -> list[SimulatedRun]:
+    """Return the runs of the experiment, so many a task and model."""
     chance = random.Random(1)
-    each = itertools.product(range(len(HOURS)), range(MODELS), range(RUNS))
-    return [SimulatedRun(task, model, number, HOURS[task] * HOUR / STEPS * chance.uniform(0.9, 1.1) / part) for task, model, number in each]
+    each = itertools.product(range(len(HOURS)), range(MODELS), range(runs))
+    return [SimulatedRun(task, model, number, HOURS[task] * HOUR / STEPS * chance.uniform(0.9, 1.1)) for task, model, number in each]
 
 
 def urgent(run: SimulatedRun) -> object:
@@ -199,7 +211,7 @@ def jobs_of(runs: Sequence[SimulatedRun], key: Key) -> list[Job]:
     return [Job(run.id, ("run", run.id), Path("/dev/null"), gpus=1) for run in sorted(runs, key=key)]  # type: ignore[arg-type]
 
 
-def makespan(runs: Sequence[SimulatedRun], gpus: int, key: Key = urgent, **how: float | bool) -> float:
+def makespan(runs: Sequence[SimulatedRun], gpus: int, key: Key = urgent, **how: float) -> float:
     """Return the hours until all runs are done."""
     cluster = SimulatedCluster(runs, gpus, **how)  # type: ignore[arg-type]
     outcomes = drive(jobs_of(runs, key), cluster, lambda job: job.id in cluster.done, tries=TRIES, every=0)
@@ -207,17 +219,24 @@ def makespan(runs: Sequence[SimulatedRun], gpus: int, key: Key = urgent, **how: 
     return cluster.now / HOUR
 
 
-def queue(part: int) -> None:
-    work = sum(run.script + CALLS * ANSWERING for run in make_runs(part)) * STEPS / HOUR
-    print(f"{'GPUs':>5} {'ideal':>8} {'none fails':>11} {'anew':>8} {'resume':>8} {'saved':>6}   hours")
-    for gpus in (1, 8, 64, 512):
-        none = makespan(make_runs(part), gpus)
-        anew = makespan(make_runs(part), gpus, resume=False, failing=FAILING / part)
-        again = makespan(make_runs(part), gpus, resume=True, failing=FAILING / part)
-        print(f"{gpus:5} {work / gpus:8.1f} {none:11.1f} {anew:8.1f} {again:8.1f} {1 - again / anew:6.1%}", flush=True)
+def queue(runs: int, seeds: int) -> None:
+    work = sum(run.script + CALLS * ANSWERING for run in make_runs(runs)) * STEPS / HOUR
+    names = ("ideal", "none fails", "anew", "resume", "saved", "capped", "its resume")
+    print(f"{'GPUs':>5}" + "".join(f"{name:>11}" for name in names) + "   hours")
+    # As many GPUs as runs are a single wave: none waits for another.
+    for gpus in (1, 8, 64, 512, 65 * runs):
+        fails = [{"failing": FAILING, "seed": seed} for seed in range(seeds)]
+        anew = statistics.fmean(makespan(make_runs(runs), gpus, resume=False, **how) for how in fails)
+        again = statistics.fmean(makespan(make_runs(runs), gpus, **how) for how in fails)
+        none, capped = makespan(make_runs(runs), gpus), makespan(make_runs(runs), gpus, calls=CAP)
+        both = statistics.fmean(makespan(make_runs(runs), gpus, calls=CAP, **how) for how in fails)
+        print(
+            f"{gpus:5}{work / gpus:11.1f}{none:11.1f}{anew:11.1f}{again:11.1f}{1 - again / anew:11.1%}{capped:11.1f}{both:11.1f}",
+            flush=True,
+        )
 
 
-def order(part: int) -> None:
+def order(runs: int) -> None:
     chance = random.Random(3)
     ways: dict[str, Key] = {
         "file (model, task, run)": lambda run: (run.model, run.task, run.number),
@@ -225,9 +244,9 @@ def order(part: int) -> None:
         "by chance": lambda run: chance.random(),
         "-time, run, model": urgent,
     }
-    print(f"\n64 GPUs, 20 calls a minute for each model\n{'order':>24}   hours")
+    print(f"\n64 GPUs, {CAP:g} calls a minute for each model\n{'order':>24}   hours")
     for name, key in ways.items():
-        print(f"{name:>24} {makespan(make_runs(part), 64, key, calls=20 * part):7.1f}", flush=True)
+        print(f"{name:>24} {makespan(make_runs(runs), 64, key, calls=CAP):7.1f}", flush=True)
 
 
 def driver(count: int) -> None:
@@ -262,14 +281,11 @@ def driver(count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--quick", action="store_true", help="runs, failures and limits ten times as quick, and 1,000 jobs in place of 10,000"
-    )
+    parser.add_argument("--quick", action="store_true", help="one run of a task and model in place of 8, and 1,000 jobs in place of 10,000")
     quick = parser.parse_args().quick
-    part = 1
-    queue(part)
-    if not quick:
-        order(part)
+    runs = 1 if quick else 8
+    queue(runs, 1 if quick else 10)
+    order(runs)
     driver(1_000 if quick else 10_000)
 
 

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +21,7 @@ from mlagentbench.engine.models.bucket import BACK_OFF, SIZE, Bucket, Rates
 from mlagentbench.engine.models.limiter import SharedLimiter
 from mlagentbench.model import Refusal
 from mlagentbench.run_spec import RateLimit
+from tests.engine.server import Fault, Provider, too_many
 from tests.support import finish
 
 MODEL = "openai/gpt-4o"
@@ -37,6 +40,24 @@ async def main():
         permit = await limiter.admit(sys.argv[2], 100)
         print(json.dumps([permit.before_requests, asked, time.time()]), flush=True)
     await asyncio.gather(*(one() for _ in range(int(sys.argv[4]))))
+
+asyncio.run(main())
+"""
+QUESTIONS = """\
+import asyncio, sys
+from pathlib import Path
+from mlagentbench.engine.models.limiter import SharedLimiter
+from mlagentbench.engine.models.model import RoleModel
+from mlagentbench.engine.models.providers import make_model
+from mlagentbench.engine.models.retries import RetryPolicy
+from mlagentbench.run_spec import RateLimit
+
+async def main():
+    limiter = SharedLimiter(Path(sys.argv[1]), {"openai/gpt-4o": RateLimit(requests=1200)})
+    async with make_model("openai/gpt-4o") as model:
+        asker = RoleModel(model, "agent", retry_policy=RetryPolicy(seconds=0.5), limiter=limiter)
+        for reply in await asyncio.gather(*(asker.generate("Say hello.") for _ in range(int(sys.argv[2])))):
+            print(reply.text)
 
 asyncio.run(main())
 """
@@ -112,6 +133,36 @@ def test_a_process_that_is_ended_while_it_holds_the_lock_holds_nobody_up(tmp_pat
 
     finish(story())
     holder.communicate()
+
+
+class LimitedProvider(Provider):
+    """A provider that answers ten requests a second and refuses what is beyond."""
+
+    room, looked, refusals = 1.0, 0.0, 0
+
+    def next(self) -> Fault:
+        with self.lock:
+            now = time.monotonic()
+            self.room, self.looked = min(3.0, self.room + (now - self.looked) * 10), now
+            if self.room < 1:
+                self.refusals += 1
+                return too_many()
+            self.room -= 1
+        return Fault(text="Hello.")
+
+
+@pytest.mark.slow
+def test_processes_find_together_what_a_provider_allows(tmp_path: Path, providers: None) -> None:
+    with LimitedProvider() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        environment = {**os.environ, "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "dummy"}
+        command = [sys.executable, "-c", QUESTIONS, str(tmp_path), "15"]
+        asking = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+        answers = [process.communicate(timeout=120)[0].split() for process in asking]
+        server.shutdown()
+    assert [len(texts) for texts in answers] == [15, 15] and {text for texts in answers for text in texts} == {"Hello."}
+    shared = SharedLimiter(tmp_path)
+    assert server.refusals > 0 and 300 < shared.rates("openai/gpt-4o").requests < 900, "1200 were stated, and it allows 600"
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -279,7 +330,19 @@ def test_machines_have_equal_shares_while_they_ask(tmp_path: Path) -> None:
     finish(all_ask(machines))
     clock.now += 11
     finish(all_ask(machines))
-    assert [machine.rates(MODEL).requests for machine in machines] == [150] * 4
+    assert [machine.rates(MODEL).requests for machine in machines] == pytest.approx([150] * 4)
+
+    async def queue() -> list[float]:
+        waiting = [asyncio.create_task(machines[0].admit(MODEL, 1)) for _ in range(500)]
+        await asyncio.sleep(0.05)
+        clock.now += 11
+        rates = [machine.rates(MODEL).requests for machine in machines]
+        for task in waiting:
+            task.cancel()
+        return rates
+
+    rates = finish(queue())
+    assert rates[0] > 3 * rates[1] and sum(rates) == pytest.approx(600, rel=0.1), "who has the longer queue sends more"
     for _ in range(15):
         clock.now += 11
         finish(all_ask(machines[:1]))

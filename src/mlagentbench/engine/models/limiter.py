@@ -178,7 +178,7 @@ class SharedLimiter:
     @staticmethod
     def weight(bucket: Bucket) -> float:
         """Return the weight by which a machine shares a limit with others: its queue."""
-        return 1 + max(0.0, bucket.asked_requests - bucket.paid_requests)
+        return max(1.0, bucket.asked_requests - bucket.paid_requests)
 
 
 def _bucket(path: Path) -> Bucket | None:
