@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -131,3 +132,8 @@ def test_they_are_listed_and_found_by_name(tmp_path: Path, monkeypatch: pytest.M
     assert "8 runs to do" in CliRunner().invoke(mlab, dry).output
     refused = CliRunner().invoke(mlab, ["experiment", "run", "research-lag", "--dry-run"])
     assert refused.exit_code != 0
+
+
+def test_the_page_names_each() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    assert set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)) == set(ready_made())
