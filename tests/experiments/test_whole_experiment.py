@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -168,3 +169,91 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place:
     assert whole.keys() == killed.keys() and len(whole) > 5
     assert [name for name in whole if whole[name] != killed[name]] == []
     assert "0 runs to do, 32 of 32 are done" in place.here("run", "killed"), "nothing is done again"
+
+
+TRANSFER = """
+task_paths = ["tasks"]
+variant = "mini"
+sandbox = "none"
+baseline = "none"
+score_steps = false
+audit = false
+[[models]]
+label = "good"
+model = "scripted/good.jsonl"
+[[groups]]
+name = "informed"
+tasks = ["count"]
+experience_from = "source"
+[[groups]]
+name = "source"
+tasks = ["guess"]
+runs = 2
+"""
+
+
+@pytest.mark.slow
+def test_runs_wait_for_the_experience_of_others_and_stop_at_the_budget(place: Place) -> None:
+    listing = reply("List Files", '{"dir_path": "experience"}')
+    place.model("good", write_file("12"), listing)
+    place.file(TRANSFER + "[budget]\ntokens = 1\n")
+
+    output = place.mlab("run", "logs", "--parallel", "1", status=3)
+
+    assert re.search(r"Nothing more was started: [\d,]+ of 1 tokens are used", output)
+    assert "1 of 3 runs done" in output, "the run in progress went on to its end"
+    (first,) = place.runs("logs")
+    assert first.info.spec.task == "guess" and first.result is not None and first.result.outcome.ended == "final_answer"
+
+    place.file(TRANSFER)
+    output = place.mlab("run", "logs")
+
+    assert "2 runs to do, 1 of 3 are done; expected" in output and "tokens unknown" in output
+    assert "3 of 3 runs done" in output
+    runs = {run.name: run for run in place.runs("logs")}
+    (informed,) = [run for run in runs.values() if run.info.spec.task == "count"]
+    given = informed.info.experience
+    assert given is not None and Path(given.folder).parent == place.folder / "logs" / "experiments" / "plan" / "given"
+    sources = sorted(name for name in runs if name != informed.name)
+    assert sorted(path.name for path in informed.experience.iterdir()) == sources
+    for name in sources:
+        assert name in informed.steps()[1].observation
+        held = {
+            path.relative_to(informed.experience / name).as_posix() for path in (informed.experience / name).rglob("*") if path.is_file()
+        }
+        steps = {f"steps/{number:04d}.json" for number in (1, 2, 3)}
+        assert held == {"task.md", "workspace/train.py", "workspace/submission.txt", *steps}, "nothing of what the grader found"
+
+    # The expectation is that of the runs that are done; a cell that has another number of runs keeps those that it has.
+    place.file(TRANSFER.replace("runs = 2", "runs = 3").replace('"count"', '"count", "more"'))
+    tiny_task(place.folder / "tasks" / "more")
+    output = place.here("run", "logs", "--dry-run")
+    assert "The file has changed: 2 runs as before, 3 new." in output, "the source has another number of runs, and so other experience"
+    assert "1 run in the log directory no longer match" in output and informed.name in output
+
+
+@pytest.mark.slow
+def test_an_experiment_is_cancelled_and_retried_from_another_terminal(place: Place) -> None:
+    place.model("good", write_file("1"), reply("Execute Script", '{"script_name": "train.py"}'))
+    tiny_task(
+        place.folder / "tasks" / "guess",
+        train=f"import os, time\nwhile not os.path.exists({str(place.folder / 'go')!r}): time.sleep(0.05)\n",
+    )
+    place.file(
+        FILE.replace('["count", "guess"]', '["guess"]').replace("runs = 4", "runs = 2").replace('agents = ["research", "react"]', "")
+    )
+    driver = place.start("run", "logs", "--parallel", "3")
+    wait_until(lambda: sum(len(run.steps()) for run in place.runs("logs")) >= 2 + 2 * 3)  # the good ones wait, the bad ones are over
+
+    assert "was told to end it" in place.here("cancel", "logs")
+
+    output, _ = driver.communicate(timeout=60)
+    assert driver.returncode == 130 and "Nothing more was started: it was cancelled" in output
+    status = place.status("logs")
+    assert (status["done"], status["failed"], status["driven"]) == (2, 2, False)
+    assert [cell["outcomes"] for cell in status["cells"]] == [{"cancelled": 2}, {"no_improvement": 2}]
+    assert "No run has ended as infrastructure" in place.here("retry", "logs")
+
+    (place.folder / "go").touch()
+    assert "2 of 4 are done" in (output := place.mlab("retry", "logs", "--outcome", "cancelled")) and "4 of 4 runs done" in output
+    assert all(step.number == number for run in place.runs("logs") for number, step in enumerate(run.steps(), start=1))

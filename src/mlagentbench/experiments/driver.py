@@ -141,10 +141,10 @@ class _Driver:
 
     def _is_given(self, cell: MatrixCell) -> bool:
         """Make the experience of a cell if it needs one, and return whether its runs can begin."""
-        if any(self._missing(self._matrix.by_id[source].names) for source in cell.sources):
+        if self._missing(cell.sources):
             return False
         if cell.sources and self._missing(cell.names):
-            give(self._state, self._matrix, cell)
+            give(self._state, cell)
         return True
 
     def _missing(self, names: Iterable[str]) -> list[str]:

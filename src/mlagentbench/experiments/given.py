@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from mlagentbench.errors import StorageFailed
-from mlagentbench.experiments.matrix import Matrix, MatrixCell
+from mlagentbench.experiments.matrix import MatrixCell
 from mlagentbench.experiments.state import ExperimentState
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
@@ -22,7 +22,7 @@ def experience_folder(state: ExperimentState, cell: MatrixCell) -> Path:
     return state.given / cell.id
 
 
-def give(state: ExperimentState, matrix: Matrix, cell: MatrixCell) -> None:
+def give(state: ExperimentState, cell: MatrixCell) -> None:
     """Make the folder that the runs of a cell are given, unless it is there: for each run of its sources, what its agent saw and did.
 
     That is what it was to do, each step with its output, and the last workspace without its large files. What the grader found is not
@@ -30,8 +30,7 @@ def give(state: ExperimentState, matrix: Matrix, cell: MatrixCell) -> None:
 
     Args:
         state: the experiment's folder.
-        matrix: the experiment's matrix.
-        cell: the cell; all runs of its sources are done.
+        cell: the cell; its sources are done.
 
     Raises:
         RunNotFound: a run of its sources is damaged.
@@ -42,9 +41,8 @@ def give(state: ExperimentState, matrix: Matrix, cell: MatrixCell) -> None:
         return
     begun = Path(tempfile.mkdtemp(prefix=".", dir=state.given))
     try:
-        for source in cell.sources:
-            for name in matrix.by_id[source].names:
-                _copy(state.run(name), begun / name)
+        for name in cell.sources:
+            _copy(state.run(name), begun / name)
         begun.chmod(0o755)
         os.rename(begun, folder)
     except OSError as error:

@@ -43,7 +43,7 @@ class MatrixCell(Record):
     gpu: bool
     """Whether the task wants a GPU."""
     sources: tuple[Word, ...] = ()
-    """The ids of the cells whose runs are its runs' experience."""
+    """The names of the runs that are its runs' experience."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Matrix(Record):
         """Return the cells in stages: all cells of a stage have their experience from earlier ones."""
         stage: dict[str, int] = {}
         for cell in self.cells:
-            stage[cell.id] = 1 + max((stage[source] for source in cell.sources), default=-1)
+            stage[cell.id] = 1 + max((stage[self.cell_of(source).id] for source in cell.sources), default=-1)
         return [[cell for cell in self.cells if stage[cell.id] == number] for number in range(max(stage.values()) + 1)]
 
 
@@ -109,7 +109,7 @@ def expand(file: ExperimentFile, task_paths: Iterable[Path] = ()) -> Matrix:
                 cell = _cell(group, tasks[task], agent.label, model, make_spec(tasks[task], fields, where), sources)
                 if cell.id not in cells or cells[cell.id].runs < cell.runs:
                     cells[cell.id] = cell if cell.id not in cells else cells[cell.id].model_copy(update={"runs": cell.runs})
-                found.setdefault((group.name, agent.label, model), []).append(cell.id)
+                found.setdefault((group.name, agent.label, model), []).extend(cell.names)
     return Matrix(name=file.name, file=file.path.resolve(), cells=tuple(cells.values()), budget=file.budget)
 
 
