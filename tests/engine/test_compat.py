@@ -7,11 +7,15 @@ import asyncio
 import inspect
 import threading
 from pathlib import Path
+from typing import Any, cast
 
+import anyio
 import pytest
 from inspect_ai._view import view as inspect_view
+from inspect_ai.agent import AgentState, SandboxAgentBridge
+from inspect_ai.agent._bridge.sandbox import service as bridge_service
 from inspect_ai.model import get_model
-from inspect_ai.util import display_type
+from inspect_ai.util import display_type, sandbox_service
 
 import mlagentbench
 from mlagentbench.engine import compat
@@ -35,6 +39,21 @@ def test_the_active_model_is_the_one_of_the_task_that_sets_it() -> None:
         return await asyncio.gather(named("one"), named("two"))
 
     assert asyncio.run(story()) == [["one", "one"], ["two", "two"]]
+
+
+def test_bridges_look_for_requests_as_often_as_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge_service, "sandbox_service", bridge_service.sandbox_service)
+    asked: list[object] = []
+
+    async def service(**settings: object) -> None:
+        asked.append(settings["polling_interval"])
+
+    monkeypatch.setattr(compat, "sandbox_service", service)
+    compat.look_often_for_requests(0.2)
+    bridge = SandboxAgentBridge(AgentState(messages=[]), None, None, None, 0, None)
+    asyncio.run(bridge_service.run_model_service(cast(Any, None), None, None, bridge, "one", anyio.Event()))
+    assert asked == [0.2]
+    assert "polling_interval" in inspect.signature(sandbox_service).parameters
 
 
 def test_the_viewer_calls_the_function_that_is_replaced() -> None:

@@ -35,6 +35,9 @@ HOW_TO_ALLOW = (
 PYTHON_LINKS = "/run/python"
 """Where links `python` and `python3` are created for an interpreter whose folder lacks one of them."""
 
+VAR_TMP_MB = 256
+"""MB of /var/tmp at most. An agent's requests to models wait there, and are read into the harness's memory."""
+
 _KERNEL_SETTINGS = ("sys", "irq", "bus", "fs", "scsi", "acpi", "pressure")
 """Folders of /proc with files that root, or everybody, may write without any capability."""
 
@@ -63,7 +66,7 @@ class BubblewrapSandbox:
             *_mounts([*installation(interpreter, spec.packages, spec.hidden), *links, *workspace(spec), *machine(spec)]),
             *(word for node in gpus.nodes for word in ("--dev-bind", str(node), str(node))),
             *(("--ro-bind", "/sys", "/sys") if gpus.nodes else ()),
-            *(("--dir", "/var", *_memory_folder("/var/tmp", spec.limits.memory_mb)) if spec.home else ()),
+            *(("--dir", "/var", *_memory_folder("/var/tmp", min(spec.limits.memory_mb, VAR_TMP_MB * 2))) if spec.home else ()),
             *("--remount-ro", "/dev", "--remount-ro", "/"),
             *("--chdir", WORKSPACE),
         ]

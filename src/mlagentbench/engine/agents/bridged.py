@@ -20,7 +20,7 @@ from typing import NamedTuple, NoReturn
 from inspect_ai.agent import Agent as InspectAgent
 from inspect_ai.agent import AgentState, sandbox_agent_bridge
 from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, GenerateFilter, Model, ModelOutput
-from inspect_ai.tool import ToolChoice, ToolInfo, internal_tool_type
+from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo, internal_tool_type
 
 from mlagentbench.actions.base import Observation
 from mlagentbench.engine.agents.conversation import Conversation, thoughts_of
@@ -59,6 +59,8 @@ LOOK = 0.2
 """Seconds between two looks for requests of the agent's; each takes about 10 ms."""
 LEAVING = 5.0
 """Seconds that the bridge has to end after its sandbox."""
+MOST_AT_ONCE = 32
+"""Requests without a reply that end the run: each is held in this process's memory."""
 LAST_WORDS = 65536
 """Bytes of a program's output and errors that are read."""
 
@@ -187,6 +189,7 @@ class Recorder:
         self._last: ModelOutput | None = None
         """The reply whose step has not been recorded yet."""
         self._replied = 0.0
+        self._unanswered = 0
         self._over: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
 
     @property
@@ -197,10 +200,23 @@ class Recorder:
     async def __call__(
         self, model: Model, messages: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice | None, config: GenerateConfig
     ) -> ModelOutput:
-        """Answer a request of the agent's."""
+        """Answer a request of the agent's.
+
+        Tools that the model's provider would carry out itself, such as a web search, are not offered, since they lead out of the sandbox.
+        """
+        self._unanswered += 1
         try:
-            return await self._answer(messages, tools, tool_choice, config)
+            if self._unanswered > MOST_AT_ONCE:
+                raise AgentExited(f"the agent sent more than {MOST_AT_ONCE} requests to its model at once")
+            own = [tool for tool in tools if internal_tool_type(tool) is None]
+            if isinstance(tool_choice, ToolFunction) and tool_choice.name not in {tool.name for tool in own}:
+                tool_choice = None
+            output = await self._answer(InspectRequest(messages, own, tool_choice if own else None, config))
+            self._unanswered -= 1
+            return output
         except Exception as error:
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise  # a question that is cancelled while its provider fails says so
             if not self._over.done():
                 self._over.set_exception(error)
             await asyncio.get_running_loop().create_future()
@@ -241,13 +257,9 @@ class Recorder:
             if self._over.done() and not self._over.cancelled():
                 self._over.exception()
 
-    async def _answer(
-        self, messages: list[ChatMessage], tools: list[ToolInfo], choice: ToolChoice | None, config: GenerateConfig
-    ) -> ModelOutput:
-        tools = [tool for tool in tools if internal_tool_type(tool) is None]
-        names = [tool.name for tool in tools]
-        request = InspectRequest(messages, tools, choice if tools else None, config)
-        thread = self._main.of(messages, names, choice)
+    async def _answer(self, request: InspectRequest) -> ModelOutput:
+        messages, names = request.messages, [tool.name for tool in request.tools if isinstance(tool, ToolInfo)]
+        thread = self._main.of(messages, names, request.tool_choice)
         if thread != "agent":
             return (await Conversation(self._environment).ask(request, purpose=thread)).output
         async with self._asking:
