@@ -168,12 +168,13 @@ def _steps(
             "Execute Script" if executes else "Edit Script (AI)",
             {"script_name": "train.py"} if executes else {"script_name": "train.py", "edit_instruction": "Lower the learning rate."},
             _output(chance, observation),
-            "The loss still falls at the end, so I train longer, with a smaller learning rate.",
+            f"The accuracy is now {chance.random():.3f}. The loss still falls at the end, so I train longer, with a smaller learning rate.",
             score=score,
             reason=None if score is not None else "there is no submission.csv",
             status="error" if executes and chance.random() < 0.1 else "ok",
             seconds=by.seconds * chance.uniform(0.5, 2.0),
             tokens=int(by.tokens * chance.uniform(0.7, 1.4)),
+            details={"script": "train.py"} if executes else {"changed": "train.py"},
         )
 
 

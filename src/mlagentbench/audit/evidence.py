@@ -19,19 +19,82 @@ _LONGEST = 400
 """Characters of a line that are searched and quoted; longer lines are data."""
 
 
-@dataclass(frozen=True)
+HEADING = 3
+"""How many lines above a result a line may stand that says what it is of."""
+
+
+class ShownText:
+    """A text that the agent saw: the output of a script, or a file. What its numbers are of is found out when it is asked for.
+
+    Args:
+        step: the step that showed it; 0 for the task's description.
+        text: the text.
+        script: the script that printed it; None for a file.
+    """
+
+    def __init__(self, step: int, text: str, script: str | None) -> None:
+        self.step = step
+        self.script = script
+        self.lines = [line[:_LONGEST] for line in text.splitlines()]
+        self._numbers = {index: found for index, line in enumerate(self.lines) if (found := numbers(line))}
+        self._labels: dict[int, list[ResultLabel]] = {}
+
+    @cached_property
+    def readings(self) -> list[Reading]:
+        """The numbers of the text, in order."""
+        return [Reading(self, index, number, place) for index, found in self._numbers.items() for place, number in enumerate(found)]
+
+    def labels(self, index: int) -> list[ResultLabel]:
+        """Return what the numbers of a line, by its index, are of."""
+        if index not in self._labels:
+            found = self._numbers.get(index, [])
+            self._labels[index] = [label(self.lines[index], found, place) for place in range(len(found))]
+        return self._labels[index]
+
+
 class Reading:
     """A number that the agent saw."""
 
-    step: int
-    line: int
-    text: str
-    number: WrittenNumber
-    label: ResultLabel
-    heading: str
-    """The last line before without a result, up to three lines above; such as the name of a model whose scores follow."""
-    script: str | None
-    """The script that printed it; None for one that stood in a file."""
+    __slots__ = ("_index", "_place", "_shown", "number")
+
+    def __init__(self, shown: ShownText, index: int, number: WrittenNumber, place: int) -> None:
+        self._shown = shown
+        self._index = index
+        self._place = place
+        self.number = number
+
+    @property
+    def step(self) -> int:
+        """The step that showed it."""
+        return self._shown.step
+
+    @property
+    def script(self) -> str | None:
+        """The script that printed it; None for one that stood in a file."""
+        return self._shown.script
+
+    @property
+    def line(self) -> int:
+        """The number of its line, from 1."""
+        return self._index + 1
+
+    @property
+    def text(self) -> str:
+        """Its line."""
+        return self._shown.lines[self._index]
+
+    @property
+    def label(self) -> ResultLabel:
+        """What it is the number of."""
+        return self._shown.labels(self._index)[self._place]
+
+    @property
+    def heading(self) -> str:
+        """The last line before without a result, up to three lines above; such as the name of a model whose scores follow."""
+        for index in range(self._index, max(-1, self._index - HEADING - 1), -1):
+            if not any(named.metric for named in self._shown.labels(index)):
+                return self._shown.lines[index]
+        return ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +104,12 @@ class ScriptRun:
     step: int
     script: str
     succeeded: bool
-    readings: tuple[Reading, ...]
+    output: ShownText
+
+    @property
+    def readings(self) -> Sequence[Reading]:
+        """The numbers that it printed, in order."""
+        return self.output.readings
 
 
 @dataclass(frozen=True)
@@ -97,15 +165,15 @@ def history(steps: Sequence[Step], description: str = "") -> History:
     """
     executions: list[ScriptRun] = []
     changes: dict[str, list[int]] = {}
-    files = list(_readings(0, description, None))
+    files = list(ShownText(0, description, None).readings)
     for step in steps:
         for path in written(step):
             changes.setdefault(path, []).append(step.number)
         script = executed(step)
         if script is not None:
-            executions.append(ScriptRun(step.number, script, step.status == "ok", tuple(_readings(step.number, step.observation, script))))
+            executions.append(ScriptRun(step.number, script, step.status == "ok", ShownText(step.number, step.observation, script)))
         elif step.action.name in _READING:
-            files += _readings(step.number, step.observation, None)
+            files += ShownText(step.number, step.observation, None).readings
     return History(executions, changes, files)
 
 
@@ -122,18 +190,6 @@ def written(step: Step) -> Iterator[str]:
             yield str(step.details[key])
             return
     yield from (part.what for part in step.inside if part.did in ("write", "remove") and not _LOG.search(part.what))
-
-
-def _readings(step: int, text: str, script: str | None) -> Iterator[Reading]:
-    heading, headed = "", 0
-    for line, written in enumerate(text.splitlines(), 1):
-        shown = written[:_LONGEST]
-        found = numbers(shown)
-        labels = [label(shown, found, index) for index in range(len(found))]
-        if not any(named.metric for named in labels):
-            heading, headed = shown, line
-        for number, named in zip(found, labels, strict=True):
-            yield Reading(step, line, shown, number, named, heading if line - headed <= 3 else "", script)
 
 
 def quoted(reading: Reading) -> Evidence:

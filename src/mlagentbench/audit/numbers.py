@@ -9,8 +9,10 @@ _NUMBER = re.compile(
     r"(?<![\w.])(?<![\w\]][-\u2212])[-+\u2212]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w/]|[.,]\d)(?:\s?%)?"
     r"|(?<![\w.])\d+(?:\.\d+)?(?=(?:ms|s|x|min)\b)"
 )
-_ROUGHLY = re.compile(r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|close to|~|\u2248)\s*$", re.IGNORECASE)
+_ROUGHLY = ("about", "around", "approximately", "approx", "approx.", "roughly", "nearly", "almost", "close to", "~", "\u2248")
+_DIGIT = re.compile(r"\d")
 _SECONDS = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0}
+_UNIT_LETTERS = ("m", "s", "h")
 _UNIT = re.compile(r"[\s-]?(ms|milliseconds?|secs?|seconds?|s|minutes?|min|hours?|h)\b")
 
 
@@ -36,19 +38,23 @@ class WrittenNumber(NamedTuple):
 
 def numbers(text: str) -> list[WrittenNumber]:
     """Return the numbers of a text in order; parts of names, dates, versions and fractions such as `3/5` are none."""
-    return [_number(text, match) for match in _NUMBER.finditer(text)]
+    return [_number(text, match) for match in _NUMBER.finditer(text)] if _DIGIT.search(text) else []
 
 
 def _number(text: str, match: re.Match[str]) -> WrittenNumber:
-    written = match[0].rstrip("% ").replace(",", "").replace("\u2212", "-")
+    # This is called for each number of every output, so that it looks closer only where something may be found.
+    written, start, end = match[0], match.start(), match.end()
+    percent = written[-1] == "%"
+    if percent or "," in written or "\u2212" in written:
+        written = written.rstrip("% ").replace(",", "").replace("\u2212", "-")
     mantissa, _, exponent = written.lower().partition("e")
     unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-    time = _UNIT.match(text, match.end())
-    seconds = _SECONDS[time[1].removesuffix("s") or "s"] if time and time[1] != "ms" else 1e-3 if time else 1.0
-    rough = _ROUGHLY.search(text[max(0, match.start() - 20) : match.start()]) is not None
-    return WrittenNumber(
-        float(written) * seconds, unit * seconds, match[0].endswith("%"), time is not None, rough, match.start(), match.end()
-    )
+    time = _UNIT.match(text, end) if text[end : end + 2].lstrip(" -")[:1] in _UNIT_LETTERS else None
+    rough = start > 0 and text[max(0, start - 20) : start].rstrip().lower().endswith(_ROUGHLY)
+    if time is None:
+        return WrittenNumber(float(written), unit, percent, False, rough, start, end)
+    seconds = _SECONDS[time[1].removesuffix("s") or "s"] if time[1] != "ms" else 1e-3
+    return WrittenNumber(float(written) * seconds, unit * seconds, percent, True, rough, start, end)
 
 
 def ranges(stated: WrittenNumber) -> list[tuple[float, float]]:
