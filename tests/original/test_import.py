@@ -14,6 +14,7 @@ from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.original.write import import_logs
 from mlagentbench.records import Usage
 from mlagentbench.results.load import Run, load
+from mlagentbench.rundir.provenance import head_of
 from mlagentbench.runner.resume import resume
 from tests.original.logs import BEGAN, TOLD, OriginalLog, example
 
@@ -291,3 +292,21 @@ def test_the_command_says_what_it_imported(tmp_path: Path, capsys: pytest.Captur
     assert mlab(["show", str(next((tmp_path / "runs").glob("*/run.json")).parent)]) == 0
     assert mlab(["report", str(tmp_path / "runs")]) == 0
     assert mlab(["import", str(tmp_path / "runs"), "--log-dir", str(tmp_path / "other")]) == 2
+
+
+def test_an_imported_run_has_a_chain_from_its_import_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = imported(example(tmp_path / "log").end(files={"train.py": "epochs = 9\n", "submission.csv": "id\n"}))
+    (sample,) = read_eval_log(str(next(run.directory.path.parent.glob("*.eval")))).samples or ()
+    assert sample.metadata["provenance"] == head_of(run.directory)
+
+    assert mlab(("verify", str(run.directory.path))) == 0
+    said = capsys.readouterr().out
+    assert "whole" in said and "nothing of what happened to its logs before" in said and "it was not graded" in said
+    assert mlab(("audit", str(run.directory.path))) == 0
+    assert mlab(("verify", str(run.directory.path), "--no-grade")) == 0
+
+    step = run.directory.steps_folder / "0002.json"
+    step.write_text(step.read_text().replace("saved", "lost"))
+    capsys.readouterr()
+    assert mlab(("verify", str(run.directory.path))) == 1
+    assert "steps/0002.json: it was changed" in capsys.readouterr().out

@@ -189,15 +189,51 @@ def test_a_score_that_its_submission_does_not_have_is_found_without_any_chain(ru
     assert "99" in found["differences"][0]["problem"] and "13" in found["differences"][0]["problem"]
 
 
-def test_a_run_without_a_chain_is_said_to_have_none(run: RunDirectory) -> None:
+def test_a_run_that_was_killed_before_it_was_sealed_is_named_and_resuming_seals_it(run: RunDirectory) -> None:
     (run.path / "provenance.json").unlink()
+    (run.path / "audit.json").unlink()
     for log in run.path.parent.glob("*.eval"):
         log.unlink()
 
     found = verified(run.path, status=3)
-
     assert found["differences"] == []
-    assert "it has no provenance.json" in found["unchecked"][0]
+    assert "it has no provenance.json: its process was killed before it sealed the run" in found["unchecked"][0]
+    assert found["unchecked"][0].endswith(f"mlab resume {run.path}")
+
+    finished = mlab("resume", run.path)
+    assert finished.returncode == 0 and "it is sealed now" in finished.stdout
+    assert verified(run.path)["whole"] and (run.path / "audit.json").exists()
+    assert mlab("resume", run.path).returncode == 2, "it is over, and sealed already"
+
+
+def test_steps_after_the_sealed_ones_are_not_verified_and_earlier_changes_are_found(run: RunDirectory) -> None:
+    assert mlab("resume", run.path, "--steps", "4").returncode == 0
+    # As if it had been killed before it sealed the run that it had gone on with: the last link is that of the raised limit.
+    chain = Provenance.model_validate_json((run.path / "provenance.json").read_text())
+    raised = max(index for index, link in enumerate(chain.links) if link.name == "run.json")
+    (run.path / "provenance.json").write_text(Provenance(links=chain.links[: raised + 1]).model_dump_json())
+    max(run.path.parent.glob("*.eval")).unlink()
+
+    found = verified(run.path, status=3)
+    assert found["differences"] == []
+    assert "steps/0004.json" in found["unchecked"][0] and "killed before it sealed the run, or somebody added them" in found["unchecked"][0]
+
+    edit("steps/0002.json", lambda step: step.update(observation="The score is 99."))(run.path)
+    assert named(verified(run.path, "--no-grade", status=1)) == {"steps/0002.json"}
+    assert mlab("resume", run.path).returncode == 0
+    assert named(verified(run.path, status=1)) == {"steps/0002.json"}, "what was changed before stays found"
+
+
+def test_scores_of_steps_are_graded_again_where_asked(run: RunDirectory) -> None:
+    assert verified(run.path, "--every-step")["whole"]
+    edit("result.json", lambda result: result["step_scores"][1].update(value=99.0))(run.path)
+    chain_anew(run)
+    for log in run.path.parent.glob("*.eval"):
+        log.unlink()
+
+    assert verified(run.path)["whole"]
+    found = verified(run.path, "--every-step", status=1)
+    assert [each["problem"] for each in found["differences"]] == ["step 2 has the score 99, and graded again 12"]
 
 
 def test_a_task_that_was_changed_is_named(tmp_path: Path) -> None:

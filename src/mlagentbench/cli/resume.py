@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Console
 from rich.text import Text
 
 from mlagentbench.cli.interactive import ask_person, end
@@ -18,6 +19,7 @@ from mlagentbench.report.formatting import visible
 from mlagentbench.results.load import load_run
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.resume import resume as resumed
+from mlagentbench.runner.resume import seal_if_killed
 
 
 @click.command()
@@ -51,6 +53,10 @@ def resume(
     console = command_console(stderr=as_line)
     for line in load_run(RunDirectory(run)).damage:
         console.print(Text(visible(line), style="red"), soft_wrap=True)
+    if step is None and _seal(RunDirectory(run), console):
+        if as_line:
+            click.echo(as_json(RunDirectory(run)))
+        return 0
     with resumed(run, step, model=model, prices=prices, steps=steps, seconds=seconds, storage_mb=storage) as (spec, directory):
         ready = check_runs([spec], directory.path.parent, console, directory)
         evaluation, directories = carry_out(ready, console, ask=ask_person if interactive else None)
@@ -62,3 +68,12 @@ def resume(
     if interactive and directories:
         end(directories[0], ready[0].task)
     return status(directories, evaluation)
+
+
+def _seal(directory: RunDirectory, console: Console) -> bool:
+    """Seal a run that was over when its process was killed, and say so; return whether it was needed."""
+    with directory.lock():
+        sealed = seal_if_killed(directory)
+    if sealed:
+        console.print(f"{directory.name} was over when its process was killed; it is sealed now, and can be verified", soft_wrap=True)
+    return sealed

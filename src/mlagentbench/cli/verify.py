@@ -28,8 +28,9 @@ DIFFERS, UNCHECKED = 1, 3
 @click.command("verify")
 @logs_argument
 @click.option("--grade/--no-grade", default=True, help="Grade the submission again, and compare its score.")
+@click.option("--every-step", is_flag=True, help="Grade the submission of each step again too, and compare their scores.")
 @click.option("--json", "as_lines", is_flag=True, help="Print one JSON object a run, and nothing else, on standard output.")
-def verify_runs(logs: Path, grade: bool, as_lines: bool) -> int:
+def verify_runs(logs: Path, grade: bool, every_step: bool, as_lines: bool) -> int:
     """Check that the files of runs are what they were, and that their submissions still have their scores.
 
     LOGS is a log directory, or one run: its directory, or its id in runs or the beginning of one. Nothing is changed. The exit status is 1
@@ -38,7 +39,7 @@ def verify_runs(logs: Path, grade: bool, as_lines: bool) -> int:
     runs = find_runs(logs)
     heads = {folder: logged_heads(folder) for folder in {directory.path.parent for directory in runs}}
     console = command_console(stderr=as_lines)
-    found = interrupts.run(_verify(runs, heads, grade, console))
+    found = interrupts.run(_verify(runs, heads, console, grade=grade, every_step=every_step))
     for each in found:
         if as_lines:
             click.echo(json.dumps(_fields(each)))
@@ -48,12 +49,12 @@ def verify_runs(logs: Path, grade: bool, as_lines: bool) -> int:
 
 
 async def _verify(
-    runs: list[RunDirectory], heads: dict[Path, dict[str, list[LoggedHead]]], grade: bool, console: Console
+    runs: list[RunDirectory], heads: dict[Path, dict[str, list[LoggedHead]]], console: Console, *, grade: bool, every_step: bool
 ) -> list[Verification]:
     # One after another, so that a timed submission is timed alone.
     async with fork_server() as forks:
         return [
-            await verify(directory, heads[directory.path.parent].get(_name(directory), ()), grade=grade, forks=forks)
+            await verify(directory, heads[directory.path.parent].get(_name(directory), ()), grade=grade, every_step=every_step, forks=forks)
             for directory in track(runs, "verifying", console=console, transient=True)
         ]
 

@@ -23,11 +23,13 @@ from inspect_ai.tool import ToolCallError
 
 from mlagentbench.engine.agents.tools import tool_name
 from mlagentbench.engine.audits import audit_metadata
+from mlagentbench.engine.heads import HEAD
 from mlagentbench.engine.scorer import as_score
 from mlagentbench.engine.task import conversation
 from mlagentbench.records import ModelCall, Result, Step, Usage
 from mlagentbench.results.load import Run
 from mlagentbench.run_spec import RunInfo
+from mlagentbench.rundir.provenance import head_of
 from mlagentbench.util.atomic import replacing
 
 SCORER = "mlagentbench"
@@ -112,6 +114,7 @@ def _sample(run: Run, result: Result, *, events: bool) -> EvalSample:
             "run": run.name,
             "directory": str(run.directory.path),
             "outcome": result.outcome.model_dump(mode="json"),
+            HEAD: head_of(run.directory),
             **audit_metadata(run.directory),
             **_metadata(info),
         },

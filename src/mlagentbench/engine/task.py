@@ -38,7 +38,7 @@ from mlagentbench.run_spec import RunSpec, check_spec
 from mlagentbench.rundir.directory import RunDirectory, find_named, find_sample
 from mlagentbench.rundir.provenance import head_of
 from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run, task_of
-from mlagentbench.runner.resume import is_over
+from mlagentbench.runner.resume import is_over, seal_if_killed
 from mlagentbench.runner.run_once import RunHooks, run_once
 from mlagentbench.task.catalogue import Task, find_tasks
 
@@ -171,6 +171,7 @@ async def _result(ready: ReadyRun, hooks: RunHooks, number: int) -> Result:
     with ready.continues.lock():
         result = ready.continues.result
         if result is not None and is_over(ready.continues, ready.spec.limits):
+            await asyncio.to_thread(seal_if_killed, ready.continues)
             return result
         return await run_once(ready, current_models(ready.continues.replies()), hooks, number=number)
 

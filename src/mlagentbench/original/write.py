@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from typing import NamedTuple
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import RECORD, place_of
 from mlagentbench.engine.export import log_path, write_eval_log
-from mlagentbench.errors import MLAgentBenchError, RunNotFound, UsageError
+from mlagentbench.errors import MLAgentBenchError, RunNotFound, TaskError, UsageError
+from mlagentbench.grading.cache import task_digest
 from mlagentbench.original.convert import Converted, convert
 from mlagentbench.original.earlier_imports import EarlierImports
 from mlagentbench.original.files import LogFolders, files_below, find_logs, path_text
@@ -20,6 +21,7 @@ from mlagentbench.original.run_info import is_known
 from mlagentbench.records import Outcome, Result, Variant
 from mlagentbench.results.load import Run, load
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
+from mlagentbench.rundir.provenance import seal
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.runner.regrade import regrade
 from mlagentbench.util import interrupts
@@ -123,6 +125,7 @@ def _import(logs: LogFolders, log_directory: Path, known: EarlierImports, *, gra
         return ImportedRun(logs.root, run, log_path(run), "there already")
     with _replacing([each for each in {before, path} if each and each.exists()], path) as replaced:
         _write_run(log_directory, converted, grade)
+        _seal(RunDirectory(path))
         run = load(path)[0]
         eval_log = write_eval_log(run)
     known.add(path)
@@ -136,6 +139,14 @@ def _write_run(log_directory: Path, converted: Converted, grade: bool) -> None:
         directory.write_result(_result(converted, reason))
     if reason is None:
         _grade(directory, converted)
+
+
+def _seal(directory: RunDirectory) -> None:
+    """Begin the chain of an imported run, which vouches for it from its import on."""
+    digest = None
+    with suppress(TaskError):
+        digest = task_digest(task_of(directory.info.spec))
+    seal(directory, digest)
 
 
 ASIDE = ".replaced-"

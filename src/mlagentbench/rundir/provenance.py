@@ -95,14 +95,14 @@ def digest_of(directory: RunDirectory, name: str) -> str | None:
         return None
 
 
-def seal(directory: RunDirectory, task: str) -> None:
+def seal(directory: RunDirectory, task: str | None) -> None:
     """Extend the chain of a run that has just ended by what it has written, or begin it. A damaged chain stays as it is.
 
     A file of a finished step is chained once. What a step in progress had left when the run ended before may have changed.
 
     Args:
         directory: the run's directory.
-        task: the digest of the task's folder.
+        task: the digest of the task's folder; None for an imported run whose task is not known here.
 
     Raises:
         StorageFailed: the chain could not be written.
@@ -110,6 +110,24 @@ def seal(directory: RunDirectory, task: str) -> None:
     with suppress(RunNotFound):
         chain = read_provenance(directory) or Provenance()
         _extend(directory, chain, [(TASK, task), *((name, digest_of(directory, name)) for name in _written(directory, chain))])
+
+
+def unsealed(directory: RunDirectory, chain: Provenance) -> list[str]:
+    """Return the files that a run has written after the last step that its chain covers, as a process does that is killed before it seals.
+
+    They are those of further steps, and then also the result and the audit, which come after them.
+    """
+    chained = max((_number(link.name) for link in chain.links), default=-1)
+    later = [name for name in covered(directory) if _number(name) > chained]
+    return [*later, RESULT, AUDIT] if later else []
+
+
+def is_sealed(directory: RunDirectory) -> bool:
+    """Return whether the chain of a run with a result was written after the run had ended. A damaged chain counts as written."""
+    with suppress(RunNotFound):
+        chain = read_provenance(directory)
+        return chain is not None and not unsealed(directory, chain)
+    return True
 
 
 def _written(directory: RunDirectory, chain: Provenance) -> list[str]:

@@ -12,12 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from mlagentbench.audit.audit import audit_run
 from mlagentbench.errors import LimitReached, UsageError
+from mlagentbench.grading.cache import task_digest
 from mlagentbench.records import Price, Usage
 from mlagentbench.run_spec import ROLES, ModelSpec, RunLimits, RunSpec
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.names import new_name
-from mlagentbench.rundir.provenance import INFO, rewriting
+from mlagentbench.rundir.provenance import INFO, is_sealed, rewriting, seal
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.sandbox import isolation
 from mlagentbench.task.spec import UNGRADED
@@ -90,6 +92,27 @@ def resume(
             with rewriting(directory, INFO):
                 directory.write_info(info)
         yield Resumed(spec, directory)
+
+
+def seal_if_killed(directory: RunDirectory) -> bool:
+    """Seal and audit a run that is over, if its process was killed before it had done so. The caller has locked it.
+
+    Returns:
+        Whether it was not sealed before.
+
+    Raises:
+        RunNotFound: the run is damaged.
+        TaskError: its task is gone.
+        StorageFailed: the disk is full or read-only.
+    """
+    info = directory.info
+    if info.imported is not None or is_sealed(directory) or not is_over(directory, info.spec.limits):
+        return False
+    task = task_of(info.spec)
+    seal(directory, task_digest(task))
+    if info.spec.audit:
+        audit_run(directory, task)
+    return True
 
 
 def is_over(directory: RunDirectory, limits: RunLimits) -> bool:

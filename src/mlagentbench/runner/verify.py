@@ -14,10 +14,10 @@ from typing import NamedTuple
 from mlagentbench.errors import MLAgentBenchError, RunNotFound, StorageFailed
 from mlagentbench.grading.cache import task_digest
 from mlagentbench.grading.fork_server import ForkServer
-from mlagentbench.records import Result
+from mlagentbench.records import Direction, Result, StepScore
 from mlagentbench.rundir.directory import OBJECTS, RunDirectory
 from mlagentbench.rundir.files import numbers_of
-from mlagentbench.rundir.provenance import FILE, INFO, RESULT, TASK, Provenance, covered, digest_of, head_after, read_provenance
+from mlagentbench.rundir.provenance import FILE, INFO, RESULT, TASK, Provenance, covered, digest_of, head_after, read_provenance, unsealed
 from mlagentbench.runner.given import is_unchanged
 from mlagentbench.runner.preflight import task_of
 from mlagentbench.runner.regrade import regrade
@@ -64,7 +64,12 @@ class Verification:
 
 
 async def verify(
-    directory: RunDirectory, logged: Sequence[LoggedHead], *, grade: bool = True, forks: ForkServer | None = None
+    directory: RunDirectory,
+    logged: Sequence[LoggedHead],
+    *,
+    grade: bool = True,
+    every_step: bool = False,
+    forks: ForkServer | None = None,
 ) -> Verification:
     """Recompute a run's chain, check its files and the contents of its snapshots, and grade its submission again. Nothing is written.
 
@@ -72,12 +77,13 @@ async def verify(
         directory: the run's directory.
         logged: the heads of its chain that `.eval` logs hold.
         grade: grade its submission again.
+        every_step: grade the submission of each step again too.
         forks: the server that forks graders; None to start a Python.
     """
     found = Verification(directory)
     await asyncio.to_thread(_verify_files, found, logged)
     if grade and directory.has_result and not directory.held:
-        await _verify_score(found, forks)
+        await _verify_score(found, every_step, forks)
     return found
 
 
@@ -95,13 +101,33 @@ def _verify_files(found: Verification, logged: Sequence[LoggedHead]) -> None:
     elif not directory.has_result:
         found.unchecked.append("it has no result.json, so that it is not over; go on with it: mlab resume")
     elif chain is None:
-        found.unchecked.append(f"it has no {FILE}: it was imported, or made before runs had one")
+        found.unchecked.append(_unchained(directory))
     else:
         found.differences += _in_chain(chain, logged)
-        found.differences += _in_files(directory, chain)
+        later = unsealed(directory, chain)
+        found.differences += (each for each in _in_files(directory, chain) if each.file not in later)
+        if later:
+            found.unchecked.append(
+                f"{FILE} does not cover {', '.join(later)}: its process was killed before it sealed the run, or somebody added them;"
+                f" to seal it as it is: {_seal(directory)}"
+            )
         found.differences += _in_snapshots(directory)
         found.notes += _written_again(chain, logged)
         _verify_info(found, chain)
+
+
+def _unchained(directory: RunDirectory) -> str:
+    """Say why a run with a result has no chain."""
+    with suppress(RunNotFound):
+        if directory.info.imported:
+            return f"it has no {FILE}: it was imported before imported runs had one"
+    return (
+        f"it has no {FILE}: its process was killed before it sealed the run, or made it before runs had one; to seal it: {_seal(directory)}"
+    )
+
+
+def _seal(directory: RunDirectory) -> str:
+    return f"mlab resume {directory.path}"
 
 
 def _in_chain(chain: Provenance, logged: Sequence[LoggedHead]) -> Iterator[Mismatch]:
@@ -169,13 +195,18 @@ def _verify_info(found: Verification, chain: Provenance) -> None:
     except RunNotFound:
         return
     try:
-        if chain.digests.get(TASK) != task_digest(task_of(info.spec)):
+        if chain.digests.get(TASK) is None:
+            found.notes.append(f"it was sealed without the task {info.spec.task}, which was not there")
+        elif chain.digests[TASK] != task_digest(task_of(info.spec)):
             found.differences.append(Mismatch(TASK, f"the files of {info.spec.task} are not those that the run was graded with"))
     except (MLAgentBenchError, OSError) as error:
         found.unchecked.append(f"its task: {error}")
     for folder, given in ((found.directory.experience, info.experience), (found.directory.documents, info.documents)):
         if given and not is_unchanged(folder, given):
             found.differences.append(Mismatch(folder.name, f"it is not what {INFO} says"))
+    if info.imported:
+        found.notes.append("it was imported: its chain says nothing of what happened to its logs before")
+        return
     here: dict[str, object] = {**versions(), **hardware()}
     with suppress(MLAgentBenchError):  # none here is a difference too
         here["isolation"] = isolation.choose(info.spec.sandbox).isolation
@@ -188,21 +219,28 @@ def _text(value: object) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list) else "none" if value is None else str(value)
 
 
-async def _verify_score(found: Verification, forks: ForkServer | None) -> None:
+async def _verify_score(found: Verification, every_step: bool, forks: ForkServer | None) -> None:
     try:
         before = found.directory.result
         if before is None:
             return
+        if before.outcome.verdict == "ungraded":
+            found.notes.append("it was not graded, so that there is no score to compare")
+            return
         async with temporary_folder("mlab-verify-") as folder:
             copy = RunDirectory(folder / found.directory.name)
             await finish(_copy, found.directory, copy)
-            after = await regrade(copy, again=True, forks=forks)
+            after = await regrade(copy, every_step=every_step, again=True, forks=forks)
     except (MLAgentBenchError, OSError) as error:
         found.unchecked.append(f"it could not be graded again: {error}")
         return
     found.score = before.score.value if before.score else None
     found.score_again = after.score.value if after.score else None
     found.differences += _in_results(before, after)
+    if every_step:
+        found.differences += _in_steps(before, after, found.directory.info.direction)
+        if not before.step_scores:
+            found.notes.append("it has no scores of its steps to compare with")
 
 
 def _copy(directory: RunDirectory, copy: RunDirectory) -> None:
@@ -231,6 +269,37 @@ def _in_results(before: Result, after: Result) -> Iterator[Mismatch]:
     for what in ("final_answer", "steps"):
         if getattr(before, what) != getattr(after, what):
             yield _other(what, getattr(before, what), getattr(after, what))
+
+
+def _in_steps(before: Result, after: Result, direction: Direction) -> Iterator[Mismatch]:
+    """Yield the steps whose submission has another score than the stored one. Timed ones are compared as multiples of the starter's."""
+    timed = before.baseline is not None and before.baseline.source == "side_by_side"
+    again = {score.step: score for score in after.step_scores}
+    for score in before.step_scores:
+        graded = again.get(score.step)
+        if graded is None:
+            yield Mismatch(RESULT, f"step {score.step} has a score, and graded again there is no such step")
+            continue
+        values = [_times_the_starter(each, direction) if timed else each.value for each in (score, graded)]
+        if None in values:
+            same = values[0] == values[1]
+        else:
+            same = math.isclose(values[0] or 0, values[1] or 0, rel_tol=TIMED if timed else EXACT, abs_tol=0 if timed else EXACT)
+        if not same or score.rung != graded.rung:
+            yield Mismatch(RESULT, f"step {score.step} has the score {_score(score)}, and graded again {_score(graded)}")
+
+
+def _times_the_starter(score: StepScore, direction: Direction) -> float | None:
+    """Return a timed score as a multiple of the starter's that was timed beside it; None without one."""
+    if score.improvement is None:
+        return None
+    return 1 + score.improvement if direction == "maximize" else 1 - score.improvement
+
+
+def _score(score: StepScore) -> str:
+    if score.value is None:
+        return f"none ({score.reason})"
+    return f"{score.value:.6g}" + (f" (rung {score.rung})" if score.rung is not None else "")
 
 
 def _other(what: str, before: object, after: object) -> Mismatch:
