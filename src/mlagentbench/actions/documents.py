@@ -68,18 +68,23 @@ async def search_documents(context: ActionContext, query: Annotated[str, "the wo
     )
 
 
-@functools.lru_cache(maxsize=8)
 def index_of(folder: Path) -> Index:
-    """Return the index of a folder, which must not change. Files that are no text are left out.
+    """Return the index of a folder. Files that are no text are left out.
 
     Raises:
         ActionError: there is no text in the folder.
     """
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    contents = [(str(path.relative_to(folder)), path.read_bytes()) for path in paths]
+    return _index(tuple((name, content.decode("utf-8", "replace")) for name, content in contents if b"\0" not in content))
+
+
+@functools.lru_cache(maxsize=8)
+def _index(documents: tuple[tuple[str, str], ...]) -> Index:
+    """Return the index of documents by name. Runs that have copies of the same documents share it."""
     import bm25s
 
-    passages = tuple(
-        passage for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink() for passage in _passages(folder, path)
-    )
+    passages = tuple(passage for name, text in documents for passage in _passages(name, text))
     words = _words([passage.text for passage in passages])
     if not any(words):
         raise ActionError("The documents hold no text.")
@@ -88,15 +93,11 @@ def index_of(folder: Path) -> Index:
     return Index(passages, ranking)
 
 
-def _passages(folder: Path, path: Path) -> list[Passage]:
+def _passages(name: str, content: str) -> list[Passage]:
     """Return the passages of a document: whole paragraphs as far as they fit."""
-    content = path.read_bytes()
-    if b"\0" in content:
-        return []
     found: list[Passage] = []
-    name = str(path.relative_to(folder))
     text, first = "", 1
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), start=1):
+    for number, line in enumerate(content.splitlines(), start=1):
         for start in range(0, len(line) or 1, PASSAGE):
             part = line[start : start + PASSAGE]
             if text and (len(text) + len(part) > PASSAGE or (len(text) >= PASSAGE // 2 and not part.strip())):
