@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +258,27 @@ def test_an_experiment_is_cancelled_and_retried_from_another_terminal(place: Pla
     (place.folder / "go").touch()
     assert "2 of 4 are done" in (output := place.mlab("retry", "logs", "--outcome", "cancelled")) and "4 of 4 runs done" in output
     assert all(step.number == number for run in place.runs("logs") for number, step in enumerate(run.steps(), start=1))
+
+
+@pytest.mark.slow
+def test_each_run_that_wants_a_gpu_has_one_to_itself_and_a_process(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7,9")
+    script = "import os, time\nbegan = time.time()\ntime.sleep(1)\nprint('gpu', os.environ['CUDA_VISIBLE_DEVICES'], began, time.time())\n"
+    tiny_task(place.folder / "tasks" / "learn", train=script, keys={"gpu": "true"})
+    place.model("good", reply("Execute Script", '{"script_name": "train.py"}'))
+    common = FILE.partition("[[models]]")[0].replace('agents = ["research", "react"]', 'models = ["scripted/good.jsonl"]')
+    place.file(common.replace('["count", "guess"]', '["learn"]').replace("runs = 4", "runs = 3"))
+
+    output = place.mlab("run", "logs", "--gpus", "2")
+
+    assert "3 of 3 runs done" in output
+    used = []
+    for run in place.runs("logs"):
+        match = re.search(r"gpu (\S+) (\S+) (\S+)", run.steps()[0].observation)
+        assert match is not None and run.info.spec.gpus == (match[1],)
+        used.append((match[1], float(match[2]), float(match[3])))
+    assert {gpu for gpu, _, _ in used} == {"4", "7"}, "two of those that this process may use"
+    for gpu in ("4", "7"):
+        times = sorted((began, ended) for name, began, ended in used if name == gpu)
+        assert all(earlier[1] <= later[0] for earlier, later in pairwise(times)), "no two runs share a GPU"
+    assert len(list((place.folder / "logs" / "experiments" / "plan" / "output").iterdir())) == 3, "a process each"
