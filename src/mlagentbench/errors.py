@@ -20,6 +20,7 @@
         ├── ModelFailed            a model's provider failed for good
         │   └── ScriptFailed       a scripted model has no reply left, or got another prompt than it expects
         ├── GradingError           a grader failed, or reached its limits
+        ├── Superseded             another process has taken over the run, since this one was thought dead
         └── StorageFailed          a record could not be written: a full or read-only disk
 
 Anything else that escapes is a bug of this package, or of an agent's or a grader's own code.
@@ -118,6 +119,10 @@ class ScriptFailed(ModelFailed):
 
 class GradingError(InfrastructureError):
     """A grader failed, or reached its limits. `grading/control.py` finds out whether the submission caused that."""
+
+
+class Superseded(InfrastructureError):
+    """Another process has taken over the run, since this one was thought dead: this one must not write any more."""
 
 
 class StorageFailed(InfrastructureError):

@@ -140,6 +140,7 @@ class Environment:
         if self.ended:
             raise ActionError("the run has ended by its final answer, and nothing can be done after it")
         await self.settle()
+        self.directory.attempts.check()
         await self._check_limits()
         action = Action(name=whole(action.name), arguments=whole(action.arguments))
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")

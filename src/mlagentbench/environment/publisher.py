@@ -124,11 +124,11 @@ class Publisher:
         with storage(self._directory.path):
             if self._home is not None:
                 self._home_manifest = self._store.take(self._home, self._home_manifest, most_files=self._limits.files)
-                self._home_manifest.save(self._directory.home_manifest(number))
+                self._directory.save_manifest(self._home_manifest, self._directory.home_manifest(number))
                 self._count(self._home_manifest)
             self._workspace.restore_data()
             self._manifest = self._store.take(self._workspace, self._manifest, most_files=self._limits.files)
-            self._manifest.save(self._directory.manifest(number))
+            self._directory.save_manifest(self._manifest, self._directory.manifest(number))
             self._count(self._manifest)
 
     def _count(self, manifest: Manifest) -> None:

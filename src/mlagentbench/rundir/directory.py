@@ -17,6 +17,7 @@
         steps/0007.lost1.*     calls and output of a step whose process was killed, before the run was resumed: its usage still counts
         result.json            the outcome and score (`Result`), written last; publishing a further step removes it
         lock                   held by the process that works on the run
+        attempts/0001/         an attempt at the run (`Attempts`), and what it works with if an earlier one may be alive on another node
 
 A step is published with link(2): whole or not at all, and the first writer wins. If the machine dies, what is being written is lost, and
 what was published is not: each file is flushed to disk before it gets its name, and its folder before anything relies on the name.
@@ -25,7 +26,6 @@ what was published is not: each file is flushed to disk before it gets its name,
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -35,11 +35,13 @@ from pathlib import Path
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.records import ModelCall, Result, Role, Step, Termination, Usage
 from mlagentbench.run_spec import RunInfo
+from mlagentbench.rundir.attempts import Attempts, clear_step, complete
 from mlagentbench.rundir.files import LARGEST_FILE, PUT_BACK, grade_again, names_in, numbers_of, read, read_calls, storage, text_of
 from mlagentbench.rundir.names import sample_mark
 from mlagentbench.util.atomic import flush, publish, replace, sweep
 from mlagentbench.util.lock import acquire, held
 from mlagentbench.workspace.files import bytes_of
+from mlagentbench.workspace.snapshots.manifest import Manifest
 
 OBJECTS = "objects"
 CALLS = "calls.jsonl"
@@ -137,6 +139,9 @@ class RunDirectory:
         self._info = path / "run.json"
         self._result = path / "result.json"
         self._held = False
+        self._stale_result = True  # there may be a result that a further step makes wrong
+        self.attempts = Attempts(path)
+        """The processes that have worked on the run, one after the other."""
 
     @classmethod
     def create(cls, log_directory: Path, info: RunInfo) -> RunDirectory:
@@ -147,52 +152,17 @@ class RunDirectory:
         """
         directory = cls(log_directory / info.run)
         with storage(directory.path):
-            directory._make_folders()
-            directory._appear(info)
+            directory.make_folders()
+            directory.appear(info)
         return directory
 
-    def fork(self, info: RunInfo, step: int) -> RunDirectory:
-        """Create the directory of a new run that begins with a copy of this one's steps.
-
-        Args:
-            info: the new run's.
-            step: the last step to copy; 0 for none.
-
-        Raises:
-            StorageFailed: the disk is full or read-only.
-            RunNotFound: a file of these steps is missing.
-        """
-        files = [self.manifest(number) for number in range(step + 1)]
-        files += [path for number in range(1, step + 1) if (path := self.home_manifest(number)).exists()]
-        files += [path for number in range(1, step + 1) for path in sorted(self.steps_folder.glob(f"{number:04d}.*"))]
-        for file in files:
-            if not file.is_file():
-                raise RunNotFound(f"{self.path} is damaged: it has no {file.relative_to(self.path)}; fork it from an earlier step")
-        new = RunDirectory(self.path.parent / info.run)
-        with storage(new.path):
-            new._make_folders()
-            try:
-                for file in files:
-                    copy = new.path / file.relative_to(self.path)
-                    shutil.copyfile(file, copy)
-                    flush(copy)
-                for given, copy in ((self.experience, new.experience), (self.documents, new.documents)):
-                    if given.exists():
-                        shutil.copytree(given, copy)
-                for folder in (new.steps_folder, new.snapshots_folder):
-                    flush(folder)
-                new._appear(info)
-            except OSError:
-                shutil.rmtree(new.path, ignore_errors=True)
-                raise
-        return new
-
-    def _make_folders(self) -> None:
+    def make_folders(self) -> None:
+        """Create the directory and the folders in it."""
         # They are there if a process was killed that made a run of the same name. Of two that make it at once, one publishes `run.json`.
         for folder in (self.path, self.workspace, self.steps_folder, self.snapshots_folder):
             folder.mkdir(exist_ok=True)
 
-    def _appear(self, info: RunInfo) -> None:
+    def appear(self, info: RunInfo) -> None:
         """Publish `run.json`, which makes the directory a run that others find."""
         publish(self._info, text_of(info))
         flush(self.path.parent)
@@ -235,6 +205,7 @@ class RunDirectory:
         Raises:
             StorageFailed: the disk is full or read-only.
         """
+        self.attempts.check()
         with storage(self.path):
             replace(self._result, text_of(result))
 
@@ -281,34 +252,57 @@ class RunDirectory:
         Raises:
             StorageFailed: the disk is full or read-only, or the step has been published before.
         """
+        name = f"{step.number:04d}.json"
         with storage(self.path):
             for path in self._beside(step.number):
                 flush(path)
-            self._result.unlink(missing_ok=True)
-            publish(self._file(step.number, "json"), text_of(step))
+            self.attempts.check()
+            if self._stale_result:
+                self._result.unlink(missing_ok=True)
+                self._stale_result = False
+            publish(self.attempts.place / "steps" / name, text_of(step))
+            if self.attempts.place != self.path:
+                os.link(self.attempts.place / "steps" / name, self.steps_folder / name)
+                complete(self.attempts.place, self.path)
 
     def reopen(self) -> None:
-        """Clean up after a killed process, before the run is continued. Call it while the lock is held.
+        """Begin an attempt at the run, and clean up after a killed process. Call it while the lock is held.
 
         Raises:
             StorageFailed: the disk is full or read-only.
             RunNotFound: a step is missing or damaged.
         """
-        last = len(self.steps())
         with storage(self.path):
+            self.attempts.begin()
+        last = len(self.steps())  # only now: an earlier attempt may have published one more before it noticed this one
+        self._stale_result = self.has_result
+        with storage(self.path):
+            if self.attempts.place != self.path:
+                self.workspace, self.home = self.attempts.place / "workspace", self.attempts.place / "home"
+                return
             for folder in (self.path, self.steps_folder, self.snapshots_folder):
                 sweep(folder)
-            for manifest in (self.manifest(last + 1), self.home_manifest(last + 1)):
-                manifest.unlink(missing_ok=True)
             # While a step is being published, the model is already asked for the next one.
             for step in (last + 1, last + 2):
-                count = 1 + len({path.name.split(".")[1] for path in self.steps_folder.glob(f"{step:04d}.lost*")})
-                for path in self._beside(step):
-                    path.rename(path.with_name(path.name.replace(".", f".lost{count}.", 1)))
+                clear_step(self.path, step, self._beside(step))
 
     def _beside(self, step: int) -> list[Path]:
         """Return the files that exist of those that grow while a step is in flight: its calls and its output."""
-        return [path for what in (CALLS, OUTPUT) if (path := self._file(step, what)).exists()]
+        return [path for what in (CALLS, OUTPUT) if (path := self._growing(step, what)).exists()]
+
+    def _growing(self, step: int, what: str) -> Path:
+        return self.attempts.place / "steps" / f"{step:04d}.{what}"
+
+    def save_manifest(self, manifest: Manifest, target: Path) -> None:
+        """Save what `manifest` or `home_manifest` names for a step that is about to be published, or raise OSError."""
+        self.attempts.check()
+        path = self.attempts.place / "snapshots" / target.name
+        at_start = target == self.manifest(0)
+        manifest.save(path, new=not at_start)
+        if at_start and path != target:
+            with suppress(FileExistsError):
+                os.link(path, target)
+            path.unlink()
 
     def _file(self, step: int, what: str) -> Path:
         return self.steps_folder / f"{step:04d}.{what}"
@@ -330,13 +324,15 @@ class RunDirectory:
         self._append(step, OUTPUT, text)
 
     def _append(self, step: int, what: str, text: str) -> None:
-        with storage(self.path), self._file(step, what).open("a", encoding="utf-8") as file:
+        with storage(self.path), self._growing(step, what).open("a", encoding="utf-8") as file:
+            # Only after opening it: whoever takes over from here on sets this file aside.
+            self.attempts.check()
             file.write(text)
 
     def output_end(self, step: int, size: int = 1000) -> str:
         """Return the last `size` bytes of what a step's scripts have printed so far."""
         with suppress(OSError):
-            return bytes_of(self._file(step, OUTPUT), LARGEST_FILE)[-size:].decode(errors="replace")
+            return bytes_of(self.attempts.newest(f"steps/{step:04d}.{OUTPUT}"), LARGEST_FILE)[-size:].decode(errors="replace")
         return ""
 
     def calls(self, step: int) -> list[ModelCall]:
@@ -361,7 +357,7 @@ class RunDirectory:
             RunNotFound: a file of calls is damaged.
         """
         usage: dict[Role, Usage] = {}
-        for path in sorted(self.steps_folder.glob(f"*.{CALLS}")):
+        for path in sorted([*self.path.glob(f"steps/*.{CALLS}"), *self.path.glob(f"attempts/*/steps/*.{CALLS}")]):
             for call in read_calls(path):
                 usage[call.role] = Usage.total((usage.get(call.role, Usage()), call.usage))
         return usage
@@ -398,6 +394,10 @@ class RunDirectory:
                 raise UsageError(f"another process is working on {self.path}; wait for it, or stop it")
             self._held = True
             try:
+                with storage(self.path):
+                    for folder in self.attempts.folders():
+                        complete(folder, self.path)
                 yield
             finally:
+                self.attempts.end()
                 self._held = False

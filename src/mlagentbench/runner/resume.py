@@ -18,6 +18,7 @@ from mlagentbench.grading.cache import task_digest
 from mlagentbench.records import Price, Usage
 from mlagentbench.run_spec import ROLES, ModelSpec, RunLimits, RunSpec
 from mlagentbench.rundir.directory import RunDirectory
+from mlagentbench.rundir.fork import fork
 from mlagentbench.rundir.names import new_name
 from mlagentbench.rundir.provenance import INFO, is_sealed, rewriting, seal
 from mlagentbench.runner.preflight import task_of
@@ -195,4 +196,4 @@ def _fork(directory: RunDirectory, spec: RunSpec, step: int) -> RunDirectory:
         "versions": versions(),
         "hardware": hardware(),
     }
-    return directory.fork(directory.info.model_copy(update=changed), step)
+    return fork(directory, directory.info.model_copy(update=changed), step)

@@ -12,14 +12,14 @@ from pathlib import Path
 _TEMPORARY = re.compile(r"\..+\.\d+\.[0-9a-f]{6}")
 
 
-def publish(path: Path, content: str) -> None:
+def publish(path: Path, content: str | bytes) -> None:
     """Write a new file.
 
     Raises:
         OSError: it cannot be written, or exists already.
     """
     with _temporary(path) as temporary:
-        temporary.write_bytes(content.encode())
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         flush(temporary)
         os.link(temporary, path)
     flush(path.parent)

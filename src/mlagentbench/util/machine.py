@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -52,6 +53,12 @@ def free_memory_mb() -> int:
 def free_disk_mb(folder: Path) -> int:
     """Return the free space on a folder's disk, in megabytes (2^20 bytes)."""
     return shutil.disk_usage(folder).free >> 20
+
+
+@cache
+def boot() -> str:
+    """Return an id of this machine since it was started: equal for all processes, and containers, that the same kernel runs."""
+    return _read(Path("/proc/sys/kernel/random/boot_id")).strip() or socket.gethostname()
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import zstandard
 
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.util.atomic import replace
+from mlagentbench.util.atomic import publish, replace
 from mlagentbench.workspace.files import bytes_of
 
 EntryKind = Literal["file", "folder", "link", "fifo", "socket", "device"]
@@ -107,8 +107,12 @@ class Manifest:
             raise UsageError(f"one of these globs cannot be read: {', '.join(globs)}") from None
         return Manifest({path: entry for path, entry in self.entries.items() if pattern.fullmatch(path)}, _flush=self._flush)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, *, new: bool = False) -> None:
         """Write the manifest to a file, atomically and flushed to disk. The contents that it lists are flushed first.
+
+        Args:
+            path: the file.
+            new: refuse to replace a file that exists.
 
         Raises:
             OSError: the disk is full or read-only.
@@ -120,9 +124,9 @@ class Manifest:
         changed = {name: entry for name, entry in self.entries.items() if base.entries.get(name) != entry}
         if base.path is not None and base.serves(path) and len(changed) <= _MOST_DELTA * len(self.entries):
             gone = sorted(base.entries.keys() - self.entries.keys())
-            _publish(path, {"base": base.path.name, "check": base.check, "set": _rows(changed), "gone": gone})
+            _publish(path, {"base": base.path.name, "check": base.check, "set": _rows(changed), "gone": gone}, new)
         else:
-            base.check = _publish(path, {"set": _rows(self.entries)})
+            base.check = _publish(path, {"set": _rows(self.entries)}, new)
             base.path, base.entries = path, self.entries
 
     @classmethod
@@ -166,11 +170,11 @@ def _rows(entries: Mapping[str, ManifestEntry]) -> dict[str, list[object]]:
     return rows
 
 
-def _publish(path: Path, content: Mapping[str, object]) -> str:
+def _publish(path: Path, content: Mapping[str, object], new: bool) -> str:
     """Write a file atomically, flush it to disk, and return the SHA-256 of its bytes."""
     text = json.dumps({"format": _FORMAT, **content}, separators=(",", ":"))
     raw = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(text.encode())
-    replace(path, raw)
+    (publish if new else replace)(path, raw)
     return hashlib.sha256(raw).hexdigest()
 
 
