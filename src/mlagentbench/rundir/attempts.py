@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,6 +78,25 @@ class Attempts:
         """Raise Superseded if another process has begun a newer attempt."""
         if self._number and max(self._numbers(), default=0) > self._number:
             raise Superseded(f"another process goes on with {self._run}, since this one was thought dead; nothing more is written here")
+
+    def save(self, write: Callable[[Path, bool], None], target: Path) -> None:
+        """Write a snapshot's manifest in this attempt's place; that of the start, which is the same for all attempts, in the run's own.
+
+        Args:
+            write: writes it at a path; unless the flag is false, only a new file.
+            target: where it is to be in the end.
+
+        Raises:
+            OSError: it cannot be written, or another process has written it.
+            Superseded: as by `check`.
+        """
+        self.check()
+        path, at_start = self.place / "snapshots" / target.name, target.name == "0000"
+        write(path, not at_start)
+        if at_start and path != target:
+            with suppress(FileExistsError):
+                os.link(path, target)
+            path.unlink()
 
     def folder(self, number: int) -> Path:
         """Return the folder of an attempt."""

@@ -295,14 +295,7 @@ class RunDirectory:
 
     def save_manifest(self, manifest: Manifest, target: Path) -> None:
         """Save what `manifest` or `home_manifest` names for a step that is about to be published, or raise OSError."""
-        self.attempts.check()
-        path = self.attempts.place / "snapshots" / target.name
-        at_start = target == self.manifest(0)
-        manifest.save(path, new=not at_start)
-        if at_start and path != target:
-            with suppress(FileExistsError):
-                os.link(path, target)
-            path.unlink()
+        self.attempts.save(lambda path, new: manifest.save(path, new=new), target)
 
     def _file(self, step: int, what: str) -> Path:
         return self.steps_folder / f"{step:04d}.{what}"
