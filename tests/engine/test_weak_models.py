@@ -116,3 +116,11 @@ def test_questions_at_once_that_the_time_limit_cut_off_took_their_time_once(serv
     result = carry_out(plan.but(limits=RunLimits(steps=5, time=1.5)), retry_policy=QUICK).result
     assert len(server.requests) > 6 and result.outcome.ended == "limit_time"
     assert 1.3 < result.seconds < 4
+
+
+def test_the_agent_is_told_how_long_a_script_may_run(server: Provider, tmp_path: Path) -> None:
+    server.behave(END)
+    assert carry_out(make_plan(tmp_path, "research")).directory.info.description.endswith(
+        "\n\nOne script may run for at most 60 minutes.\n"
+    )
+    assert "One script may run for at most 60 minutes." in prompts(server)[0]

@@ -74,7 +74,7 @@ def test_replies_that_lead_to_no_step_take_their_time_too(plan: Plan) -> None:
     (directory,) = find_runs(plan.log_directory)
     wasted = sum(call.seconds for call in directory.calls(2))
     assert result.outcome.ended == "format_failure" and wasted > 0
-    assert result.seconds == pytest.approx(directory.steps()[0].seconds + wasted)
+    assert wasted <= result.seconds - directory.steps()[0].seconds < wasted + 5, "and the time between them"
     assert result.model_seconds == pytest.approx(directory.steps()[0].model_seconds + wasted)
 
 

@@ -19,7 +19,7 @@ from mlagentbench.agents.base import Agent, line_in
 from mlagentbench.audit.audit import audit_run
 from mlagentbench.environment import ActionMiddleware, Environment, Listener, ScriptRunner, SilentListener, directly
 from mlagentbench.errors import FormatFailure, InfrastructureError, LimitReached, RunStopped, UsageError
-from mlagentbench.grading.baseline import data_sandbox, public_data
+from mlagentbench.grading.baseline import data_sandbox, public_data, script_limits
 from mlagentbench.grading.cache import task_digest
 from mlagentbench.grading.score import Ending, Scoring, score_run
 from mlagentbench.model import Models
@@ -198,6 +198,12 @@ async def _failed(environment: Environment, failure: InfrastructureError) -> End
     return Ending(limit.ended, str(limit)) if limit else Ending("infrastructure", str(failure))
 
 
+def _time_limit(ready: ReadyRun) -> str:
+    """Return the sentence that tells the agent how long one of its scripts may run."""
+    seconds = (ready.settings.limits or script_limits(ready.task.spec)).seconds
+    return f"One script may run for at most {f'{seconds:g} seconds' if seconds < 120 else f'{seconds / 60:g} minutes'}."
+
+
 def _environment(ready: ReadyRun, models: Models, directory: RunDirectory, listener: Listener, hooks: RunHooks) -> Environment:
     info = directory.info
     public = public_data(ready.data)
@@ -272,7 +278,7 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = Non
         domain=facts.domain,
         published=facts.published,
         rungs=facts.rungs,
-        description=describe(ready.task.problem, given),
+        description=f"{describe(ready.task.problem, given).rstrip()}\n\n{_time_limit(ready)}\n",
         metric=facts.metric.name,
         unit=facts.metric.unit,
         direction=facts.metric.direction,
