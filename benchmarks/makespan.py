@@ -165,8 +165,8 @@ class SimulatedCluster:
         def look() -> None:
             seconds = bucket.wait(permit, self.now)
             if seconds:
-                # The rates do not change here, so one look is enough; a bucket must be looked at from time to time all the same.
-                self._after(min(seconds, 10.0), look)
+                # The rate never changes here, and the first of a queue looks often enough for the bucket to know that there is one.
+                self._after(seconds, look)
             else:
                 self._after(ANSWERING, lambda: self._step(run, attempt, call + 1))
 

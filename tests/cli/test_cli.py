@@ -128,6 +128,8 @@ def test_a_task_is_shown_with_what_the_agent_is_told() -> None:
         (("run", "vectorization", "--model", "scripted/nowhere.yaml"), "cannot read the scripted replies in nowhere.yaml"),
         (("run", "vectorization", "--model", "scripted/demo", "--fast-model", "nobody/nothing"), "'nobody/nothing' cannot be used"),
         (("run", "vectorization", "--model", "scripted/demo", "--time", "soon"), "'soon' is no time"),
+        (("run", "vectorization", "--model", "scripted/demo", "--rate-limit", "openai/gpt-4o"), "'openai/gpt-4o' is no rate limit"),
+        (("run", "vectorization", "--model", "scripted/demo", "--rate-limit", "openai/gpt-4o=0"), "'openai/gpt-4o=0' is no rate limit"),
         (("run", "vectorization", "--model", "scripted/demo", "--runs", "0"), "--runs"),
         (("run", "vectorization", "--modle", "scripted/demo"), "--modle"),
         (("run",), "TASK"),

@@ -26,7 +26,8 @@
 Without options, an agent or a model can be written as its name: `agents = ["research", "react"]`.
 
 An experiment whose runs are not all done alike has groups. The keys above a group hold for each, and a group may set any of them anew
-(`limits`, `script_limits` and `prices` key by key). A group's runs can be given those of another group as experience; they wait for them:
+(`limits`, `script_limits`, `prices` and `rate_limits` key by key). A group's runs can be given those of another group as experience; they
+wait for them:
 
     models = ["openai/gpt-4o"]
     agents = ["research"]
@@ -72,7 +73,7 @@ OWN_FIELDS = frozenset({"task", "task_folder", "agent", "agent_options", "models
 """The fields of `RunSpec` that a file sets in another way, or not at all."""
 SPEC_FIELDS = frozenset(RunSpec.model_fields) - OWN_FIELDS
 """The fields of `RunSpec` that can be keys of a file."""
-MERGED = ("limits", "script_limits", "prices")
+MERGED = ("limits", "script_limits", "prices", "rate_limits")
 """The fields that a group sets key by key."""
 SCRIPTED = "scripted/"
 WHOLE = ("name", "about", "budget", "task_paths")
