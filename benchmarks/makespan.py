@@ -2,7 +2,7 @@
 
 The cluster and its clock are simulated; the driver is the one of real experiments (`drive`), and the models' rate limits are kept by the
 code that keeps real ones (`Bucket`). 13 tasks x 5 models x 8 runs, each a job with a GPU of its own. A run has 50 steps; a step asks the
-model twice and runs a script. Without any waiting a run takes from 0.4 to 5 hours by its task, 2.1 on average, and a tenth more or less by
+model twice and runs a script. Without any waiting a run takes from 0.4 to 5 hours by its task, 2.3 on average, and a tenth more or less by
 chance. Nodes have 8 GPUs, fail every 40 hours on average, and come back after one; what ran there is submitted again.
 
 - GPUs: `none fails` is without failures; `anew` begins an interrupted run again, and `resume` goes on after its last step, both as the mean
