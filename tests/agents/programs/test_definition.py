@@ -8,7 +8,7 @@ import pytest
 
 from mlagentbench.agents.base import find_agent, make_agent
 from mlagentbench.agents.catalogue import describe_agent, list_agents
-from mlagentbench.agents.programs.definition import built_in, filled, find_program, read_program
+from mlagentbench.agents.programs.definition import GIVEN, AgentDefinition, Package, built_in, filled, find_program, read_program
 from mlagentbench.errors import AgentError
 
 SOUND = 'about = "Mine."\ncommand = ["python", "/opt/mine/main.py", "{task}"]\n'
@@ -91,3 +91,13 @@ def test_web_search_is_off_and_the_names_are_those_that_the_agents_need() -> Non
     script = (find_program("aide").folder / "start.sh").read_text()
     assert script.count("model=inspect") == 3  # with a name like gpt-4 it would ask OpenAI, whatever its base URL is
     assert aide.package and not any(name.startswith("torch") for name in aide.package.dependencies or ())
+
+
+def test_the_example_of_the_documentation_is_one_and_its_keys_are_all(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
+    definition = read_program(folder_with(tmp_path, page.split("```toml\n")[1].split("```")[0])).definition
+    assert definition.options["depth"].default == 2
+    rows = page.split("| key | meaning |")[1].split("\n\n")[0]
+    assert [key for key in AgentDefinition.model_fields if f"`{key}`" not in rows] == []
+    assert [key for key in Package.model_fields if f"`{key}`" not in rows] == []
+    assert [name for name in GIVEN if f"`{{{name}}}`" not in page] == []
