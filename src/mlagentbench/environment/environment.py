@@ -190,12 +190,7 @@ class Environment:
         return step
 
     def _add(
-        self,
-        action: Action,
-        observation: Observation,
-        entries: Mapping[str, str],
-        memory: Mapping[str, JsonValue],
-        counted: bool = True,
+        self, action: Action, observation: Observation, entries: Mapping[str, str], memory: Mapping[str, JsonValue], counted: bool = True
     ) -> Step:
         """Make a step of an action and its observation, and begin to publish it."""
         step_usage, self._step_usage = self._step_usage, StepUsage()
