@@ -25,6 +25,12 @@ class RayCluster:
         self._nodes: list[Any] = []
         self.setup = f"from mlagentbench.experiments.executors.ray import RayExecutor\nexecutor = RayExecutor({self._cluster.address!r})\n"
         self.restore()
+        self.address: str = self._cluster.address
+
+    @property
+    def node(self) -> str:
+        """One of the nodes that run jobs."""
+        return str(self._nodes[0].all_processes["raylet"][0].process.pid)
 
     def executor(self) -> RayExecutor:
         return RayExecutor(self._cluster.address)

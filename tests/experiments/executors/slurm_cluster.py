@@ -73,6 +73,8 @@ class SlurmCluster:
     """Starts the daemons; `close` ends them."""
 
     kills_jobs_with_driver = False
+    node = NODES[0]
+    """One of the nodes."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
