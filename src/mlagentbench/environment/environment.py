@@ -183,8 +183,7 @@ class Environment:
             StorageFailed: the step could not be written.
         """
         action = Action(name=whole(action.name), arguments=whole(action.arguments))
-        box = self._scripts.box
-        with box.frozen() if box is not None else nullcontext():
+        with self._scripts.box.frozen() if self._scripts.box is not None else nullcontext():
             step = self._add(action, observation._replace(text=whole(observation.text)), entries, memory)
             await self.settle()
         return step
