@@ -17,9 +17,13 @@ import statistics
 from typing import NamedTuple
 
 from mlagentbench.data.prepare import prepared
-from mlagentbench.grading.baseline import measure, run_starter
+from mlagentbench.grading.baseline import ScriptSettings, measure, run_starter
 from mlagentbench.task.catalogue import Task, find_task, find_tasks
 from mlagentbench.task.success import clears_noise, gain_error, is_success
+from mlagentbench.util.machine import ONE_THREAD
+
+SETTINGS = ScriptSettings(environment=ONE_THREAD)
+"""As many starters as cores go on at once, so each has one."""
 
 
 class Found(NamedTuple):
@@ -34,14 +38,14 @@ class Found(NamedTuple):
 
 async def with_other_seeds(task: Task, runs: int, at_once: asyncio.Semaphore) -> Found | None:
     """Run a starter with seeds that its baseline does not have; None where the seed makes no difference."""
-    baseline = (await measure(task, "mini")).baseline
+    baseline = (await measure(task, "mini", settings=SETTINGS)).baseline
     if baseline.source != "measured" or len(set(baseline.values)) == 1:
         return None
     data, metric = await asyncio.to_thread(prepared, task, "mini"), task.spec.metric
 
     async def one(seed: int) -> tuple[float, bool, bool]:
         async with at_once:
-            score = (await run_starter(task, "mini", data, seed=seed)).score
+            score = (await run_starter(task, "mini", data, settings=SETTINGS, seed=seed)).score
         assert score is not None, f"the starter of {task.id} leaves no score with the seed {seed}"
         clear = clears_noise(metric, score.value, baseline, gain_error(score, baseline))
         return metric.gain(score.value, baseline.value) / baseline.value, is_success(metric, score.value, baseline.value), clear is True
