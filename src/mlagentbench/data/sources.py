@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ DIGITS = 12
 PACKAGE = "mlagentbench.tasks"
 NOT_DATA = frozenset({"starter", "problem.md", "task.toml", "__pycache__"})
 """The entries of a task's folder, other than modules, that data is not made from."""
+_PARSING = threading.Lock()
+"""Held while a module is parsed: Python 3.11 miscounts its recursion when several threads parse at once."""
 
 
 def key(task: Task, variant: Variant, seed: int | None) -> str:
@@ -61,7 +64,8 @@ def sources(task: Task) -> list[Path]:
 def _imported(path: Path) -> Iterator[Path]:
     """Yield the files of the task modules that a module imports anywhere in its code."""
     try:
-        tree = ast.parse(path.read_bytes())
+        with _PARSING:
+            tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
         raise TaskError(f"{path} is no Python: {error}") from None
     for node in ast.walk(tree):
