@@ -13,7 +13,7 @@ from mlagentbench import Action
 from mlagentbench.audit.audit import audit_run
 from mlagentbench.audit.code import Data, code_signs, reads_anything
 from mlagentbench.audit.record import Sign
-from mlagentbench.audit.signs import Workspace, signs
+from mlagentbench.audit.signs import KnownFiles, signs
 from mlagentbench.records import ModelCall, Step, Usage
 from mlagentbench.task.catalogue import Task, load_task
 from tests.support import MakeEnvironment, do, perform, reply
@@ -189,7 +189,7 @@ def test_a_reply_that_goes_on_with_an_observation_is_one_only_after_an_action() 
     ):
         call = ModelCall(role="agent", model="m", purpose="agent", prompt="p", reply=text, usage=Usage(), seconds=0)
 
-        assert [sign.kind for sign in signs([step], Workspace(), lambda number, call=call: [call])] == expected
+        assert [sign.kind for sign in signs([step], KnownFiles(), lambda number, call=call: [call])] == expected
 
 
 @pytest.mark.parametrize(

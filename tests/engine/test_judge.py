@@ -83,7 +83,8 @@ def test_a_judge_stands_beside_the_audit_and_scout_shows_both(logs: Path, tmp_pa
 
 
 def test_a_judge_that_answers_nothing_is_named_and_the_audit_stands(logs: Path, tmp_path: Path) -> None:
-    finished = here("audit", logs / "run-liar", "--judge", scripted(tmp_path, *["It is fine, I think."] * 3))
+    # Scout changes how asyncio runs in its whole process, so it has one of its own.
+    finished = mlab("audit", logs / "run-liar", "--judge", scripted(tmp_path, *["It is fine, I think."] * 3))
 
     assert finished.returncode == 3
     assert "run-liar: the judge failed:" in finished.stdout

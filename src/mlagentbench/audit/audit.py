@@ -14,7 +14,7 @@ from mlagentbench.audit.modes import Facts, carried, mode_of
 from mlagentbench.audit.plans import plan_of
 from mlagentbench.audit.record import Audit, Claim, FactChecks
 from mlagentbench.audit.research_log import losses
-from mlagentbench.audit.signs import Workspace, signs
+from mlagentbench.audit.signs import KnownFiles, signs
 from mlagentbench.audit.statements import FINAL_ANSWER
 from mlagentbench.errors import RunNotFound
 from mlagentbench.records import ModelCall
@@ -75,11 +75,11 @@ def read_audit(directory: RunDirectory) -> Audit | None:
     return read(path, Audit, remedy=f"make it again: mlab audit {directory.path}") if path.exists() else None
 
 
-def _workspace(files: RunFiles, info: RunInfo, task: Task | None) -> Workspace:
+def _workspace(files: RunFiles, info: RunInfo, task: Task | None) -> KnownFiles:
     """Return what the signs need to know of a run's task and files."""
     spec = task.spec if task else None
     hidden = [Path(pattern).name.split(".")[0].rstrip("_*") for pattern in (spec.hidden if spec else ())]
-    return Workspace(
+    return KnownFiles(
         data=Data(spec.read_only if spec else (), files.submission),
         known=f"{info.description}\n{files.starter_text}",
         hidden=[name for stem in hidden for name in (f"load_{stem}", f"{stem}.csv")],

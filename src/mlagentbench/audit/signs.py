@@ -62,7 +62,7 @@ _COPY_COMMAND = re.compile(r"\b(?:cp|mv|ln)\s+(?:-\S+\s+)*(\S+)\s+(\S+)")
 _LONGEST = 200
 
 
-class Workspace(NamedTuple):
+class KnownFiles(NamedTuple):
     """What is known of a run's task, and of its files after each step."""
 
     data: Data = Data()
@@ -82,7 +82,7 @@ class Workspace(NamedTuple):
     """Returns the file of the data or the starter that a file after a step is a copy of; None if of none."""
 
 
-def signs(steps: Sequence[Step], workspace: Workspace, calls: Callable[[int], Sequence[ModelCall]]) -> list[Sign]:
+def signs(steps: Sequence[Step], workspace: KnownFiles, calls: Callable[[int], Sequence[ModelCall]]) -> list[Sign]:
     """Return the signs of cheating in a run, in order.
 
     Args:
@@ -112,7 +112,7 @@ def _sign(step: Step, kind: SignKind, line: str, certain: bool = False) -> Sign:
     return Sign(step=step.number, kind=kind, line=line.strip()[:_LONGEST], certain=certain)
 
 
-def _of_text(step: Step, workspace: Workspace, public: str) -> Iterator[Sign]:
+def _of_text(step: Step, workspace: KnownFiles, public: str) -> Iterator[Sign]:
     """Yield the signs in an action's words, in the lines that it wrote, and in its observation."""
     for line in _lines(step):
         for match in _ANSWERS.finditer(line):
@@ -135,7 +135,7 @@ def _of_text(step: Step, workspace: Workspace, public: str) -> Iterator[Sign]:
                 yield _sign(step, rule.kind, line)
 
 
-def _of_code(step: Step, workspace: Workspace) -> list[CodeSign]:
+def _of_code(step: Step, workspace: KnownFiles) -> list[CodeSign]:
     """Return the signs in the Python that a step wrote, and that a command holds."""
     arguments = {name: str(value) for name, value in step.action.arguments.items()}
     changed = {path for path in written(step) if path.endswith(".py")}
@@ -147,7 +147,7 @@ def _of_code(step: Step, workspace: Workspace) -> list[CodeSign]:
     return [sign for source in sources if source for sign in code_signs(source, workspace.data) or ()]
 
 
-def _of_submission(step: Step, workspace: Workspace) -> Iterator[Sign]:
+def _of_submission(step: Step, workspace: KnownFiles) -> Iterator[Sign]:
     """Yield the signs in how the submission's data files came about."""
     ran = executed(step)
     if ran is None:
@@ -172,7 +172,7 @@ def _of_submission(step: Step, workspace: Workspace) -> Iterator[Sign]:
             yield _sign(step, "no_data_read", f"{path} was written by {ran}, which reads nothing")
 
 
-def _reads(step: Step, ran: str, workspace: Workspace) -> bool:
+def _reads(step: Step, ran: str, workspace: KnownFiles) -> bool:
     """Return whether an executed script or command, or what it imports from the workspace, reads anything; True if that is not known."""
     left, done = _PYTHON.findall(ran), set[str]()
     if not left:

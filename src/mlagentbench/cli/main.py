@@ -40,7 +40,9 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
         "import": LazyCommand("mlagentbench.cli.import_logs:import_runs", "Import logs of the original MLAgentBench."),
     },
     "Agents": {
-        "agents": LazyCommand("mlagentbench.cli.agents:agents", "List the agents, and describe one."),
+        "agents": LazyCommand(
+            "mlagentbench.cli.agents:agents", "List the agents, describe one, and install one that is a program of its own."
+        ),
     },
     "Tasks": {
         "tasks": LazyCommand("mlagentbench.cli.tasks.group:tasks", "List, describe, check and create tasks."),

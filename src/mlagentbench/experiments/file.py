@@ -84,7 +84,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 """Matches a name that can be a folder's."""
 
 
-class AgentEntry(Record):
+class ExperimentAgent(Record):
     """An agent of an experiment, with its options."""
 
     agent: Word
@@ -99,7 +99,7 @@ class AgentEntry(Record):
         return {"label": value.get("agent", ""), **value} if isinstance(value, Mapping) else value
 
 
-class ModelEntry(Record):
+class ExperimentModel(Record):
     """A model of an experiment, with those of the other roles."""
 
     model: Word
@@ -145,8 +145,8 @@ class Group(Record):
     name: Word = Field(default="", pattern=rf"^$|{NAME}")
     """The group's name; empty in an experiment without groups."""
     tasks: tuple[Word, ...] = Field(min_length=1)
-    agents: tuple[AgentEntry, ...] = (AgentEntry(agent="research", label="research"),)
-    models: tuple[ModelEntry, ...] = ()
+    agents: tuple[ExperimentAgent, ...] = (ExperimentAgent(agent="research", label="research"),)
+    models: tuple[ExperimentModel, ...] = ()
     """Empty for agents that ask none."""
     runs: int = Field(default=1, ge=1)
     """How often each task is done by each agent with each model."""
@@ -160,12 +160,12 @@ class Group(Record):
 
     @field_validator("agents")
     @classmethod
-    def _agents_once(cls, agents: tuple[AgentEntry, ...]) -> tuple[AgentEntry, ...]:
+    def _agents_once(cls, agents: tuple[ExperimentAgent, ...]) -> tuple[ExperimentAgent, ...]:
         return _distinct(agents, [entry.label for entry in agents], "agent's label")
 
     @field_validator("models")
     @classmethod
-    def _models_once(cls, models: tuple[ModelEntry, ...]) -> tuple[ModelEntry, ...]:
+    def _models_once(cls, models: tuple[ExperimentModel, ...]) -> tuple[ExperimentModel, ...]:
         return _distinct(models, [entry.label for entry in models], "model's label")
 
     @model_validator(mode="after")
@@ -268,7 +268,7 @@ def _absolute(key: str, value: Any, folder: Path) -> Any:
     return str((folder / value).absolute()) if is_path and isinstance(value, str) else value
 
 
-def _located(entry: ModelEntry, folder: Path) -> ModelEntry:
+def _located(entry: ExperimentModel, folder: Path) -> ExperimentModel:
     """Return an entry that names files of scripted models by absolute paths, since a run may start in another folder."""
     found = {}
     for role in ("model", "fast_model", "editor_model"):

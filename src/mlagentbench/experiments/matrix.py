@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mlagentbench.agents.base import make_agent
 from mlagentbench.errors import UsageError
-from mlagentbench.experiments.file import AgentEntry, ExperimentBudget, ExperimentFile, Group
+from mlagentbench.experiments.file import ExperimentAgent, ExperimentBudget, ExperimentFile, Group
 from mlagentbench.records import Moment, Record, Word
 from mlagentbench.run_spec import RunSpec
 from mlagentbench.runner.preflight import make_spec
@@ -113,7 +113,7 @@ def expand(file: ExperimentFile, task_paths: Iterable[Path] = ()) -> Matrix:
     return Matrix(name=file.name, file=file.path.resolve(), cells=tuple(cells.values()), budget=file.budget)
 
 
-def _models(group: Group, agent: AgentEntry) -> dict[str, Mapping[str, object]]:
+def _models(group: Group, agent: ExperimentAgent) -> dict[str, Mapping[str, object]]:
     """Return the models of an agent by their labels, each as `RunSpec.models`. An agent that asks none has one empty one."""
     needs = getattr(make_agent(agent.agent, agent.options), "needs_model", True)
     if not needs or not group.models:
@@ -121,7 +121,9 @@ def _models(group: Group, agent: AgentEntry) -> dict[str, Mapping[str, object]]:
     return {entry.label: entry.by_role() for entry in group.models}
 
 
-def _sources(group: Group, agent: AgentEntry, model: str, found: Mapping[tuple[str, str, str], list[str]], where: str) -> tuple[str, ...]:
+def _sources(
+    group: Group, agent: ExperimentAgent, model: str, found: Mapping[tuple[str, str, str], list[str]], where: str
+) -> tuple[str, ...]:
     if group.experience_from is None:
         return ()
     sources = found.get((group.experience_from, agent.label, model))

@@ -52,7 +52,7 @@ class TooLarge(OSError):
 
 
 @dataclass
-class _Waiting:
+class _Pending:
     """A request that was sent, and the most bytes that the body of its reply may have."""
 
     reply: asyncio.Future[tuple[dict[str, Any], bytes]]
@@ -71,7 +71,7 @@ class Box:
         self._process = process
         self._connection = connection
         self._ids = count(1)
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, _Pending] = {}
         self._closed = False
         self._broken: str | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -233,7 +233,7 @@ class Box:
         return header, content
 
     def _expect(self, number: int, most: int) -> asyncio.Future[tuple[dict[str, Any], bytes]]:
-        self._waiting[number] = _Waiting(asyncio.get_running_loop().create_future(), most)
+        self._waiting[number] = _Pending(asyncio.get_running_loop().create_future(), most)
         return self._waiting[number].reply
 
     def _send(self, header: Mapping[str, Any], body: bytes) -> None:
