@@ -1,4 +1,4 @@
-"""The commands `mlab agents list`, `mlab agents show` and `mlab agents install`."""
+"""The commands of `mlab agents`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mlagentbench.agents.catalogue import AgentEntry, AgentOption, describe_agent, list_agents
 from mlagentbench.agents.programs.definition import find_program
-from mlagentbench.agents.programs.install import install, installed_versions
+from mlagentbench.agents.programs.install import install, installed_versions, uninstall
 from mlagentbench.cli.options import cache_option
 from mlagentbench.report.console import Definitions, command_console, unbroken
 from mlagentbench.report.formatting import visible
@@ -20,7 +20,7 @@ from mlagentbench.report.formatting import visible
 
 @click.group("agents")
 def agents() -> None:
-    """List the agents, describe one, and install one that is a program of its own."""
+    """List and describe agents; install and remove those that are programs of their own."""
 
 
 @agents.command("list")
@@ -91,6 +91,17 @@ def install_one(name: str, version: str | None, python: Path | None, cache: Path
     usual = program.definition.package is not None and found.version == program.definition.package.version
     option = "" if usual else f" -A version={found.version}"
     click.echo(f"{program.name} {found.version} is installed in {found.folder}: mlab run TASK --agent {name}{option} --model MODEL")
+
+
+@agents.command("remove")
+@click.argument("name")
+@click.option("--version", help="Only this version of its package.")
+@cache_option
+def remove_one(name: str, version: str | None, cache: Path | None) -> None:
+    """Remove an agent that was installed. Its runs stay; those in progress lose it."""
+    program = find_program(name)
+    removed = uninstall(program, version, cache)
+    click.echo(f"{program.name} {' and '.join(removed)} removed")
 
 
 def _about(entry: AgentEntry) -> Text:

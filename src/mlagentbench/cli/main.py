@@ -41,7 +41,7 @@ COMMANDS: Mapping[str, Mapping[str, LazyCommand]] = {
     },
     "Agents": {
         "agents": LazyCommand(
-            "mlagentbench.cli.agents:agents", "List the agents, describe one, and install one that is a program of its own."
+            "mlagentbench.cli.agents:agents", "List and describe agents; install and remove those that are programs of their own."
         ),
     },
     "Tasks": {

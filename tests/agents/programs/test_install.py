@@ -139,3 +139,7 @@ def test_pip_installs_into_an_environment_that_starts_from_opt(folder: Path, mon
     done = here("agents", "install", str(folder), "--version", "3.0")
     assert done.returncode == 2 and "pip cannot install mine-tool: Could not find a version that satisfies the requirement" in done.stderr
     assert installed_versions(find_program(str(folder))) == ["1.2.0"]
+
+    assert here("agents", "remove", str(folder), "--version", "3.0").stderr.endswith("mine 3.0 is not installed; installed: 1.2.0\n")
+    assert here("agents", "remove", str(folder)).stdout == "mine 1.2.0 removed\n" and not found.folder.exists()
+    assert here("agents", "remove", str(folder)).returncode == 2

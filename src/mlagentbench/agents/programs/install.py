@@ -108,6 +108,31 @@ def installed_versions(program: Program, cache: Path | None = None) -> list[str]
     return sorted(record.parent.name for record in parent.glob(f"[!.]*/{RECORD}"))
 
 
+def uninstall(program: Program, version: str | None = None, cache: Path | None = None) -> list[str]:
+    """Remove an agent from the cache. Runs in progress lose it.
+
+    Args:
+        program: the agent.
+        version: the version of its package; None for all.
+        cache: the cache; None for the usual one.
+
+    Returns:
+        The versions that were removed.
+
+    Raises:
+        AgentError: it is not installed.
+    """
+    cache = cache or cache_directory()
+    with locked(cache, f"agent-{program.name}"):
+        there = installed_versions(program, cache)
+        chosen = [found for found in there if version in (None, found)]
+        if not chosen:
+            raise AgentError(f"{program.name} {version or ''}".strip() + f" is not installed; installed: {', '.join(there) or 'none'}")
+        for found in chosen:
+            shutil.rmtree(cache / "agents" / program.name / found)
+    return chosen
+
+
 def require_installed(program: Program, version: str | None = None) -> Installation:
     """Return an agent's installation.
 
