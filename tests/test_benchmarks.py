@@ -17,6 +17,7 @@ ARGUMENTS = {"replies": [str(HERE / "agents" / "data" / "real_replies.jsonl")]}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("providers")
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda path: path.stem)
 def test_a_benchmark_runs_to_its_end(benchmark: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(benchmark), *ARGUMENTS.get(benchmark.stem, ["--quick"])]

@@ -168,14 +168,24 @@ def test_a_prompt_that_a_server_of_ones_own_calls_too_long_is_a_limit(server: Pr
         (400, "Unsupported value: 'max_tokens' is too large: 9000."),
         (400, "Invalid token in the request."),
         (400, "The input is empty."),
-        (500, "The server could not allocate 900 tokens of context."),
-        (429, "The context window of all users together is exceeded; try again later."),
     ],
 )
 def test_other_refusals_that_speak_of_tokens_are_no_limit(server: Provider, status: int, words: str) -> None:
     server.behave(always=Fault(status, "invalid_value", words))
     with pytest.raises(ModelFailed):
         ask("openai")
+
+
+@pytest.mark.parametrize(
+    "status, words",
+    [
+        (500, "The server could not allocate 900 tokens of context."),
+        (429, "The context window of all users together is exceeded; try again later."),
+    ],
+)
+def test_passing_faults_that_speak_of_tokens_are_survived(server: Provider, status: int, words: str) -> None:
+    server.behave("Hello.", faults=[Fault(status, "invalid_value", words)])
+    assert ask("openai").text == "Hello."
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -63,7 +63,7 @@ async def _carry_out(state: ExperimentState, matrix: Matrix, cells: Sequence[Mat
     for cell in cells:
         spec = cell.spec
         if cell.sources:
-            give(state, matrix, cell)
+            give(state, cell)
             spec = spec.replace(experience=experience_folder(state, cell))
         ready.append(replace(await ready_run(spec, state.log_directory), names=cell.names))
     await asyncio.gather(*(run_once(run, _models()) for run in ready))

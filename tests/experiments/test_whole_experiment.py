@@ -223,7 +223,7 @@ def test_runs_wait_for_the_experience_of_others_and_stop_at_the_budget(place: Pl
             path.relative_to(informed.experience / name).as_posix() for path in (informed.experience / name).rglob("*") if path.is_file()
         }
         steps = {f"steps/{number:04d}.json" for number in (1, 2, 3)}
-        assert held == {"task.md", "workspace/train.py", "workspace/submission.txt", *steps}, "nothing of what the grader found"
+        assert held == {"run.json", "task.md", "workspace/train.py", "workspace/submission.txt", *steps}, "nothing of what the grader found"
 
     # The expectation is that of the runs that are done; a cell that has another number of runs keeps those that it has.
     place.file(TRANSFER.replace("runs = 2", "runs = 3").replace('"count"', '"count", "more"'))

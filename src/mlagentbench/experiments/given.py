@@ -25,8 +25,8 @@ def experience_folder(state: ExperimentState, cell: MatrixCell) -> Path:
 def give(state: ExperimentState, cell: MatrixCell) -> None:
     """Make the folder that the runs of a cell are given, unless it is there: for each run of its sources, what its agent saw and did.
 
-    That is what it was to do, each step with its output, and the last workspace without its large files. What the grader found is not
-    part of it.
+    That is what it was to do (`run.json`), each step with its output, and the last workspace without its large files. What the grader found
+    is not part of it.
 
     Args:
         state: the experiment's folder.

@@ -36,11 +36,11 @@ def test_the_report_is_the_same_on_every_executor(tmp_path: Path, monkeypatch: p
             else:
                 monkeypatch.setenv("RAY_ADDRESS", cluster.address)
             with place.start("run", name, "--executor", name, "--batch", "4") as process:
-                wait_for(lambda name=name: place.done(name) >= RUNS // 4, 60)
+                wait_for(lambda name=name: place.done(name) >= RUNS // 4, 180)
                 done = place.done(name)
                 cluster.kill_node(cluster.node)
                 began = time.monotonic()
-                output, _ = process.communicate(timeout=200)
+                output, _ = process.communicate(timeout=400)
             assert process.returncode == 0, output
             print(f"{name}: node killed after {done} runs, {time.monotonic() - began:.0f} s to the end")
             assert done < RUNS
