@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,11 +30,11 @@ def test_the_report_is_the_same_on_every_executor(tmp_path: Path, monkeypatch: p
     # What a killed process had asked for the step in progress is asked again, and both count.
     expected = place.report("local", "tokens")
     for name in ("slurm", "ray"):
-        (tmp_path / "cluster" / name).mkdir(parents=True)
-        cluster = SlurmCluster(tmp_path / "cluster" / name) if name == "slurm" else RayCluster()
+        home = Path(tempfile.mkdtemp(prefix="mlab-"))  # `tmp_path` is too long for the names of Slurm's sockets
+        cluster = SlurmCluster(home) if name == "slurm" else RayCluster()
         try:
             if name == "slurm":
-                monkeypatch.setenv("SLURM_CONF", str(tmp_path / "cluster/slurm/slurm.conf"))
+                monkeypatch.setenv("SLURM_CONF", str(home / "slurm.conf"))
             else:
                 monkeypatch.setenv("RAY_ADDRESS", cluster.address)
             with place.start("run", name, "--executor", name, "--batch", "4") as process:
@@ -49,3 +51,4 @@ def test_the_report_is_the_same_on_every_executor(tmp_path: Path, monkeypatch: p
             assert [table for table in found if found[table] != expected[table]] == []
         finally:
             cluster.close()
+            shutil.rmtree(home, ignore_errors=True)
