@@ -25,7 +25,7 @@ WORDS = r"(?u)\b\w+\b"
 """What counts as a word: also single letters and numbers, which name things in formulas."""
 
 
-class Passage(NamedTuple):
+class DocumentPart(NamedTuple):
     """A part of a document."""
 
     document: str
@@ -38,10 +38,10 @@ class Passage(NamedTuple):
 class Index(NamedTuple):
     """The passages of a folder, ready to be searched."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[DocumentPart, ...]
     ranking: bm25s.BM25
 
-    def search(self, query: str) -> list[tuple[Passage, float]]:
+    def search(self, query: str) -> list[tuple[DocumentPart, float]]:
         """Return the passages that share words with a query, with their scores, the best first; equal ones in the folder's order."""
         import numpy as np
 
@@ -93,20 +93,20 @@ def _index(documents: tuple[tuple[str, str], ...]) -> Index:
     return Index(passages, ranking)
 
 
-def _passages(name: str, content: str) -> list[Passage]:
+def _passages(name: str, content: str) -> list[DocumentPart]:
     """Return the passages of a document: whole paragraphs as far as they fit."""
-    found: list[Passage] = []
+    found: list[DocumentPart] = []
     text, first = "", 1
     for number, line in enumerate(content.splitlines(), start=1):
         for start in range(0, len(line) or 1, PASSAGE):
             part = line[start : start + PASSAGE]
             if text and (len(text) + len(part) > PASSAGE or (len(text) >= PASSAGE // 2 and not part.strip())):
-                found.append(Passage(name, first, text.strip("\n")))
+                found.append(DocumentPart(name, first, text.strip("\n")))
                 text = ""
             if not text:
                 first = number
             text += f"{part}\n" if text or part.strip() else ""
-    return [*found, Passage(name, first, text.strip("\n"))] if text else found
+    return [*found, DocumentPart(name, first, text.strip("\n"))] if text else found
 
 
 def _words(texts: list[str]) -> list[list[str]]:

@@ -31,7 +31,7 @@ An action is named by its name, the beginning of it, or its number. In the place
 YES, NO = ("yes", "y", "true"), ("no", "n", "false")
 
 
-class _GivenUp(Exception):
+class _ActionCancelled(Exception):
     """The person cancelled an action."""
 
 
@@ -125,7 +125,7 @@ class HumanSession:
             return None
         try:
             return Action(name=definition.name, arguments=await self._arguments(definition))
-        except _GivenUp:
+        except _ActionCancelled:
             self._say(f"{definition.name} is given up.")
             return None
 
@@ -168,7 +168,7 @@ class HumanSession:
         words = await self._terminal.line(f"{prompt} [Enter for your editor]> " if long else f"{prompt}> ")
         match words.strip():
             case ":c":
-                raise _GivenUp
+                raise _ActionCancelled
             case "<<":
                 return await self._terminal.text(f"  {name}")
             case ":e":

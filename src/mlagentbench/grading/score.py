@@ -101,7 +101,7 @@ async def score_run(
         return result
     # One grader process may serve the whole run, since all its submissions are one agent's.
     async with scoring.grader() as worker:
-        grader = _Grader(directory, scoring, worker, again=again)
+        grader = _SubmissionGrader(directory, scoring, worker, again=again)
         last = await grader.grade(len(steps))
         result = _result(directory, scoring, ending, steps, usage, last, time.monotonic() - started)
         await asyncio.to_thread(directory.write_result, result)
@@ -112,7 +112,7 @@ async def score_run(
     return result
 
 
-class _Grader:
+class _SubmissionGrader:
     """Grades a run's snapshots, each distinct submission of the log directory's runs once."""
 
     def __init__(self, directory: RunDirectory, scoring: Scoring, worker: Grader, *, again: bool) -> None:

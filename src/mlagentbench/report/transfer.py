@@ -39,7 +39,7 @@ class Transfer(NamedTuple):
         return compare(RELATED, self.related_column, UNRELATED, self.unrelated_column)
 
 
-class _Given(NamedTuple):
+class _CellWithExperience(NamedTuple):
     """A cell, and the tasks that its experience is of."""
 
     source: str
@@ -52,7 +52,7 @@ def transfers(experiment: Experiment) -> list[Transfer]:
     Experience is related if it holds runs of the task itself or of a task of the same domain (`TaskSpec.domain`), and unrelated if it holds
     runs of other tasks only. Experience without runs, such as notes, is neither.
     """
-    by_agent: dict[tuple[str, str, str], dict[str, dict[str, list[_Given]]]] = {}
+    by_agent: dict[tuple[str, str, str], dict[str, dict[str, list[_CellWithExperience]]]] = {}
     for column, info in infos(experiment).items():
         agent = agent_words(info.model_copy(update={"experience": None}))
         model = info.spec.model_names["agent"]
@@ -62,7 +62,7 @@ def transfers(experiment: Experiment) -> list[Transfer]:
             if kind is not None:
                 source = ", ".join(info.experience.tasks) if info.experience else ""
                 by_task = by_agent.setdefault((agent, model, under), {})
-                by_task.setdefault(task, {}).setdefault(kind, []).append(_Given(source, cell))
+                by_task.setdefault(task, {}).setdefault(kind, []).append(_CellWithExperience(source, cell))
     found = []
     for (agent, model, under), by_task in by_agent.items():
         own = [each for task, kinds in by_task.items() for each in _of_task(task, f"{agent}{under}", model, kinds)]
@@ -84,9 +84,9 @@ def _kind(experiment: Experiment, column: str, task: str) -> str | None:
     return RELATED if task in info.experience.tasks or (info.domain and info.domain in info.experience.domains) else UNRELATED
 
 
-def _of_task(task: str, agent: str, model: str, kinds: dict[str, list[_Given]]) -> Iterable[Transfer]:
+def _of_task(task: str, agent: str, model: str, kinds: dict[str, list[_CellWithExperience]]) -> Iterable[Transfer]:
     """Yield the transfers of a task: one for each related experience with each unrelated one."""
-    lacking: list[_Given | None] = [None]
+    lacking: list[_CellWithExperience | None] = [None]
     nones = kinds.get(NONE) or lacking
     for related in kinds.get(RELATED, []):
         for unrelated in kinds.get(UNRELATED) or lacking:

@@ -84,7 +84,7 @@ async def _check_all(tasks: Sequence[Task], console: Console, settings: CheckSet
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
     work = partial(replace, settings, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel))
     with console.status("") as status:
-        display = _Display(console, status, len(tasks))
+        display = _CheckDisplay(console, status, len(tasks))
 
         async def one(task: Task) -> Check:
             async with places:
@@ -105,7 +105,7 @@ async def _check_all(tasks: Sequence[Task], console: Console, settings: CheckSet
             await asyncio.gather(*jobs.values(), return_exceptions=True)
 
 
-class _Display:
+class _CheckDisplay:
     """A status line with the checks in progress, and a line for each task that is done."""
 
     def __init__(self, console: Console, status: Status, count: int) -> None:

@@ -67,7 +67,7 @@ class ToolCallingAgent:
 
     async def __call__(self, environment: Environment) -> None:
         """Ask the model and execute the tool calls of its replies, until the final answer or a limit."""
-        history = _History(self._opening(environment), environment.steps)
+        history = _MessageHistory(self._opening(environment), environment.steps)
         conversation = Conversation(environment)
         while not environment.ended:
             call = history.unanswered()
@@ -84,7 +84,7 @@ class ToolCallingAgent:
         task = environment.description.strip()
         return [ChatMessageSystem(content=instructions), ChatMessageUser(content=task, source="input")]
 
-    async def _reply(self, environment: Environment, conversation: Conversation, history: _History) -> None:
+    async def _reply(self, environment: Environment, conversation: Conversation, history: _MessageHistory) -> None:
         """Ask for one reply, after compacting the history if it is too long.
 
         Raises:
@@ -102,13 +102,13 @@ class ToolCallingAgent:
             await self._compact(conversation, history, forced=True)
             await self._ask(environment, conversation, history)
 
-    async def _ask(self, environment: Environment, conversation: Conversation, history: _History) -> None:
+    async def _ask(self, environment: Environment, conversation: Conversation, history: _MessageHistory) -> None:
         tools = [as_tool(definition) for definition in offered(self.actions, environment.actions)]
         question = InspectRequest(history.messages, tools, "auto", self.config)
         output, problem = await conversation.ask(question, _check_calls)
         history.add(output, *([ChatMessageUser(content=problem)] if problem else []))
 
-    async def _compact(self, conversation: Conversation, history: _History, *, forced: bool) -> None:
+    async def _compact(self, conversation: Conversation, history: _MessageHistory, *, forced: bool) -> None:
         history.replace(await compacted(history.messages, self.compaction, conversation, forced=forced))
 
 
@@ -117,7 +117,7 @@ def _check_calls(output: ModelOutput) -> None:
         raise ResponseFormatError(NUDGE)
 
 
-class _History:
+class _MessageHistory:
     """The conversation so far, and which of its messages are not stored in a step yet.
 
     Args:

@@ -44,7 +44,7 @@ class RayExecutor:
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise UsageError(f"no Ray cluster answers at {address}: {error}; start one with 'ray start --head'") from None
         self._run = ray.remote(max_calls=0, max_retries=0)(_run)
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _RayTask] = {}
 
     def submit(self, jobs: Iterable[Job]) -> None:
         """See `Executor.submit`. What no node can give waits, since the cluster may grow."""
@@ -54,7 +54,7 @@ class RayExecutor:
                 known[job.id] = "queued"
                 resources = {"num_cpus": job.cpus, "num_gpus": job.gpus, "memory": int(job.mem_gb * (1 << 30)) or None}
                 size = _size(job)
-                self._tasks[job.id] = _Task(job, self._run.options(name=job.id, **resources).remote(job), size)
+                self._tasks[job.id] = _RayTask(job, self._run.options(name=job.id, **resources).remote(job), size)
 
     def poll(self) -> dict[str, JobState]:
         """See `Executor.poll`. A job runs once its launcher has written to its log."""
@@ -93,7 +93,7 @@ class RayExecutor:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _RayTask:
     job: Job
     reference: Any
     size: int

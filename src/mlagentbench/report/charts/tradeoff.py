@@ -42,7 +42,7 @@ class _Point(NamedTuple):
     rate: Interval
 
 
-class _Box(NamedTuple):
+class _LabelBox(NamedTuple):
     """A rectangle in pixels."""
 
     left: float
@@ -50,7 +50,7 @@ class _Box(NamedTuple):
     right: float
     bottom: float
 
-    def overlap(self, other: _Box) -> float:
+    def overlap(self, other: _LabelBox) -> float:
         """Return the area that both rectangles cover, in square pixels."""
         wide = min(self.right, other.right) - max(self.left, other.left)
         high = min(self.bottom, other.bottom) - max(self.top, other.top)
@@ -219,7 +219,7 @@ def _places(points: Sequence[_Point], span: _Span) -> list[_Place]:
     """Choose a position for each label, from left to right, where it covers as little of other labels and points as possible."""
     taken = [box for point in points for box in _crosshair(point, span)]
     found: dict[int, _Place] = {}
-    frame = _Box(0, -8, WIDTH + 12, HEIGHT)
+    frame = _LabelBox(0, -8, WIDTH + 12, HEIGHT)
     for number, point in sorted(enumerate(points), key=lambda each: each[1].amount.value):
         boxes = [_box(point, place, span) for place in PLACES]
         # The area outside the chart counts as much as the area that covers something else.
@@ -233,22 +233,22 @@ def _places(points: Sequence[_Point], span: _Span) -> list[_Place]:
     return [found[number] for number in range(len(points))]
 
 
-def _crosshair(point: _Point, span: _Span) -> list[_Box]:
+def _crosshair(point: _Point, span: _Span) -> list[_LabelBox]:
     """Return the rectangles that a point and its intervals cover."""
     across, down = span.across(point.amount.value), span.down(point.rate.value)
     return [
-        _Box(across - 6, down - 6, across + 6, down + 6),
-        _Box(span.across(point.amount.low), down - 1, span.across(point.amount.high), down + 1),
-        _Box(across - 1, span.down(point.rate.high), across + 1, span.down(point.rate.low)),
+        _LabelBox(across - 6, down - 6, across + 6, down + 6),
+        _LabelBox(span.across(point.amount.low), down - 1, span.across(point.amount.high), down + 1),
+        _LabelBox(across - 1, span.down(point.rate.high), across + 1, span.down(point.rate.low)),
     ]
 
 
-def _box(point: _Point, place: _Place, span: _Span) -> _Box:
+def _box(point: _Point, place: _Place, span: _Span) -> _LabelBox:
     wide = LETTER * len(point.label)
     at = span.across(point.amount.value) + place.dx
     left = {"left": at, "right": at - wide, "center": at - wide / 2}[place.align]
     middle = span.down(point.rate.value) + place.dy
-    return _Box(left, middle - LINE / 2, left + wide, middle + LINE / 2)
+    return _LabelBox(left, middle - LINE / 2, left + wide, middle + LINE / 2)
 
 
 def _label(point: _Point, place: _Place, palette: Palette, x: alt.X, y: alt.Y) -> list[alt.Chart]:
