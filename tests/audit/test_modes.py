@@ -11,6 +11,7 @@ import pytest
 from mlagentbench.audit.audit import audit_run
 from mlagentbench.audit.record import Audit
 from mlagentbench.records import Baseline
+from mlagentbench.report.run_view import KeyFigure, run_view
 from mlagentbench.results.frames import runs_frame
 from mlagentbench.results.load import load_run
 from mlagentbench.task.catalogue import find_task
@@ -152,6 +153,7 @@ def test_frames_have_the_audit_and_a_damaged_one_is_named(tmp_path: Path) -> Non
     audit_run(directory, None)
     row = runs_frame([load_run(directory)])
     assert (row["claims"].item(), row["unfounded_claims"].item(), row["unfounded_answer"].item()) == (1, 1, True)
+    assert KeyFigure("Claims", "1", "1 contradicted; an unfounded one is in the final answer") in run_view(load_run(directory), 100).figures
 
     directory.path.joinpath("audit.json").write_text("{")
     run = load_run(directory)

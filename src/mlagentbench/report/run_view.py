@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import JsonValue
 
+from mlagentbench.audit.record import ClaimVerdict
 from mlagentbench.records import Usage
 from mlagentbench.report import formatting, wording
 from mlagentbench.report.step_view import shown_path, usage_words
@@ -134,10 +136,10 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
         note = wording.price_words(info.spec.prices.values()) if run.usage.cost is not None else _unpriced(run.usage)
         figures.append(KeyFigure("Cost", formatting.cost(run.usage.cost, run.usage.tokens), note))
     if run.audit:
-        unfounded = sum(claim.is_unfounded for claim in run.audit.claims)
-        answer = ", one of them in the final answer" if run.audit.carried else ""
-        note = f"that the evidence does not bear out{answer}" if unfounded else ""
-        figures.append(KeyFigure("Claims", f"{unfounded} of {len(run.audit.claims)}" if unfounded else str(len(run.audit.claims)), note))
+        judged = Counter(claim.verdict for claim in run.audit.claims)
+        words = [f"{judged[verdict]} {verdict}" for verdict in get_args(ClaimVerdict) if judged[verdict]]
+        answer = ["an unfounded one is in the final answer"] if run.audit.carried else []
+        figures.append(KeyFigure("Claims", str(len(run.audit.claims)), "; ".join([", ".join(words), *answer])))
         if run.audit.mode:
             figures.append(KeyFigure("How it came out", wording.MODES[run.audit.mode.mode], wording.mode_words(info, run.audit)))
     figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))
