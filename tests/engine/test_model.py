@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import openai
 import pytest
+import tenacity
 from inspect_ai.model import ModelCost, ModelInfo, get_model, set_model_cost, set_model_info
 from inspect_ai.model._model_info import clear_model_info_cache
 
 from mlagentbench.engine.models.model import RoleModel, knowledge_cutoff
-from mlagentbench.engine.models.retries import ProviderWaits, RetryPolicy
+from mlagentbench.engine.models.retries import ProviderWaits, RetryPolicy, provider_error
 from mlagentbench.errors import LimitReached, ModelFailed
 from mlagentbench.model import GenerateOptions, Reply
 from mlagentbench.records import Usage
@@ -231,6 +234,17 @@ def test_refusals_because_of_a_rate_limit_end_no_question(server: Provider, wire
     server.behave("Hello.", faults=[bad.too_many()] * 8)
     assert ask(wire, QUICK._replace(seconds=0.2, pause=0.1), max_retries=0).text == "Hello."
     assert len(server.requests) == 9 and server.requests[-1].moment - server.requests[0].moment > 0.4
+
+
+@pytest.mark.parametrize("host, requests", [("api.openai.com", 600.0), ("api.groq.com", None)])
+def test_a_limit_of_requests_is_taken_only_where_it_is_for_a_minute(server: Provider, host: str, requests: float | None) -> None:
+    headers = {"x-ratelimit-limit-requests": "600", "x-ratelimit-limit-tokens": "6000"}
+    answer = httpx.Response(429, headers=headers, request=httpx.Request("POST", f"https://{host}/openai/v1/chat/completions"))
+    temporary = tenacity.Future.construct(1, openai.RateLimitError("Rate limit reached.", response=answer, body=None), has_exception=True)
+
+    error = provider_error(tenacity.RetryError(temporary), get_model(MODELS["openai"]).api)
+
+    assert error.refusal is not None and (error.refusal.requests, error.refusal.tokens) == (requests, 6000.0)
 
 
 def test_waits_at_once_count_once() -> None:

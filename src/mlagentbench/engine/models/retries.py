@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from inspect_ai.model import ModelAPI, ModelOutput
 from inspect_ai.util import suspend_working_limit
@@ -30,6 +31,8 @@ EXCERPT = 300
 """The most characters of a provider's message that ours quote."""
 LONGEST_REPLY = 2_000_000
 """The most characters of a reply. The most that today's models write at once, 128,000 tokens, is a quarter of it."""
+GROQ = "api.groq.com"
+"""The host of Groq."""
 LEAST_WAIT = 0.1
 """Seconds below which a wait is not counted, since it is this process's own work."""
 REMEDIES = {401: "check its key", 403: "check what its key may do", 404: "check its name", 429: "check its quota"}
@@ -261,8 +264,12 @@ def _is_overflow(status: int, message: str) -> bool:
 
 
 def _refusal(error: BaseException, retry_after: float | None) -> Refusal:
-    """Return what a provider says of its rate limit, in the headers of OpenAI (and Azure, Groq, vLLM, LiteLLM) or Anthropic."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    """Return what a provider says of its rate limit, in the headers of OpenAI (and Azure, Groq, vLLM, LiteLLM) or Anthropic.
+
+    Groq's limit of requests is not taken, since it is that of a day (https://console.groq.com/docs/rate-limits).
+    """
+    response = getattr(error, "response", None)
+    headers = getattr(response, "headers", None) or {}
 
     def limit(what: str) -> float | None:
         for name in (f"x-ratelimit-limit-{what}", f"anthropic-ratelimit-{what}-limit"):
@@ -271,7 +278,8 @@ def _refusal(error: BaseException, retry_after: float | None) -> Refusal:
                 return float(value)
         return None
 
-    return Refusal(retry_after, limit("requests"), limit("tokens"))
+    daily = urlsplit(str(getattr(response, "url", ""))).hostname == GROQ
+    return Refusal(retry_after, None if daily else limit("requests"), limit("tokens"))
 
 
 def _status(error: BaseException) -> int | None:
