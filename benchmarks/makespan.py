@@ -214,7 +214,7 @@ def jobs_of(runs: Sequence[SimulatedRun], key: Key) -> list[Job]:
 def makespan(runs: Sequence[SimulatedRun], gpus: int, key: Key = urgent, **how: float) -> float:
     """Return the hours until all runs are done."""
     cluster = SimulatedCluster(runs, gpus, **how)  # type: ignore[arg-type]
-    outcomes = drive(jobs_of(runs, key), cluster, lambda job: job.id in cluster.done, tries=TRIES, every=0)
+    outcomes = drive(jobs_of(runs, key), cluster, lambda job: job.id in cluster.done, tries=TRIES, every=0, pause=0)
     assert set(outcomes.values()) == {"done"}
     return cluster.now / HOUR
 

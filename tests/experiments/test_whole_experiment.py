@@ -197,11 +197,12 @@ runs = 2
 def test_runs_wait_for_the_experience_of_others_and_stop_at_the_budget(place: Place) -> None:
     listing = reply("List Files", '{"dir_path": "experience"}')
     place.model("good", write_file("12"), listing)
-    place.file(TRANSFER + "[budget]\ntokens = 1\n")
+    price = '[prices."scripted/good.jsonl"]\ninput = 1e6\noutput = 1e6\ncache_read = 1e6\ncache_write = 1e6\nsource = "made up"\n'
+    place.file(f"{TRANSFER}{price}[budget]\ncost = 0.01\n")
 
     output = place.mlab("run", "logs", "--parallel", "1", status=3)
 
-    assert re.search(r"Nothing more was started: [\d,]+ of 1 tokens are used", output)
+    assert re.search(r"Nothing more was started: [\d.]+ of 0.01 dollars are used", output)
     assert "1 of 3 runs done" in output, "the run in progress went on to its end"
     (first,) = place.runs("logs")
     assert first.info.spec.task == "guess" and first.result is not None and first.result.outcome.ended == "final_answer"

@@ -29,7 +29,7 @@ from mlagentbench.engine.models.providers import check_models
 from mlagentbench.engine.run import UNSANDBOXED
 from mlagentbench.errors import UsageError
 from mlagentbench.experiments import driver
-from mlagentbench.experiments.estimate import estimate, total
+from mlagentbench.experiments.estimate import check_budget, estimate, total
 from mlagentbench.experiments.file import read_experiment, ready_made
 from mlagentbench.experiments.matrix import Matrix, expand
 from mlagentbench.experiments.state import UNCOMMITTED, ExecutorName, ExperimentState, Settings
@@ -283,6 +283,7 @@ def _drive(console: Console, matrix: Matrix, state: ExperimentState, settings: S
 
 
 def _announce(console: Console, matrix: Matrix, state: ExperimentState, settings: Settings, *, table: bool = False) -> None:
+    check_budget(matrix)
     known = estimate(state, matrix.cells)
     if table:
         console.print(expectation_table(matrix, known), crop=False)

@@ -21,6 +21,8 @@ from mlagentbench.experiments.state import ExperimentState, Settings
 
 EVERY = 0.5
 """Seconds between two looks at the jobs."""
+PAUSE = 2.0
+"""Seconds between the first and the second try of a job. A server of files may take some to free the lock of a process that was killed."""
 
 
 class MatrixChanges(NamedTuple):
@@ -152,7 +154,9 @@ class _Driver:
 
     def _drive(self, jobs: Sequence[RunJob]) -> Mapping[str, JobOutcome]:
         self._names = {job.id: names for job, names in jobs}
-        return drive([job for job, _ in jobs], self._executor, self._is_done, every=EVERY, stop=self._must_stop, watch=self._look)
+        return drive(
+            [job for job, _ in jobs], self._executor, self._is_done, every=EVERY, pause=PAUSE, stop=self._must_stop, watch=self._look
+        )
 
     def _is_done(self, job: Job) -> bool:
         return not self._missing(self._names[job.id])

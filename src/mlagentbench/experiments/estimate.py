@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mlagentbench.engine.models.prices import price_of
-from mlagentbench.errors import RunNotFound
-from mlagentbench.experiments.matrix import MatrixCell
+from mlagentbench.engine.models.prices import price_of, unpriced
+from mlagentbench.errors import RunNotFound, UsageError
+from mlagentbench.experiments.matrix import Matrix, MatrixCell
 from mlagentbench.experiments.state import UNCOMMITTED, ExperimentState
 from mlagentbench.records import Result, Usage
 from mlagentbench.run_spec import RunSpec
@@ -54,6 +54,20 @@ def total(state: ExperimentState, cells: Iterable[MatrixCell], known: Mapping[st
     seconds, tokens, cost = (_sum(values) for values in zip(*missing, strict=True)) if missing else (0.0, 0.0, 0.0)
     longest = None if seconds is None else max((run.seconds or 0.0 for run in missing), default=0.0)
     return Total(len(missing), seconds, longest, tokens, cost)
+
+
+def check_budget(matrix: Matrix) -> None:
+    """Raise UsageError if an experiment's cost is limited and a model has no known price.
+
+    Raises:
+        UsageError: the price of a model is not known.
+    """
+    unknown = dict.fromkeys(name for cell in matrix.cells for name in unpriced(cell.spec))
+    if matrix.budget.cost is not None and unknown:
+        raise UsageError(
+            f"{matrix.file}: budget.cost cannot hold: the price of {' and '.join(unknown)} is not known;"
+            " give it under prices (docs/experiments.md), or limit tokens instead"
+        )
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

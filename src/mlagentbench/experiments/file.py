@@ -248,7 +248,7 @@ def _group(keys: Mapping[str, Any], path: Path, number: int, named: bool) -> Gro
         group = Group.model_validate({name: _absolute(name, value, path.parent) for name, value in keys.items()})
     except ValidationError as error:
         raise UsageError(f"{where}: {_first(error)}") from None
-    return group.model_copy(update={"models": tuple(_located(entry, path.parent) for entry in group.models)})
+    return group.model_copy(update={"models": tuple(_with_located_scripts(entry, path.parent) for entry in group.models)})
 
 
 def _merged(keys: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,19 +264,21 @@ def _absolute(key: str, value: Any, folder: Path) -> Any:
     """Return a key's value with its paths relative to a folder made absolute. Documents that are not a folder there are named otherwise."""
     if key == "examples" and isinstance(value, list):
         return [_absolute("example", each, folder) for each in value]
+    if key in ("prices", "rate_limits") and isinstance(value, Mapping):
+        return {_located(name, folder): each for name, each in value.items()}
     is_path = key in ("experience", "python", "example") or (key == "documents" and isinstance(value, str) and (folder / value).exists())
     return str((folder / value).absolute()) if is_path and isinstance(value, str) else value
 
 
-def _located(entry: ExperimentModel, folder: Path) -> ExperimentModel:
-    """Return an entry that names files of scripted models by absolute paths, since a run may start in another folder."""
-    found = {}
-    for role in ("model", "fast_model", "editor_model"):
-        name = getattr(entry, role)
-        script = folder / name.removeprefix(SCRIPTED) if name is not None and name.startswith(SCRIPTED) else None
-        if script is not None and script.is_file():
-            found[role] = SCRIPTED + str(script.resolve())
-    return entry.model_copy(update=found)
+def _with_located_scripts(entry: ExperimentModel, folder: Path) -> ExperimentModel:
+    names = {role: getattr(entry, role) for role in ("model", "fast_model", "editor_model")}
+    return entry.model_copy(update={role: _located(name, folder) for role, name in names.items() if name is not None})
+
+
+def _located(model: str, folder: Path) -> str:
+    """Return a model's name, with the file of a scripted model as an absolute path, since a run may start in another folder."""
+    script = folder / model.removeprefix(SCRIPTED)
+    return SCRIPTED + str(script.resolve()) if model.startswith(SCRIPTED) and script.is_file() else model
 
 
 def _ordered(groups: Sequence[Group], path: Path) -> list[Group]:

@@ -105,6 +105,7 @@ def drive(
     tries: int = 3,
     *,
     every: float = 0.5,
+    pause: float = 2.0,
     stop: Callable[[], bool] = lambda: False,
     watch: Callable[[Mapping[str, JobState]], None] = lambda alive: None,
 ) -> dict[str, JobOutcome]:
@@ -118,6 +119,7 @@ def drive(
         committed: whether a job is done, by what is on the shared storage.
         tries: how often a job is submitted before it is given up.
         every: seconds between two polls.
+        pause: seconds from the end of a job's first try to its second; they double with each further try.
         stop: asked at every poll; once true, queued jobs are cancelled and nothing is submitted any more, while those that run go on.
         watch: called with the jobs that are alive, at every poll.
 
@@ -133,6 +135,7 @@ def drive(
     outcomes: dict[str, JobOutcome] = {job.id: "done" for job in jobs}
     left = {job.id: job for job in jobs if not committed(job)}
     tried = dict.fromkeys(left, 0)
+    due: dict[str, float] = {}
     alive: dict[str, JobState] = executor.poll() if left else {}
     while left:
         stopping = stop()
@@ -143,7 +146,10 @@ def drive(
             elif stopping or tried[job.id] >= tries:
                 outcomes[job.id] = "stopped" if stopping else "failed"
                 del left[job.id]
+            elif tried[job.id] and time.monotonic() < due.setdefault(job.id, time.monotonic() + pause * 2 ** (tried[job.id] - 1)):
+                continue
             else:
+                due.pop(job.id, None)
                 tried[job.id] += 1
                 again.append(job)
         if stopping:

@@ -212,6 +212,8 @@ class ExperimentState:
         used = [self.usage(name) for name in matrix.names]
         if any(one.uncounted for one in used):
             return "a provider does not report its tokens, so that they cannot be limited"
+        if budget.cost is not None and any(one.calls and one.cost is None for one in used):
+            return "what some runs cost is not known, so that it cannot be limited; give the prices of their models (docs/models.md)"
         tokens, cost = sum(one.tokens or 0 for one in used), sum(one.cost or 0.0 for one in used)
         if budget.tokens is not None and tokens >= budget.tokens:
             return f"{tokens:,} of {budget.tokens:,} tokens are used"

@@ -52,7 +52,7 @@ def a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(cluste
             strays.extend(starts[0][what] for what in ("pid", "stray"))
             cluster.kill_worker(starts[0]["launcher"])
 
-    assert drive([job], executor, work.committed, every=0.1, watch=kill) == {"run": "done"}
+    assert drive([job], executor, work.committed, every=0.1, pause=0.1, watch=kill) == {"run": "done"}
     assert len(work.starts(job)) == 2
     wait_for(lambda: not work.processes(job), 5)
 
@@ -81,8 +81,10 @@ def submitting_twice_is_harmless(cluster: TestCluster, executor: Executor, work:
 def a_job_that_always_fails_is_given_up_and_the_others_are_done(cluster: TestCluster, executor: Executor, work: Work) -> None:
     bad, good = work.job("bad", -1), work.job("good", 0.1)
     missing = Job("missing", ("/no/such/command",), work.folder / "missing.log", gpus=1)
-    assert drive([bad, missing, good], executor, work.committed, every=0.1) == {"bad": "failed", "missing": "failed", "good": "done"}
-    assert len(work.starts(bad)) == 3
+    outcomes = drive([bad, missing, good], executor, work.committed, every=0.1, pause=0.5)
+    assert outcomes == {"bad": "failed", "missing": "failed", "good": "done"}
+    times = [start["since"] for start in work.starts(bad)]
+    assert len(times) == 3 and times[1] - times[0] >= 0.5 and times[2] - times[1] >= 1.0, "the pause between tries grows"
     assert "No such file" in missing.log.read_text()
     wait_for(lambda: not work.processes(bad), 5)
 
@@ -128,7 +130,7 @@ def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, execu
             killed.append(begun[0][0]["node"])
             cluster.kill_node(killed[0])
 
-    assert drive(jobs, executor, work.committed, every=0.1, watch=kill) == dict.fromkeys([job.id for job in jobs], "done")
+    assert drive(jobs, executor, work.committed, every=0.1, pause=0.1, watch=kill) == dict.fromkeys([job.id for job in jobs], "done")
     for job in jobs:
         nodes = [start["node"] for start in work.starts(job)]
         assert nodes.count(killed[0]) <= 1

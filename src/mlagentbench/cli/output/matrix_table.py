@@ -93,7 +93,7 @@ def summary(status: MatrixState) -> str:
     if status.seconds_left:
         parts.append(f"about {duration(status.seconds_left)} left")
     if status.over_budget:
-        parts.append(f"the budget is used up: {status.over_budget}")
+        parts.append(f"no further run begins: {status.over_budget}")
     if not status.driven and status.count("done") < runs:
         parts.append("not being run")
     return " · ".join(parts)

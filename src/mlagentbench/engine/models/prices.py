@@ -90,14 +90,18 @@ def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
     return None
 
 
+def unpriced(spec: RunSpec) -> list[str]:
+    """Return the models of a spec whose price is not known."""
+    return [name for name in dict.fromkeys(model.name for model in spec.models.values()) if price_of(name, spec.prices) is None]
+
+
 def check_prices(spec: RunSpec) -> None:
     """Raise UsageError if a spec limits the cost and a model has no known price.
 
     Raises:
         UsageError: the price of a model is not known.
     """
-    names = dict.fromkeys(model.name for model in spec.models.values())
-    unknown = [name for name in names if price_of(name, spec.prices) is None]
+    unknown = unpriced(spec)
     if spec.limits.cost is not None and unknown:
         raise UsageError(
             f"--cost cannot hold: the price of {' and '.join(unknown)} is not known; give it with --prices FILE, or limit --tokens instead"
