@@ -9,10 +9,9 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import re
 import statistics
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
@@ -108,28 +107,6 @@ class Record(BaseModel):
     """A frozen record that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-
-
-_HALF = re.compile("[\ud800-\udfff]")
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-
-
-def whole(value: Any) -> Any:
-    r"""Return a text, or a JSON value with all its texts, such that it can be encoded as UTF-8.
-
-    A model's JSON may hold half of a character (a lone surrogate, `"\ud800"`), and so may a file's name. Such a half becomes its escape, as
-    it was in the JSON, and two halves that belong together become their character. All else stays the same.
-    """
-    if isinstance(value, str):
-        if value.isascii() or not _HALF.search(value):
-            return value
-        joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
-        return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", joined)
-    if isinstance(value, Mapping):
-        return {whole(key): whole(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [whole(item) for item in value]
-    return value
 
 
 class Usage(Record):
@@ -343,54 +320,6 @@ class Outcome(Record):
     flags: tuple[Flag, ...] = ()
     reason: str | None = None
     """What went wrong, in one line; None if nothing did."""
-
-
-class GivenFolder(Record):
-    """A folder that a run was given (`--experience`, `--documents`), as it was when the run was made."""
-
-    folder: str
-    """The path that it was copied from."""
-    files: int
-    bytes: int
-    digest: str
-    """SHA-256 over the files' paths and contents."""
-    tasks: tuple[str, ...] = ()
-    """The tasks of the runs in it, sorted."""
-    domains: tuple[str, ...] = ()
-    """The domains of these tasks, sorted."""
-
-
-class Example(Record):
-    """A solved example that stands in a run's prompt (`--examples`), as it was when the run was made."""
-
-    path: str
-    digest: str
-    """SHA-256 of its text, as the agent was given it."""
-
-
-class AgentPackage(Record):
-    """The package of an agent that is installed from a registry (`mlab agents install`)."""
-
-    registry: Literal["npm", "pypi"]
-    name: str
-    version: str
-    checksum: str
-    """SHA-256 of the lines `<name> <version> <checksum>` of it and all that was installed with it, with the registry's checksums."""
-
-
-class Imported(Record):
-    """The source of a run that another program carried out and whose logs were imported."""
-
-    folder: str
-    """The path of the logs."""
-    digest: str
-    """SHA-256 over the logs' paths and contents."""
-    problems: tuple[str, ...] = ()
-    """Parts of the logs that are missing, damaged or of another run, a line for each."""
-    beginning: str = ""
-    """SHA-256 of the run's first step, which stays the same if the log grows, moves or is repaired; empty if there is no step yet."""
-    not_graded: str | None = None
-    """Why no grader here accepts its submission; None if one does."""
 
 
 class Result(Record):

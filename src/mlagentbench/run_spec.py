@@ -18,12 +18,8 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_valida
 from mlagentbench.errors import LimitReached, UsageError
 from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import (
-    AgentPackage,
     BaselineChoice,
     Direction,
-    Example,
-    GivenFolder,
-    Imported,
     Moment,
     Price,
     Record,
@@ -235,6 +231,54 @@ def check_spec(fields: Mapping[str, Any], source: str) -> RunSpec:
         unknown = first["type"] in ("extra_forbidden", "unexpected_keyword_argument")
         message = "there is no such field" if unknown else first["msg"].removeprefix("Value error, ")
         raise UsageError(f"{source}: {'.'.join(map(str, first['loc']))}: {message}") from None
+
+
+class GivenFolder(Record):
+    """A folder that a run was given (`--experience`, `--documents`), as it was when the run was made."""
+
+    folder: str
+    """The path that it was copied from."""
+    files: int
+    bytes: int
+    digest: str
+    """SHA-256 over the files' paths and contents."""
+    tasks: tuple[str, ...] = ()
+    """The tasks of the runs in it, sorted."""
+    domains: tuple[str, ...] = ()
+    """The domains of these tasks, sorted."""
+
+
+class Example(Record):
+    """A solved example that stands in a run's prompt (`--examples`), as it was when the run was made."""
+
+    path: str
+    digest: str
+    """SHA-256 of its text, as the agent was given it."""
+
+
+class AgentPackage(Record):
+    """The package of an agent that is installed from a registry (`mlab agents install`)."""
+
+    registry: Literal["npm", "pypi"]
+    name: str
+    version: str
+    checksum: str
+    """SHA-256 of the lines `<name> <version> <checksum>` of it and all that was installed with it, with the registry's checksums."""
+
+
+class Imported(Record):
+    """The source of a run that another program carried out and whose logs were imported."""
+
+    folder: str
+    """The path of the logs."""
+    digest: str
+    """SHA-256 over the logs' paths and contents."""
+    problems: tuple[str, ...] = ()
+    """Parts of the logs that are missing, damaged or of another run, a line for each."""
+    beginning: str = ""
+    """SHA-256 of the run's first step, which stays the same if the log grows, moves or is repaired; empty if there is no step yet."""
+    not_graded: str | None = None
+    """Why no grader here accepts its submission; None if one does."""
 
 
 class RunInfo(Record):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlagentbench.records import Action, Baseline, GivenFolder, Outcome, Result, Score, Step, StepScore, Usage
+from mlagentbench.records import Action, Baseline, Outcome, Result, Score, Step, StepScore, Usage
 from mlagentbench.report.components import Components
 from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.page import report_pages
@@ -19,6 +19,7 @@ from mlagentbench.report.tables.model import Table, grid
 from mlagentbench.report.tables.studies import studies
 from mlagentbench.results.effort import effort
 from mlagentbench.results.load import Run, load, scan
+from mlagentbench.run_spec import GivenFolder
 from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import ExampleStep, run_info, write_run
 

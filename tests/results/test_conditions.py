@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mlagentbench.records import GivenFolder, Imported
 from mlagentbench.results.conditions import agent_words, hardware_words
-from mlagentbench.run_spec import ModelSpec
+from mlagentbench.run_spec import GivenFolder, Imported, ModelSpec
 from tests.example_runs import run_info
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mlagentbench import UsageError
-from mlagentbench.records import GivenFolder
 from mlagentbench.results.conditions import agent_words
+from mlagentbench.run_spec import GivenFolder
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.runner.given import check_folder, example_text
 from mlagentbench.task.catalogue import find_task, load_task

@@ -25,11 +25,12 @@ from mlagentbench.environment.scripts import BoxSetup, ScriptRunner
 from mlagentbench.environment.step_usage import StepUsage
 from mlagentbench.errors import ActionError, FormatFailure, InfrastructureError, LimitReached, ResponseFormatError
 from mlagentbench.model import GenerateOptions, Model, Models, Reply
-from mlagentbench.records import Action, ModelCall, Role, Step, Usage, whole
+from mlagentbench.records import Action, ModelCall, Role, Step, Usage
 from mlagentbench.run_spec import RunLimits
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.sandbox.base import Execution, SandboxSpec
 from mlagentbench.sandbox.box import Box
+from mlagentbench.util.text import encodable
 from mlagentbench.workspace.paths import Workspace
 
 T = TypeVar("T")
@@ -142,7 +143,7 @@ class Environment:
         await self.settle()
         self.directory.attempts.check()
         await self._check_limits()
-        action = Action(name=whole(action.name), arguments=whole(action.arguments))
+        action = Action(name=encodable(action.name), arguments=encodable(action.arguments))
         argument = next((value for value in action.arguments.values() if isinstance(value, str)), "")
         self.listener.on_status(f"{action.name} {argument}".strip()[:100])
         self._step_usage.acting = True
@@ -182,9 +183,9 @@ class Environment:
             LimitReached: the step left more files than a workspace may hold, and is not published.
             StorageFailed: the step could not be written.
         """
-        action = Action(name=whole(action.name), arguments=whole(action.arguments))
+        action = Action(name=encodable(action.name), arguments=encodable(action.arguments))
         with self._scripts.box.frozen() if self._scripts.box is not None else nullcontext():
-            step = self._add(action, observation._replace(text=whole(observation.text)), entries, memory)
+            step = self._add(action, observation._replace(text=encodable(observation.text)), entries, memory)
             await self.settle()
         return step
 
@@ -195,7 +196,7 @@ class Environment:
         step_usage, self._step_usage = self._step_usage, StepUsage()
         step = Step(
             number=len(self._steps) + 1,
-            entries=whole(entries),
+            entries=encodable(entries),
             action=action,
             observation=observation.text,
             status=observation.status,
@@ -207,7 +208,7 @@ class Environment:
             script_seconds=observation.script_seconds,
             usage=step_usage.usage,
             malformed=step_usage.malformed,
-            memory=whole(memory),
+            memory=encodable(memory),
             details=observation.details,
             inside=tuple(step_usage.inside),
         )

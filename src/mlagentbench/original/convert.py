@@ -21,8 +21,8 @@ from mlagentbench.original.files import LogFolders, Reader, digest, path_text
 from mlagentbench.original.own_agents import Turn, of_this_run, read_agent, remembered
 from mlagentbench.original.run_info import LONGEST_NAME, LoggedRun, is_known, keeps_log, read_run
 from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_trace
-from mlagentbench.records import Action, Imported, ModelCall, Role, Step, Usage
-from mlagentbench.run_spec import NO_MODEL, ModelSpec, RunInfo, RunLimits, RunSpec
+from mlagentbench.records import Action, ModelCall, Role, Step, Usage
+from mlagentbench.run_spec import NO_MODEL, Imported, ModelSpec, RunInfo, RunLimits, RunSpec
 from mlagentbench.task.catalogue import BUILT_IN, load_task
 from mlagentbench.task.original import our_name
 from mlagentbench.task.spec import UNGRADED

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mlagentbench.errors import RunNotFound
 from mlagentbench.original.convert import Converted
-from mlagentbench.records import Imported
+from mlagentbench.run_spec import Imported
 from mlagentbench.rundir.directory import RunDirectory
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlagentbench.errors import RunNotFound
+from mlagentbench.util.text import encodable
 
 LARGEST = 1 << 30
 """The most bytes of a log file that is read; those of real runs are less than a hundredth of it."""
@@ -191,40 +192,33 @@ class Reader:
 
 
 def parse_json(text: str) -> object:
-    """Parse JSON into a value that a record can store (see `whole`).
+    """Parse JSON into a value that a record can store (see `storable`).
 
     Raises:
         ValueError: it is incomplete, or nested too deep to be parsed.
     """
     try:
-        return whole(json.loads(text))
+        return storable(json.loads(text))
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
-def whole(value: object, depth: int = 0) -> object:
-    """Return a value that a record can store: lone surrogates are replaced, and what is not JSON or nested too deep becomes text."""
+def storable(value: object, depth: int = 0) -> object:
+    """Return a value that a record can store: lone surrogates become escapes, and what is not JSON or nested too deep becomes text."""
     if isinstance(value, str):
-        return _whole_text(value)
+        return encodable(value)
     if isinstance(value, list | dict) and depth == DEEPEST:
         return text_of(value)
     if isinstance(value, list | tuple):
-        return [whole(item, depth + 1) for item in value]
+        return [storable(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {_whole_text(str(key)): whole(item, depth + 1) for key, item in value.items()}
+        return {encodable(str(key)): storable(item, depth + 1) for key, item in value.items()}
     return value if value is None or isinstance(value, int | float) else repr(value)
 
 
 def text_of(value: object) -> str:
     """Return a value as text: text as it is, anything else as JSON."""
-    return _whole_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def _whole_text(text: str) -> str:
-    """Join surrogate pairs, and replace lone surrogates by replacement characters."""
-    if not any("\ud800" <= character <= "\udfff" for character in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return str(encodable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
 
 
 def path_text(path: Path) -> str:

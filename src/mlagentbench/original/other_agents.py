@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.original.calls import LoggedCall, read_calls
-from mlagentbench.original.files import LogFolders, Reader, parse_json, text_of, whole
+from mlagentbench.original.files import LogFolders, Reader, parse_json, storable, text_of
 from mlagentbench.original.trace import TraceStep
 
 _STAMPED = re.compile(r".*_([0-9]{8}-[0-9]{6})\.log")
@@ -83,7 +83,7 @@ def _command(reply: str) -> tuple[str, Mapping[str, JsonValue], Mapping[str, str
         read = parse_json(text)
     except ValueError:
         try:
-            read = whole(ast.literal_eval(text))  # parses literals only, and executes nothing
+            read = storable(ast.literal_eval(text))  # parses literals only, and executes nothing
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
     command = read.get("command") if isinstance(read, dict) else None

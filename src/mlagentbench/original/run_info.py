@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.grading.score import Ending
-from mlagentbench.original.files import LogFolders, Reader, whole
+from mlagentbench.original.files import LogFolders, Reader, storable
 from mlagentbench.original.trace import APPEND, FINAL, RETRIEVE, Trace
 from mlagentbench.records import Role, Termination
 from mlagentbench.run_spec import NO_MODEL
@@ -107,7 +107,7 @@ def _namespace(printed: str) -> dict[str, JsonValue]:
         found = {keyword.arg: ast.literal_eval(keyword.value) for keyword in keywords if keyword.arg}
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return {}
-    read = whole(found)
+    read = storable(found)
     return read if isinstance(read, dict) else {}
 
 

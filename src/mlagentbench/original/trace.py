@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.original.files import LogFolders, Reader, parse_json, text_of, whole
+from mlagentbench.original.files import LogFolders, Reader, parse_json, storable, text_of
 from mlagentbench.records import Inner, StepStatus
 
 APPEND, RETRIEVE = "Append Summary to Research Log", "Retrieval from Research Log"
@@ -95,7 +95,7 @@ def _salvaged(text: str, name: str) -> list[object]:
             value, at = decoder.raw_decode(text, following.end())
         except (ValueError, RecursionError):
             break
-        found.append(whole(value))
+        found.append(storable(value))
     return found
 
 

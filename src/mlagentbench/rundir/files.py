@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from mlagentbench.errors import RunNotFound, StorageFailed
-from mlagentbench.records import UNKNOWN_VERSION, ModelCall, Record, whole
+from mlagentbench.records import UNKNOWN_VERSION, ModelCall, Record
+from mlagentbench.util.text import encodable
 from mlagentbench.workspace.files import bytes_of
 
 R = TypeVar("R", bound=Record)
@@ -48,7 +49,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def text_of(record: Record, indent: int | None = 1) -> str:
-    """Return a record as JSON with a newline at its end. A lone surrogate is written as its escape (`records.whole`).
+    """Return a record as JSON with a newline at its end. A lone surrogate is written as its escape (`text.encodable`).
 
     Args:
         record: the record.
@@ -57,7 +58,7 @@ def text_of(record: Record, indent: int | None = 1) -> str:
     try:
         return record.model_dump_json(indent=indent) + "\n"
     except PydanticSerializationError:
-        return type(record).model_validate(whole(record.model_dump())).model_dump_json(indent=indent) + "\n"
+        return type(record).model_validate(encodable(record.model_dump())).model_dump_json(indent=indent) + "\n"
 
 
 def read(path: Path, kind: type[R], *, remedy: str = PUT_BACK) -> R:

@@ -23,8 +23,7 @@ from mlagentbench.actions.fences import fenced
 from mlagentbench.agents.summaries import action_line, thought
 from mlagentbench.data.cache import cache_directory
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.records import Example, GivenFolder
-from mlagentbench.run_spec import RunInfo
+from mlagentbench.run_spec import Example, GivenFolder, RunInfo
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import storage
 from mlagentbench.task.catalogue import Task

@@ -1,9 +1,15 @@
-"""Shorten texts that others wrote: to one line, for reasons and messages, or to their head and tail, for prompts."""
+"""Shorten texts that others wrote, for messages and for prompts, and make them such that they can be written."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 LINE = 500
 """The most characters of a line."""
+_HALF = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def one_line(text: str, most: int = LINE) -> str:
@@ -17,3 +23,21 @@ def shortened(text: str, most: int) -> str:
     """Return a text cut to about `most` characters: its head and its tail, with a note of how much is left out."""
     half = max(1, most // 2)
     return text if len(text) <= most else f"{text[:half]}\n(… {len(text) - 2 * half:,} characters are left out …)\n{text[-half:]}"
+
+
+def encodable(value: Any) -> Any:
+    r"""Return a text, or a JSON value with all its texts, such that it can be encoded as UTF-8.
+
+    A model's JSON may hold half of a character (a lone surrogate, `"\ud800"`), and so may a file's name. Such a half becomes its escape, as
+    it was in the JSON, and two halves that belong together become their character. All else stays the same.
+    """
+    if isinstance(value, str):
+        if value.isascii() or not _HALF.search(value):
+            return value
+        joined = _PAIR.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), value)
+        return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", joined)
+    if isinstance(value, Mapping):
+        return {encodable(key): encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encodable(item) for item in value]
+    return value

@@ -20,7 +20,8 @@ from mlagentbench.agents.programs.definition import OPT, Package, Program
 from mlagentbench.agents.programs.registries import Fetched, fetch
 from mlagentbench.data.cache import cache_directory, locked, read_record, unwritable, write_record
 from mlagentbench.errors import AgentError
-from mlagentbench.records import AgentPackage, Record
+from mlagentbench.records import Record
+from mlagentbench.run_spec import AgentPackage
 
 RECORD = "installed.json"
 

@@ -21,7 +21,8 @@ from mlagentbench.engine.agents.tools import FINAL_ANSWER
 from mlagentbench.engine.models.model import InspectRequest
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, FormatFailure
-from mlagentbench.records import Action, Step, whole
+from mlagentbench.records import Action, Step
+from mlagentbench.util.text import encodable
 
 T = TypeVar("T")
 MOST_IDLE = 50
@@ -114,7 +115,7 @@ class ExternalAgent:
 
     async def _repeated(self, action: Action) -> Step:
         step = self._steps.popleft()
-        if step.action != Action(name=whole(action.name), arguments=whole(action.arguments)):
+        if step.action != Action(name=encodable(action.name), arguments=encodable(action.arguments)):
             await self._end(self._changed(f"it does {action.name} where it did {step.action.name}, or with other arguments"))
         return step
 

@@ -10,7 +10,7 @@ from mlagentbench.agents.programs.install import Installation, require_installed
 from mlagentbench.engine.agents.bridged import BASE_URLS, Bridge, BridgedAgent
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError
-from mlagentbench.records import AgentPackage
+from mlagentbench.run_spec import AgentPackage
 from mlagentbench.sandbox.base import Mount
 from mlagentbench.sandbox.standalone import empty_file
 from mlagentbench.sandbox.view.interpreter import SYSTEM, describe

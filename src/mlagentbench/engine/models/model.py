@@ -30,7 +30,8 @@ from mlagentbench.engine.models.retries import (
 from mlagentbench.engine.models.scripted import ScriptedAPI, turn
 from mlagentbench.errors import LimitName, LimitReached, MLAgentBenchError, ModelFailed
 from mlagentbench.model import TRUNCATED, GenerateOptions, Limiter, Models, Reply, cut_notice
-from mlagentbench.records import Price, Role, Usage, whole
+from mlagentbench.records import Price, Role, Usage
+from mlagentbench.util.text import encodable
 
 LIMITS: dict[str, LimitName] = {"token": "limit_tokens", "cost": "limit_cost", "time": "limit_time", "working": "limit_time"}
 """Our names of Inspect's limits."""
@@ -114,7 +115,7 @@ class RoleModel:
             LimitReached: the prompt is too long for the model or was refused (`limit_context`), or a limit set through Inspect was reached.
         """
         config = GenerateConfig(temperature=options.temperature, max_tokens=options.max_tokens, stop_seqs=list(options.stop) or None)
-        answer = await self.answer(InspectRequest([ChatMessageUser(content=whole(prompt))], config=config))
+        answer = await self.answer(InspectRequest([ChatMessageUser(content=encodable(prompt))], config=config))
         return self.reply(answer, answer.output.completion)
 
     def reply(self, answer: InspectReply, text: str) -> Reply:
@@ -226,7 +227,7 @@ def _make_whole(output: ModelOutput) -> None:
     """Replace lone surrogates in a reply by their escapes, since they can be neither written to a file nor sent."""
     for choice in output.choices:
         message = choice.message.model_dump()
-        if (mended := whole(message)) != message:
+        if (mended := encodable(message)) != message:
             choice.message = ChatMessageAssistant.model_validate(mended)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlagentbench.records import whole
+from mlagentbench.util.text import encodable
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,10 @@ from mlagentbench.records import whole
     ],
 )
 def test_half_a_character_becomes_its_escape_and_two_that_belong_together_the_character(text: str, written: str) -> None:
-    assert whole(text) == written
-    assert whole(written) == written
+    assert encodable(text) == written
+    assert encodable(written) == written
 
 
 def test_what_holds_texts_keeps_its_shape() -> None:
     value = {"\ud800": ["a\ud800", 1, None, {"b": (True, "\udc00")}], "c": 0.5}
-    assert whole(value) == {"\\ud800": ["a\\ud800", 1, None, {"b": [True, "\\udc00"]}], "c": 0.5}
+    assert encodable(value) == {"\\ud800": ["a\\ud800", 1, None, {"b": [True, "\\udc00"]}], "c": 0.5}
