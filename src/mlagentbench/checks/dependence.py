@@ -25,6 +25,8 @@ PERMUTATIONS = 19
 """How often the answers are shuffled to measure chance."""
 PERIODS = 128
 """The longest period of repeating classes that is tried."""
+LACK_OF_FIT = 0.05
+"""The most by which group means may miss a column, as a share of what chance makes them miss it, for the column to be made of them."""
 
 
 class Target(NamedTuple):
@@ -107,6 +109,35 @@ def by_repeating(column: Array, target: Target) -> float:
         return 0.0
     longest = min(PERIODS, len(places) // 8)
     return max((by_looking_up(places % period, target) for period in range(2, longest + 1)), default=0.0)
+
+
+def by_averaging(column: Array, target: Target) -> float:
+    """Return 1, or a little less, if the numbers are the mean answers of the rows that share them, up to scale; else 0.
+
+    The means of groups scatter around any line that was not made of them, as the answers scatter in the groups: the ratio of the two is
+    that of the F test for lack of fit.
+    """
+    if column.dtype.kind != "f":
+        return 0.0
+    groups = codes(column)
+    sizes = np.bincount(groups)
+    count = len(sizes)
+    if count < FEW_ROWS or len(column) < 2 * count:
+        return 0.0
+    values = np.unique(column)
+    if target.classes:
+        kinds = np.unique(target.values)[:CLASSES]
+        grids = [(target.values == kind).astype(np.float64) for kind in kinds]
+    else:
+        grids = [target.values]
+    best = 1.0
+    for grid in grids:
+        means = np.bincount(groups, grid) / sizes
+        within = float(((grid - means[groups]) ** 2).sum()) / (len(grid) - count)
+        line = np.polynomial.Polynomial.fit(values, means, 1, w=np.sqrt(sizes))
+        between = float((sizes * (means - line(values)) ** 2).sum()) / (count - 2)
+        best = min(best, between / within) if within > 0 else best
+    return 1 - best if best < LACK_OF_FIT else 0.0
 
 
 def beyond_chance(probe: Probe, column: Array, target: Target, found: float) -> bool:

@@ -7,7 +7,6 @@ answers, as the lint measures with the columns that `duplicates` yields.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mlagentbench.checks.dependence import FEW_ROWS
-from mlagentbench.checks.file_clues import Thumbnail
-from mlagentbench.checks.parts import Clue
+from mlagentbench.checks.file_clues import THUMBNAIL, Sketch
+from mlagentbench.checks.parts import Clue, words
 from mlagentbench.checks.public_files import PROJECTED, PublicArray, PublicTable, projected
 from mlagentbench.checks.public_tables import Answers, joined, numbers_or_text, places_in
 
@@ -33,8 +32,8 @@ TIMES = 3.0
 """How many times as common copies must be as by chance."""
 SHARE = 0.01
 """The least share of test rows with copies, beyond chance."""
-WORDS = 200
-"""Words at the beginning of a text by which it is compared."""
+MOST_COLUMNS = 40
+"""Columns that tables may share for rows to be compared without one column after another."""
 EXACT = 1e-9
 
 
@@ -52,13 +51,14 @@ class _Others(NamedTuple):
     """The other rows with the values of each column in random order, for chance."""
 
 
-def duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Thumbnail]) -> Iterator[Clue]:
+def duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], sketches: list[Sketch]) -> Iterator[Clue]:
     """Yield columns of what stands beside the test rows' copies, with gaps for test rows without a copy."""
-    for others in (*_tables(answers, tables), *_arrays(answers, tables, grids), *_pictures(answers, tables, pictures)):
+    for others in (*_tables(answers, tables), *_arrays(answers, tables, grids), *_files(answers, tables, sketches)):
         copies = _copies(others)
         if copies is not None:
             yield from _beside(copies, others.known, f"copies of test rows in {others.name}")
     yield from _groups(answers, tables)
+    yield from _all_but_one(answers, tables)
 
 
 def _copies(others: _Others) -> Array | None:
@@ -120,27 +120,25 @@ def _beside(places: Array, known: pl.DataFrame, where: str) -> Iterator[Clue]:
         values = numbers_or_text(column)
         found = np.full(len(places), np.nan) if values.dtype.kind == "f" else np.full(len(places), "", dtype=object)
         found[there] = values[places[there]]
-        yield Clue(f"the column {column.name!r}", where, found)
+        raw = np.full(len(places), "", dtype=object)
+        raw[there] = column.fill_null("").str.strip_chars().to_numpy()[places[there]]
+        yield Clue(f"the column {column.name!r}", where, found, raw)
 
 
 def _tables(answers: Answers, tables: list[PublicTable]) -> Iterator[_Others]:
     """Yield pairs of a table with the test rows and one with other rows that shares columns with it, and has more."""
-    for table in tables:
-        test = joined(table, answers)
-        for other in tables if test is not None else ():
-            assert test is not None
-            frame = _without_answers(other, answers)
-            shared = [name for name in test.columns if name in frame.columns and test[name].null_count() < len(test)]
-            known = frame.drop(shared)
-            if not shared or not known.width or len(frame) < FEW_ROWS:
-                continue
-            blocks = [_vector(column) for column in pl.concat([test.select(shared), frame.select(shared)])]
-            vectors = _narrow(np.hstack(blocks))
-            vectors[: len(test)][test.select(pl.all_horizontal(pl.col(shared).is_null())).to_series().to_numpy()] = np.nan
-            rng = np.random.default_rng(0)
-            some = np.sort(rng.permutation(len(frame))[:MOST_OTHERS])
-            mixed = _narrow(np.hstack([rng.permutation(block[len(test) :])[some] for block in blocks]))
-            yield _Others(other.name, vectors[: len(test)], vectors[len(test) :][some], known[some.tolist()], mixed)
+    for _, other, test, frame in _pairs(answers, tables):
+        shared = [name for name in test.columns if name in frame.columns and test[name].null_count() < len(test)]
+        known = frame.drop(shared)
+        if not shared or not known.width or len(frame) < FEW_ROWS:
+            continue
+        blocks = [_vector(column) for column in pl.concat([test.select(shared), frame.select(shared)])]
+        vectors = _narrow(np.hstack(blocks))
+        vectors[: len(test)][test.select(pl.all_horizontal(pl.col(shared).is_null())).to_series().to_numpy()] = np.nan
+        rng = np.random.default_rng(0)
+        some = np.sort(rng.permutation(len(frame))[:MOST_OTHERS])
+        mixed = _narrow(np.hstack([rng.permutation(block[len(test) :])[some] for block in blocks]))
+        yield _Others(other.name, vectors[: len(test)], vectors[len(test) :][some], known[some.tolist()], mixed)
 
 
 def _narrow(rows: Array) -> Array:
@@ -163,19 +161,8 @@ def _vector(column: pl.Series) -> Array:
         return np.nan_to_num(centred).reshape(-1, 1)
     vectors: dict[str, Array] = {}
     for text in dict.fromkeys(values):
-        vectors[text] = _words(text)
+        vectors[text] = words(text, PROJECTED // 4)
     return np.array([vectors[text] for text in values])
-
-
-def _words(text: str) -> Array:
-    """Return the counts of a text's words, added with random signs, as a vector of length 1: few changed words move it little."""
-    vector = np.zeros(PROJECTED // 4)
-    for word in text.split()[:WORDS]:
-        code = zlib.crc32(word.encode())
-        vector[code % len(vector)] += 1 if code >> 16 & 1 else -1
-        vector[code // 64 % len(vector)] += 1 if code >> 17 & 1 else -1
-    size = float(np.sqrt((vector**2).sum()))
-    return vector / size if size else vector
 
 
 def _arrays(answers: Answers, tables: list[PublicTable], grids: list[PublicArray]) -> Iterator[_Others]:
@@ -186,7 +173,7 @@ def _arrays(answers: Answers, tables: list[PublicTable], grids: list[PublicArray
         if places is None or grid.values.shape[1] < 2:
             continue
         for other in grids:
-            if other.values.shape[1] != grid.values.shape[1] or other.projected != grid.projected:
+            if other.values.shape[1] != grid.values.shape[1] or other.projected != grid.projected or grid.ends or other.ends:
                 continue
             left = np.ones(len(other.values), bool)
             if other is grid:
@@ -210,17 +197,28 @@ def _beside_array(array: PublicArray, tables: list[PublicTable], grids: list[Pub
     return pl.DataFrame(found)
 
 
-def _pictures(answers: Answers, tables: list[PublicTable], pictures: list[Thumbnail]) -> Iterator[_Others]:
-    """Yield the pictures of test rows, and the others with their folders and the tables' columns."""
-    test = {picture.row: picture for picture in pictures if picture.row is not None}
-    others = [picture for picture in pictures if picture.row is None]
-    if len(test) < FEW_ROWS or len(others) < FEW_ROWS:
-        return
-    vectors = np.full((answers.rows, len(others[0].thumbnail)), np.nan)
-    for row, picture in test.items():
-        vectors[row] = picture.thumbnail
-    names = pl.DataFrame({"name": [Path(each.name).name for each in others], "stem": [Path(each.name).stem for each in others]})
-    known = {"the folder": pl.Series([Path(each.name).parent.as_posix() for each in others])}
+def _files(answers: Answers, tables: list[PublicTable], sketches: list[Sketch]) -> Iterator[_Others]:
+    """Yield the files of test rows, and the others of their kind with their folders and the tables' columns; pictures mirrored, too."""
+    for kind in dict.fromkeys(sketch.kind for sketch in sketches):
+        test = {sketch.row: sketch for sketch in sketches if sketch.kind == kind and sketch.row is not None}
+        others = [sketch for sketch in sketches if sketch.kind == kind and sketch.row is None]
+        if len(test) < FEW_ROWS or len(others) < FEW_ROWS:
+            continue
+        rows = np.array([sketch.vector for sketch in others])
+        vectors = np.full((answers.rows, rows.shape[1]), np.nan)
+        for row, sketch in test.items():
+            vectors[row] = sketch.vector
+        known, mixed = _beside_files(others, tables), np.random.default_rng(0).permuted(rows, axis=0)
+        yield _Others(f"the {kind}", vectors, rows, known, mixed)
+        if kind == "pictures":
+            mirrored = vectors.reshape(-1, THUMBNAIL, THUMBNAIL)[:, :, ::-1].reshape(vectors.shape)
+            yield _Others("the pictures, mirrored,", mirrored, rows, known, mixed)
+
+
+def _beside_files(files: list[Sketch], tables: list[PublicTable]) -> pl.DataFrame:
+    """Return the folders of files, and the columns of the tables that name these files."""
+    names = pl.DataFrame({"name": [Path(each.name).name for each in files], "stem": [Path(each.name).stem for each in files]})
+    known = {"the folder": pl.Series([Path(each.name).parent.as_posix() for each in files])}
     for table in tables:
         for column in table.frame:
             for by in ("name", "stem"):
@@ -228,8 +226,40 @@ def _pictures(answers: Answers, tables: list[PublicTable], pictures: list[Thumbn
                     first = table.frame.unique(column.name, keep="first")
                     beside = names.select(by).join(first, left_on=by, right_on=column.name, how="left", maintain_order="left").drop(by)
                     known |= {f"{each.name} of {table.name}": each for each in beside}
-    rows = np.array([picture.thumbnail for picture in others])
-    yield _Others("the pictures", vectors, rows, pl.DataFrame(known), np.random.default_rng(0).permuted(rows, axis=0))
+    return pl.DataFrame(known)
+
+
+def _all_but_one(answers: Answers, tables: list[PublicTable]) -> Iterator[Clue]:
+    """Yield what stands beside rows that are equal to test rows in all columns but one, such as a time or a number of the row."""
+    for table, other, test, frame in _pairs(answers, tables):
+        shared = [name for name in test.columns if name in frame.columns and test[name].null_count() < len(test)]
+        known = frame.drop(shared)
+        if not known.width or not 3 <= len(shared) <= MOST_COLUMNS:
+            continue
+        numbered = frame.with_row_index("the row")
+        for left_out in shared:
+            rest = [name for name in shared if name != left_out]
+            first = numbered.unique(rest, keep="none").select("the row", *rest)
+            places = test.select(rest).join(first, on=rest, how="left", maintain_order="left")["the row"]
+            found = np.where(test.select(rest).is_unique(), places.cast(pl.Int64).fill_null(-1), -1)
+            if (found >= 0).sum() >= FEW_ROWS and _distinct(numbered.select(rest)):
+                yield from _beside(found, known, f"rows of {other.name} that equal test rows of {table.name} but for {left_out!r}")
+                break
+
+
+def _distinct(frame: pl.DataFrame) -> bool:
+    """Return whether rows with the values of each column in random order are nearly all different, so that equal rows are no chance."""
+    mixed = frame.select(column.shuffle(seed=number) for number, column in enumerate(frame))
+    return mixed.join(frame.unique(), on=frame.columns, how="semi").height <= SHARE * len(frame)
+
+
+def _pairs(answers: Answers, tables: list[PublicTable]) -> Iterator[tuple[PublicTable, PublicTable, pl.DataFrame, pl.DataFrame]]:
+    """Yield each table with the test rows, another table, the columns of the test rows, and the other table without these rows."""
+    for table in tables:
+        test = joined(table, answers)
+        for other in tables if test is not None else ():
+            assert test is not None
+            yield table, other, test, _without_answers(other, answers)
 
 
 def _groups(answers: Answers, tables: list[PublicTable]) -> Iterator[Clue]:
@@ -237,20 +267,16 @@ def _groups(answers: Answers, tables: list[PublicTable]) -> Iterator[Clue]:
 
     Values that are common in the test rows need no other rows to be looked up.
     """
-    for table in tables:
-        test = joined(table, answers)
-        for other in tables if test is not None else ():
-            assert test is not None
-            frame = _without_answers(other, answers)
-            known = frame.drop([name for name in test.columns if name in frame.columns])
-            for name in test.columns if known.width else ():
-                if name not in frame.columns or not _names_groups(test[name]):
-                    continue
-                first = frame.with_row_index("the row").unique(name, keep="first").select(pl.col(name), "the row")
-                places = test.select(name).join(first, on=name, how="left", maintain_order="left")["the row"].cast(pl.Int64)
-                found = places.fill_null(-1).to_numpy()
-                if (found >= 0).sum() >= FEW_ROWS:
-                    yield from _beside(found, known, f"equal values of {name!r} in {other.name}")
+    for _, other, test, frame in _pairs(answers, tables):
+        known = frame.drop([name for name in test.columns if name in frame.columns])
+        for name in test.columns if known.width else ():
+            if name not in frame.columns or not _names_groups(test[name]):
+                continue
+            first = frame.with_row_index("the row").unique(name, keep="first").select(pl.col(name), "the row")
+            places = test.select(name).join(first, on=name, how="left", maintain_order="left")["the row"].cast(pl.Int64)
+            found = places.fill_null(-1).to_numpy()
+            if (found >= 0).sum() >= FEW_ROWS:
+                yield from _beside(found, known, f"equal values of {name!r} in {other.name}")
 
 
 def _names_groups(column: pl.Series) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
 import stat
@@ -10,7 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image
 
 from mlagentbench.checks.dependence import FEW_ROWS
-from mlagentbench.checks.parts import Clue, parts_of_text
+from mlagentbench.checks.parts import Clue, parts_of_text, words
 from mlagentbench.checks.public_files import MAX_BYTES, PublicTable
 from mlagentbench.checks.public_tables import Answers, joined
 
@@ -27,8 +28,8 @@ Facts = dict[str, int | str]
 """What one file tells, by name: a number, or a text."""
 
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
-MOST_PICTURES = 5000
-"""Pictures after which no more are opened."""
+MOST_FILES = 5000
+"""Files, and members of archives, after which no more are opened to be compared."""
 THUMBNAIL = 16
 """Pixels along each side of the grey picture by which pictures are compared."""
 ENDS: Mapping[str, tuple[bytes, int]] = {".png": (b"IEND", 4), ".jpg": (b"\xff\xd9", 0), ".jpeg": (b"\xff\xd9", 0)}
@@ -36,17 +37,25 @@ ENDS: Mapping[str, tuple[bytes, int]] = {".png": (b"IEND", 4), ".jpg": (b"\xff\x
 ORDERS = frozenset({"the time of change", "the order in which they were made", "the order of members", "the time of change of members"})
 TEXT = 4096
 """The most characters of a text that are kept."""
+START, END = 64, 16
+"""Bytes at the beginning and at the end of each file that are looked at one by one."""
+WORDS = 64
+"""The numbers in a text's vector."""
+CORNERS = {"top left": (0, 0), "top right": (0, -1), "bottom left": (-1, 0), "bottom right": (-1, -1)}
+MAX_TEXT = 1 << 16
+"""Bytes at a file's beginning by which texts are compared."""
 ZIP, TAR = (".zip",), (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 
 
-class Thumbnail(NamedTuple):
-    """A picture, small."""
+class Sketch(NamedTuple):
+    """A file, as numbers by which it is compared with others of its kind."""
 
+    kind: Literal["pictures", "texts", "files"]
     name: str
     row: int | None
-    """The number of the answer to which it belongs; None for another picture, as of the training data."""
-    thumbnail: Array
-    """Grey values of shape (`THUMBNAIL` squared,)."""
+    """The number of the answer to which it belongs; None for another file, as of the training data."""
+    vector: Array
+    """Grey values of a small picture, of shape (`THUMBNAIL` squared,), counts of words, or the content's digest, which is equal or not."""
 
 
 class FileClues(NamedTuple):
@@ -55,7 +64,7 @@ class FileClues(NamedTuple):
     orders: list[Clue]
     """Orders and times, which should give away nothing."""
     others: list[Clue]
-    pictures: list[Thumbnail]
+    sketches: list[Sketch]
 
 
 def read_files(public: Path, answers: Answers, tables: list[PublicTable]) -> FileClues:
@@ -69,33 +78,30 @@ def read_files(public: Path, answers: Answers, tables: list[PublicTable]) -> Fil
     paths = [path for path in sorted(public.rglob("*")) if path.is_file()]
     rows = _Rows(answers, tables, paths)
     groups: dict[str, dict[int, Facts]] = {}
-    pictures: list[Thumbnail] = []
+    sketches: list[Sketch] = []
     for path in paths:
         name = path.relative_to(public).as_posix()
-        where = name.split("/")[0] if "/" in name else "public files"
         row = rows.of(name)
-        facts = _file(path) | rows.folder(name)
-        if path.suffix.lower() in PICTURES:
-            facts |= _picture(name, row, path.read_bytes(), pictures)
+        facts = _file(path) | rows.folder(name) | _content_of(name, row, path.read_bytes, sketches)
         if row is not None:
-            groups.setdefault(where, {}).setdefault(row, facts)
+            groups.setdefault(rows.group(name, row), {}).setdefault(row, facts | rows.rest(name, row))
         for number, member in enumerate(_members(path)):
             row = rows.of(member.name)
             facts = {f"{what} of members": value for what, value in member.facts.items()} | {"the order of members": number}
             facts |= rows.folder(member.name)
-            if Path(member.name).suffix.lower() in PICTURES:
-                facts |= _picture(f"{name}/{member.name}", row, member.data(), pictures)
+            facts |= _content_of(f"{name}/{member.name}", row, member.data, sketches)
             if row is not None:
-                groups.setdefault(name, {}).setdefault(row, facts)
+                groups.setdefault(name, {}).setdefault(row, facts | rows.rest(member.name, row))
     clues = [clue for where, found in groups.items() if len(found) >= FEW_ROWS for clue in _clues(where, found, answers.rows)]
-    return FileClues([clue for clue in clues if clue.name in ORDERS], [clue for clue in clues if clue.name not in ORDERS], pictures)
+    return FileClues([clue for clue in clues if clue.name in ORDERS], [clue for clue in clues if clue.name not in ORDERS], sketches)
 
 
 class _Rows:
     """Finds the answer that a file belongs to: it is named by the answer's id, or by another value that only this row of a table has."""
 
     def __init__(self, answers: Answers, tables: list[PublicTable], paths: list[Path]) -> None:
-        self._rows = {value: row for row, value in enumerate(answers.ids.to_list())} if answers.id_column is not None else {}
+        self._ids = answers.ids.to_list()
+        self._rows = {value: row for row, value in enumerate(self._ids)} if answers.id_column is not None else {}
         known = {name for path in paths for name in (path.name, path.stem)}
         for table in tables:
             frame = joined(table, answers)
@@ -114,6 +120,17 @@ class _Rows:
         """Return a file's folder. One that is named by an id only names the row, so it cannot give the answer away."""
         return {"the folder": "/".join(part for part in Path(name).parts[:-1] if part not in self._rows)}
 
+    def group(self, name: str, row: int) -> str:
+        """Return the name of files of which each row has one: the folder, and the file's name where each row has a folder of its own."""
+        parts = Path(name).parts
+        folder = parts[0] if len(parts) > 1 else "public files"
+        return folder if self._ids[row] in parts[-1] else f"{folder}/{parts[-1]}" if self._ids[row] in parts else folder
+
+    def rest(self, name: str, row: int) -> Facts:
+        """Return what a file's name says beside the id, if it holds the id."""
+        last = Path(name).name
+        return {"the rest of the name": last.replace(self._ids[row], "", 1)} if self._ids[row] in last else {}
+
 
 def _file(path: Path) -> Facts:
     found = path.stat()
@@ -128,12 +145,30 @@ def _file(path: Path) -> Facts:
     return facts
 
 
-def _picture(name: str, row: int | None, data: bytes, pictures: list[Thumbnail]) -> Facts:
-    """Return what a picture carries beside its pixels, and add it to `pictures`; nothing if it cannot be read."""
+def _content_of(name: str, row: int | None, read: Callable[[], bytes], sketches: list[Sketch]) -> Facts:
+    """Return what a file's content tells without being understood, and add a sketch of it, up to `MOST_FILES`."""
+    if row is None and len(sketches) >= MOST_FILES:
+        return {}
+    data = read()
+    facts: Facts = {f"byte {place + 1}": byte for place, byte in enumerate(data[:START])}
+    facts |= {f"byte {place + 1} from the end": byte for place, byte in enumerate(data[: -END - 1 : -1])}
+    if Path(name).suffix.lower() in PICTURES:
+        return facts | _picture(name, row, data, sketches)
+    if len(sketches) < MOST_FILES and data:
+        try:
+            sketches.append(Sketch("texts", name, row, words(data[:MAX_TEXT].decode(), WORDS)))
+        except UnicodeDecodeError:
+            digest = np.frombuffer(hashlib.sha256(data).digest(), np.uint8)
+            sketches.append(Sketch("files", name, row, digest.astype(np.float64)))
+    return facts
+
+
+def _picture(name: str, row: int | None, data: bytes, sketches: list[Sketch]) -> Facts:
+    """Return what a picture carries unseen, and add it to `sketches`; nothing if it cannot be read."""
     end, after = ENDS.get(Path(name).suffix.lower(), (b"", 0))
     place = data.rfind(end) + len(end) + after if end else len(data)
     facts: Facts = {"what follows the end": _text(data[place:])}
-    if len(pictures) >= MOST_PICTURES:
+    if len(sketches) >= MOST_FILES:
         return facts
     try:
         with Image.open(io.BytesIO(data)) as picture:
@@ -143,10 +178,25 @@ def _picture(name: str, row: int | None, data: bytes, pictures: list[Thumbnail])
             exif = picture.getexif()
             tags = [exif, *(exif.get_ifd(part) for part in ExifTags.IFD)]
             facts |= {f"the tag {ExifTags.TAGS.get(key, key)}": _text(value) for part in tags for key, value in part.items()}
+            facts |= _pixels(picture)
             small = picture.convert("L").resize((THUMBNAIL, THUMBNAIL), Image.Resampling.BOX)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return facts
-    pictures.append(Thumbnail(name, row, np.asarray(small, dtype=np.float64).reshape(-1)))
+    sketches.append(Sketch("pictures", name, row, np.asarray(small, dtype=np.float64).reshape(-1)))
+    return facts
+
+
+def _pixels(picture: Image.Image) -> Facts:
+    """Return the pixels in a picture's corners, their lowest bits, and its transparency, which nobody sees."""
+    facts: Facts = {}
+    pixels = np.asarray(picture)
+    for corner, place in CORNERS.items():
+        for channel, value in enumerate(np.atleast_1d(pixels[place]).tolist(), 1):
+            facts[f"channel {channel} of the pixel at the {corner}"] = int(value)
+            facts[f"the lowest bit of channel {channel} of the pixel at the {corner}"] = int(value) % 2
+    if picture.has_transparency_data:
+        alpha = np.asarray(picture.convert("RGBA").getchannel("A"))
+        facts |= {"the least opacity": int(alpha.min()), "the greatest opacity": int(alpha.max()), "the opacity": int(alpha.sum())}
     return facts
 
 
@@ -158,7 +208,8 @@ def _text(value: object) -> str:
 
 def _clues(where: str, by_row: Mapping[int, Facts], rows: int) -> Iterator[Clue]:
     """Turn the facts about each row's file into columns with a value for each answer."""
-    for what in sorted({name for facts in by_row.values() for name in facts}):
+    whats = {name for facts in by_row.values() for name in facts}
+    for what in sorted(whats, key=lambda name: (name.startswith("byte"), name)):  # what has a name says more than its bytes
         values = {row: facts[what] for row, facts in by_row.items() if what in facts}
         numbers = {row: value for row, value in values.items() if isinstance(value, int)}
         if len(numbers) == len(values):

@@ -3,19 +3,20 @@
 The lint checks public tables and arrays (for a label column left in, or a column from which the answers can be read off), ids, the order of
 rows and files, what files and pictures carry beside their content, and copies of test rows among others. And it searches everything public
 for parts of the private files. It takes the answers from the oracle submission, so that a task needs no convention for it. It cannot find
-answers in the pixels of an image or the words of a text, nor in formats that only some program can open.
+answers inside pictures or the words of texts, nor in formats that only some program can open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 import polars as pl
 
-from mlagentbench.checks.dependence import FEW_ROWS, Probe, by_looking_up, by_repeating, by_sorting, telling
+from mlagentbench.checks.dependence import FEW_ROWS, LACK_OF_FIT, Probe, by_averaging, by_looking_up, by_repeating, by_sorting, telling
 from mlagentbench.checks.duplicates import duplicates
-from mlagentbench.checks.file_clues import FileClues, Thumbnail, read_files
+from mlagentbench.checks.file_clues import FileClues, Sketch, read_files
 from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped, some
 from mlagentbench.checks.parts import Clue, parts_of_text
 from mlagentbench.checks.private_copies import find_copies
@@ -56,13 +57,16 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
         found["label column"] = _label_column(columns, answers)
         found["proxy column"] = _report(
             "proxy column",
-            _telling(columns, answers, (by_sorting, by_looking_up), PROXY),
+            chain(
+                _telling(columns, answers, (by_sorting, by_looking_up), PROXY),
+                _telling((column for column in columns if column.whole is None), answers, (by_averaging,), 1 - LACK_OF_FIT),
+            ),
             "leave it out of the public data, or make it less than the answer",
         )
         found["order"] = _order(answers, tables)
         files = read_files(data.public, answers, tables)
         found["metadata"] = _metadata(files, answers)
-        found["duplicates"] = _duplicates(answers, tables, grids, files.pictures)
+        found["duplicates"] = _duplicates(answers, tables, grids, files.sketches)
     return [found[name] for name in LEAKS]
 
 
@@ -86,11 +90,13 @@ def _report(name: Name, leaks: Iterator[str], remedy: str) -> Finding:
 
 
 def _label_column(columns: list[Clue], answers: Answers) -> Finding:
-    """Find columns with an answer's name that hold the answers, if only for some rows.
+    """Find columns with an answer's name that hold the answers, if only for some rows."""
+    left = list(_answers_in(columns, answers))
+    return failed("label column", f"{some(left)}; drop the column from what is public") if left else ok("label column")
 
-    A column of zeros, as in an example submission, holds none.
-    """
-    left = []
+
+def _answers_in(columns: Iterable[Clue], answers: Answers) -> Iterator[str]:
+    """Yield a line for each column with an answer's name that holds the answers; one of zeros, as in a sample submission, holds none."""
     for column in columns:
         for name in answers.values.columns:
             if column.raw is None or column.name != f"the column {name!r}":
@@ -102,8 +108,7 @@ def _label_column(columns: list[Clue], answers: Answers) -> Finding:
             equal = _same(column.raw[there], oracle)
             commonest = max(np.unique(oracle.astype(str), return_counts=True)[1]) / len(oracle)
             if equal > commonest + AGREES * (1 - commonest):
-                left.append(f"{column.place} has the answers in its column {name!r} ({equal:.0%} of {len(oracle)})")
-    return failed("label column", f"{some(left)}; drop the column from what is public") if left else ok("label column")
+                yield f"{column.place} has the answers in its column {name!r} ({equal:.0%} of {len(oracle)})"
 
 
 def _same(one: Array, other: Array) -> float:
@@ -122,7 +127,6 @@ def _order(answers: Answers, tables: list[PublicTable]) -> Finding:
     looked_up: list[Clue] = []
     if answers.id_column is not None:
         name = f"the id ({answers.id_column!r})"
-        orders.append(Clue("the order of the ids, as text,", "the answers", np.argsort(np.argsort(answers.ids.to_numpy())).astype(float)))
         for column in parts_of_text(answers.ids, name, "the answers"):
             (orders if column.values.dtype.kind == "f" else looked_up).append(column)
     leaks = [
@@ -146,7 +150,12 @@ def _metadata(files: FileClues, answers: Answers) -> Finding:
     return _report("metadata", iter(leaks), remedy)
 
 
-def _duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], pictures: list[Thumbnail]) -> Finding:
-    """Check rows and pictures of which another with a known answer is a copy, or all but a copy."""
-    leaks = _telling(duplicates(answers, tables, grids, pictures), answers, (by_sorting, by_looking_up), COPIED)
-    return _report("duplicates", leaks, "keep all copies of a row, and all rows of a group with one answer, on one side of the split")
+def _duplicates(answers: Answers, tables: list[PublicTable], grids: list[PublicArray], sketches: list[Sketch]) -> Finding:
+    """Check rows and files of which another with a known answer is a copy, or all but a copy."""
+    found = list(duplicates(answers, tables, grids, sketches))
+    leaks = [*_telling(found, answers, (by_sorting, by_looking_up), COPIED), *_answers_in(found, answers)]
+    return _report(
+        "duplicates",
+        iter(dict.fromkeys(leaks)),
+        "keep all copies of a row, and all rows of a group with one answer, on one side of the split",
+    )

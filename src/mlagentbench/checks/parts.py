@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import re
+import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +23,10 @@ WORDS = 4
 """Words, and numbers, at the beginning of a text that are looked at one by one."""
 DIGITS = range(-2, 9)
 """Decimal places that are looked at one by one; the negative ones are those before the point."""
+MARKS = 100
+"""The most characters, other than the letters and digits of English, whose presence is looked at one by one."""
+COMPARED = 200
+"""Words at the beginning of a text by which it is compared."""
 
 
 class Clue(NamedTuple):
@@ -38,6 +46,13 @@ class Clue(NamedTuple):
 def parts_of_text(texts: pl.Series, name: str, place: str) -> Iterator[Clue]:
     """Yield columns made from a column of text: its words, numbers, letters, its first and last character, its length and more."""
     texts = texts.fill_null("")
+    yield Clue(f"the order of {name}, as text,", place, texts.rank("dense").cast(pl.Float64).to_numpy())
+    for mark in _marks(texts):
+        yield Clue(f"whether {mark!a} stands in {name}", place, texts.str.contains(mark, literal=True).to_numpy())
+    decoded = _decoded(texts)
+    if decoded is not None:
+        yield Clue(f"{name}, decoded,", place, decoded.to_numpy())
+        yield from parts_of_text(decoded, f"{name}, decoded,", place)
     yield Clue(f"the length of {name}", place, texts.str.len_chars().cast(pl.Float64).to_numpy())
     yield Clue(f"the last number in {name}", place, _numbers(texts.str.slice(-SHOWN).str.extract(r"(\d+(?:\.\d+)?)\D*$")))
     yield Clue(f"the last character of {name}", place, texts.str.slice(-1).to_numpy())
@@ -61,14 +76,18 @@ def parts_of_number(values: Array, texts: pl.Series | None, name: str, place: st
 
     Args:
         values: the numbers, NaN for gaps.
-        texts: the numbers as they are written; None for an array's.
+        texts: the numbers as they are written, with what stands around them; None for an array's.
         name: the column's name, for messages.
         place: the file, for messages.
         classes: the number of classes of the answers, by which whole numbers may be divided; less than 2 for none.
     """
-    if texts is not None and texts.str.contains(".", literal=True).any():
-        yield Clue(f"the last character of {name}", place, texts.str.slice(-1).to_numpy())
+    if texts is not None:
+        yield Clue(f"{name} without its digits", place, texts.str.replace_all(r"\d", "").to_numpy())
         yield Clue(f"the length of {name}", place, texts.str.len_chars().cast(pl.Float64).to_numpy())
+        if texts.str.contains(".", literal=True).any():
+            yield Clue(f"the last character of {name}", place, texts.str.slice(-1).to_numpy())
+            decimals = texts.str.extract(r"\.(\d*)").fill_null("").str.len_chars()
+            yield Clue(f"the number of decimals of {name}", place, decimals.cast(pl.Float64).to_numpy())
     there = values[~np.isnan(values)]
     if not len(there) or np.abs(there).max() > 1e15:
         return
@@ -83,6 +102,41 @@ def parts_of_number(values: Array, texts: pl.Series | None, name: str, place: st
         if digit >= 0:
             yield Clue(f"what follows digit {digit} after the point of {name}", place, after)
         yield Clue(f"the digit for {10.0**-digit:g} of {name}", place, whole % 10)
+
+
+def words(text: str, size: int) -> Array:
+    """Return the counts of a text's words, added with random signs, as a vector of length 1: few changed words move it little.
+
+    Args:
+        text: the text; its first words count, without regard to capitals and punctuation.
+        size: the numbers in the vector.
+    """
+    vector = np.zeros(size)
+    for word in re.findall(r"\w+", text.lower())[:COMPARED]:
+        code = zlib.crc32(word.encode())
+        vector[code % size] += 1 if code >> 16 & 1 else -1
+        vector[code // 64 % size] += 1 if code >> 17 & 1 else -1
+    length = float(np.sqrt((vector**2).sum()))
+    return vector / length if length else vector
+
+
+def _marks(texts: pl.Series) -> list[str]:
+    """Return the characters, other than letters and digits of English, that some of the texts have and some have not."""
+    having = texts.str.replace_all(r"[A-Za-z0-9]", "").str.split("").list.unique().explode().value_counts(name="texts")
+    kept = having.filter((pl.col("texts") >= 2) & (pl.col("texts") < len(texts))).sort("texts", texts.name, descending=True)
+    return [mark for mark in kept[texts.name] if mark][:MARKS]
+
+
+def _decoded(texts: pl.Series) -> pl.Series | None:
+    """Return what texts say if all of them are text in base64 or hexadecimal digits; None if they are not."""
+    for decode in (bytes.fromhex, partial(base64.b64decode, validate=True)):
+        try:
+            found = pl.Series([decode(text).decode() for text in texts], dtype=pl.String)
+        except ValueError:
+            continue
+        if found.n_unique() > 1 and all(text.isprintable() for text in found):
+            return found
+    return None
 
 
 def _numbers(texts: pl.Series) -> Array:

@@ -36,8 +36,16 @@ HEADER = 128
 MAX_BYTES = 1 << 30
 """Bytes of public data after which no further file is searched."""
 HISTORY = frozenset({".git", ".hg", ".svn"})
-JOINS = {"rows": b"\n", "lines": b"\n", "a list": b", ", "a dense list": b","}
-"""The bytes between two values, by encoding; none in arrays."""
+ROWS = "rows"
+JOINS = {
+    "lines": b"\n",
+    "a list": b", ",
+    "a dense list": b",",
+    "words": b" ",
+    "words and commas": b", ",
+    "words and dense commas": b",",
+}
+"""The bytes between two values, by encoding; none in arrays, and where the values are written one after the other."""
 SAYS = 256
 """The least size of a compressed file, in bytes, for its copy to be a leak: a file of zeros, say, equals others by chance."""
 GAP = b"\0\xff\0\xff"
@@ -85,6 +93,8 @@ def _haystack(task: Task, public: Path) -> _Haystack:
                     starts.append(len(text))
                     names.append(inner)
                     text += content + GAP
+                    if content.count(b"\0") >= len(content) / 2:
+                        text += content.replace(b"\0", b"") + GAP  # text in UTF-16 or UTF-32, as in arrays
     return _Haystack(bytes(text), starts, names, digests)
 
 
@@ -93,15 +103,18 @@ def _answers_in(haystack: _Haystack, answers: Answers) -> Iterator[str]:
     ids = answers.ids
     orders = {"": np.arange(answers.rows), " by id": np.argsort(numbers_or_text(ids), kind="stable")}
     written: dict[str, list[str]] = {name: answers.frame[name].fill_null("").to_list() for name in answers.values.columns}
-    written |= {target.name: [f"{value:g}" for value in target.values] for target in answers.targets if target.name not in written}
+    for target in answers.targets:
+        numbered = [f"{value:g}" for value in target.values]
+        if target.name not in written or (target.classes and numbered != written[target.name]):
+            written[f"{target.name}, by number" if target.name in written else target.name] = numbered
     for name, values in written.items():
         bits = _bits(values)
         for order in orders.values():
             ordered = [values[row] for row in order]
             spans = list(_spans(ordered, bits))
             named = [f"{ids[int(row)]},{values[row]}".encode() for row in order]
-            for encoding, pieces in {"rows": named, **_encodings(ordered)}.items():
-                needles = [JOINS.get(encoding, b"").join(pieces[start:end]) for start, end in spans]
+            for encoding, pieces in {ROWS: named, **_encodings(ordered)}.items():
+                needles = [(b"\n" if encoding == ROWS else JOINS.get(encoding, b"")).join(pieces[start:end]) for start, end in spans]
                 places = [place for place in (haystack.where(needle) for needle in needles) if place]
                 if len(places) >= max(1, len(needles) / 2):
                     yield f"{places[0]} holds the answers ({name}) as {encoding}"
@@ -112,9 +125,10 @@ def _encodings(values: list[str]) -> dict[str, list[bytes]]:
     numbers = np.array([_number(value) for value in values])
     bare = [value.encode() for value in values]
     quoted = [b'"' + value + b'"' for value in bare] if np.isnan(numbers).any() else bare
-    found = {"lines": bare, "a list": quoted, "a dense list": quoted}
+    found = {**dict.fromkeys(JOINS, bare), "a list": quoted, "a dense list": quoted}
     if np.isnan(numbers).any():
         numbers = np.unique(values, return_inverse=True)[1].astype(np.float64)  # each class by its number in sorted order
+        found["text"] = bare
     whole = bool((numbers == np.round(numbers)).all())
     kinds = ["<f4", "<f8"]
     if whole and np.abs(numbers).max() < 2**31:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
+import re
+import sqlite3
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mlagentbench.checks.dependence import FEW_ROWS, codes
+from mlagentbench.checks import dependence
+from mlagentbench.checks.dependence import FEW_ROWS
 
 Array = NDArray[Any]
 
@@ -24,9 +28,18 @@ MAX_COLUMNS = 256
 """The most columns of an array that are checked one by one, since the columns of a wider one are data."""
 PROJECTED = 64
 """Columns to which the rows of a wider array are projected, so that they can be compared with other rows."""
+CHECKED = 4096
+"""Bytes at the beginning of a file by which it is told whether it is text."""
 NESTED = 4
 """How deep tables are looked for in a JSON file."""
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
+DATABASES = (".db", ".sqlite", ".sqlite3")
+MAX_TEXT = 16 << 20
+"""Bytes above which a file of no known format is not read as a list."""
+CORNERS = 4
+"""Columns at each end of a wide array, such as the first and last pixels of pictures, that are checked one by one."""
+LINE = "the line's quotation marks and ends"
+"""The name of a column that is added to tables in which these differ."""
 
 
 class PublicTable(NamedTuple):
@@ -43,6 +56,8 @@ class PublicArray(NamedTuple):
     values: Array
     projected: bool = False
     """Whether `values` is a random projection of a wider array to `PROJECTED` columns."""
+    ends: bool = False
+    """Whether `values` are the first and last columns of a wider array."""
 
 
 def read_tables(public: Path) -> tuple[list[PublicTable], list[PublicArray]]:
@@ -77,6 +92,8 @@ def unpacked(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def parse_table(data: bytes, separator: str) -> pl.DataFrame | None:
     """Return a table of text; None if the bytes are none."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        data = data.decode("utf-16", "replace").encode()
     try:
         return pl.read_csv(io.BytesIO(data), separator=separator, infer_schema=False)
     except (pl.exceptions.PolarsError, ValueError):
@@ -100,7 +117,9 @@ def _parse_any(name: str, data: bytes) -> Iterator[PublicTable]:
         if suffix in SEPARATORS:
             frame = parse_table(data, SEPARATORS[suffix])
             if frame is not None:
-                yield PublicTable(name, frame)
+                frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))  # blank lines
+                lines = _lines(data, len(frame))
+                yield PublicTable(name, frame if lines is None else frame.with_columns(lines))
         elif suffix == ".parquet":
             frame = pl.read_parquet(io.BytesIO(data))
             plain = not any(column.dtype.is_nested() or column.dtype == pl.Binary for column in frame)
@@ -111,8 +130,45 @@ def _parse_any(name: str, data: bytes) -> Iterator[PublicTable]:
             yield from _tables_in(name, [json.loads(line) for line in data.splitlines() if line.strip()])
         elif suffix == ".json":
             yield from _tables_in(name, json.loads(data))
-    except (pl.exceptions.PolarsError, ValueError, TypeError, RecursionError):
+        elif suffix in (".arrow", ".feather", ".ipc"):
+            yield PublicTable(name, _records(pl.read_ipc(io.BytesIO(data)).to_dicts()))
+        elif suffix in DATABASES:
+            yield from _database(name, data)
+        elif suffix != ".npy" and len(data) <= MAX_TEXT:
+            yield from _list(name, data)
+    except (pl.exceptions.PolarsError, sqlite3.Error, ValueError, TypeError, RecursionError):
         return
+
+
+def _lines(data: bytes, rows: int) -> pl.Series | None:
+    """Return the quotation marks, line ends and blank lines of each row of a table; None if they are alike, or rows are not lines."""
+    lines = re.findall(rb"[^\r\n]+[\r\n]*", data)[1:]
+    if len(lines) != rows:
+        return None
+    marks = pl.Series(LINE, [re.sub(rb'[^"\r\n]', b"", line).decode() for line in lines[:-1]] + [""], dtype=pl.String)
+    return marks if marks[:-1].n_unique() > 1 else None
+
+
+def _list(name: str, data: bytes) -> Iterator[PublicTable]:
+    """Yield the table that a text is if all its lines have the same number of words, with a column for each place in the line."""
+    if b"\0" in data[:CHECKED]:
+        return
+    rows = [re.split(r"[\s,;|]+", line.strip()) for line in data.decode().splitlines() if line.strip()]
+    if rows and len({len(row) for row in rows}) == 1 and len(rows[0]) <= MAX_COLUMNS:
+        yield PublicTable(name, pl.DataFrame(rows, schema=[f"word {place + 1}" for place in range(len(rows[0]))], orient="row"))
+
+
+def _database(name: str, data: bytes) -> Iterator[PublicTable]:
+    """Yield the tables of an SQLite database."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.deserialize(data)
+        for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
+            found = connection.execute('select * from "{}"'.format(table.replace('"', '""')))
+            columns = [column[0] for column in found.description]
+            yield PublicTable(f"{name}/{table}", _records([dict(zip(columns, row, strict=True)) for row in found]))
+    finally:
+        connection.close()
 
 
 def _tables_in(name: str, found: object, depth: int = 0) -> Iterator[PublicTable]:
@@ -130,6 +186,8 @@ def _tables_in(name: str, found: object, depth: int = 0) -> Iterator[PublicTable
             yield PublicTable(name, pl.DataFrame({key: [_flat(value) for value in column] for key, column in found.items()}))
         elif not any(isinstance(value, list | dict) for value in values):
             yield PublicTable(name, _records([{"key": key, "value": value} for key, value in found.items()]))
+        elif all(isinstance(column, list) and not any(isinstance(value, list | dict) for value in column) for column in values):
+            yield PublicTable(name, _records([{"value": value, "key": key} for key, column in found.items() for value in column]))
         if depth < NESTED:
             for key, value in found.items():
                 if isinstance(value, list | dict) and len(value) and len(found) < FEW_ROWS:
@@ -168,7 +226,8 @@ def _parse_arrays(name: str, data: bytes) -> Iterator[PublicArray]:
     if flat.shape[1] > MAX_COLUMNS:
         if flat.dtype.kind in "fiub":
             yield PublicArray(name, projected(np.nan_to_num(flat)), projected=True)
+            yield PublicArray(name, np.hstack([flat[:, :CORNERS], flat[:, -CORNERS:]]).astype(np.float64), ends=True)
     elif flat.dtype.kind in "fiub":
         yield PublicArray(name, flat.astype(np.float64))
     elif flat.dtype.kind in "US":
-        yield PublicArray(name, np.column_stack([codes(flat[:, number]) for number in range(flat.shape[1])]).astype(np.float64))
+        yield PublicArray(name, np.column_stack([dependence.codes(flat[:, number]) for number in range(flat.shape[1])]).astype(np.float64))

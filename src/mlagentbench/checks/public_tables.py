@@ -85,7 +85,7 @@ def place_of(table: PublicTable, answers: Answers) -> Array | None:
     key = _key(table.frame, answers)
     if key is None:
         return None
-    order = answers.ids.to_frame().join(_unique(table.frame, key).select(ID, PLACE), on=ID, how="left", maintain_order="left")
+    order = answers.ids.to_frame().join(_unique(table.frame, key, answers.ids).select(ID, PLACE), on=ID, how="left", maintain_order="left")
     return order[PLACE].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
@@ -103,7 +103,7 @@ def joined(table: PublicTable, answers: Answers) -> pl.DataFrame | None:
     """Return a table's columns but that of the ids, with a row for each answer; None if the rows do not correspond."""
     key = _key(table.frame, answers)
     if key is not None:
-        rows = answers.ids.to_frame().join(_unique(table.frame, key), on=ID, how="left", maintain_order="left")
+        rows = answers.ids.to_frame().join(_unique(table.frame, key, answers.ids), on=ID, how="left", maintain_order="left")
         return rows.drop(ID, PLACE)
     return table.frame if len(table.frame) == answers.rows else None
 
@@ -119,16 +119,17 @@ def places_in(grid: PublicArray, answers: Answers) -> Array | None:
 
 def _table_columns(table: PublicTable, answers: Answers) -> list[Clue]:
     frame = joined(table, answers)
-    found = []
+    found = _counts(table, answers)
     for column in frame.get_columns() if frame is not None else ():
         values = numbers_or_text(column)
         shown = f"the column {column.name!r}"
         texts = column.fill_null("").str.strip_chars()
         found.append(Clue(shown, table.name, values, texts.to_numpy()))
+        written = column.fill_null("")
         if values.dtype.kind in "OU":
-            parts = parts_of_text(texts, shown, table.name)
+            parts = parts_of_text(written, shown, table.name)
         else:
-            parts = parts_of_number(values, texts, shown, table.name, answers.classes)
+            parts = parts_of_number(values, written, shown, table.name, answers.classes)
         found += [part._replace(whole=shown) for part in parts]
     return found
 
@@ -138,8 +139,11 @@ def _grid_columns(grid: PublicArray, answers: Answers) -> list[Clue]:
     if places is None or grid.projected:
         return []
     found = []
-    for number in range(grid.values.shape[1]):
-        shown = f"the column {number}" if grid.values.shape[1] > 1 else "its only column"
+    width = grid.values.shape[1]
+    for number in range(width):
+        from_end = grid.ends and number >= width / 2
+        which = f"{width - number} from the end" if from_end else str(number)
+        shown = f"the column {which}" if width > 1 else "its only column"
         values = grid.values[places, number]
         parts = parts_of_number(values, None, shown, grid.name, answers.classes)
         found += [Clue(shown, grid.name, values), *(part._replace(whole=shown) for part in parts)]
@@ -154,15 +158,34 @@ def _key(frame: pl.DataFrame, answers: Answers) -> str | None:
     best, most = None, max(FEW_ROWS, len(ids) // 10) - 1
     for name in (answers.id_column, *frame.columns):
         if name in frame.columns:
-            hits = int(ids.is_in(frame[name].str.strip_chars().implode()).sum())
+            hits = int(ids.is_in(_as_ids(frame[name], ids).implode()).sum())
             if hits > most:
                 best, most = name, hits
     return best
 
 
-def _unique(frame: pl.DataFrame, key: str) -> pl.DataFrame:
+def _as_ids(column: pl.Series, ids: pl.Series) -> pl.Series:
+    """Return a column's values as ids: as they are, or the stems of file names where more ids are among these."""
+    values = column.str.strip_chars()
+    stems = values.str.replace(r"^.*/", "").str.replace(r"\.[A-Za-z]\w*$", "")
+    if (stems == values).all():
+        return values
+    return stems if ids.is_in(stems.implode()).sum() > ids.is_in(values.implode()).sum() else values
+
+
+def _counts(table: PublicTable, answers: Answers) -> list[Clue]:
+    """Return the number of rows that a table has for each answer, if it is not one."""
+    key = _key(table.frame, answers)
+    if key is None:
+        return []
+    counts = _as_ids(table.frame[key], answers.ids).alias(ID).value_counts(name=PLACE)
+    found = answers.ids.to_frame().join(counts, on=ID, how="left", maintain_order="left")[PLACE].fill_null(0)
+    return [Clue("the number of rows", table.name, found.cast(pl.Float64).to_numpy())] if found.n_unique() > 1 else []
+
+
+def _unique(frame: pl.DataFrame, key: str, ids: pl.Series) -> pl.DataFrame:
     """Return the first row of each id in a table, with columns for the id and the row's number."""
-    named = frame.with_columns(frame[key].str.strip_chars().alias(ID)).drop(key if key != ID else [])
+    named = frame.with_columns(_as_ids(frame[key], ids).alias(ID)).drop(key if key != ID else [])
     return named.with_row_index(PLACE).unique(ID, keep="first", maintain_order=True)
 
 
