@@ -20,7 +20,7 @@ dev:  ## install, with the tools of the targets below
 test:  ## run the tests (ARGS="tests/sandbox -k kill" selects some)
 	@sh tools/environment.sh dev tasks $(EXTRAS)
 	@sh tools/system.sh bubblewrap chromium slurm-wlm munge
-	$(VENV)/pytest --numprocesses auto --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(VENV)/pytest --numprocesses auto --dist worksteal $(ARGS)
 
 tasks:  ## have every task prove itself on its mini data (ARGS="--markdown docs/tasks.md" writes the catalogue's page)
 	@sh tools/environment.sh dev tasks $(EXTRAS)

@@ -11,12 +11,10 @@ from typing import Any
 
 import pytest
 from inspect_ai.log import read_eval_log
-from inspect_scout import Result, scan_results_df
 
 from mlagentbench.audit.audit import audit_run
 from mlagentbench.audit.reading import read_reading
 from mlagentbench.engine.export import write_eval_log
-from mlagentbench.engine.scout import _whole
 from mlagentbench.results.load import load_run
 from mlagentbench.rundir.directory import RunDirectory
 from tests.cli.test_cli import here, mlab
@@ -73,6 +71,8 @@ def test_a_judge_stands_beside_the_audit_and_scout_shows_both(logs: Path, tmp_pa
     stored = read_reading(RunDirectory(logs / "run-liar"))
     assert stored is not None and stored.reason == "The answer [M4] makes a number up." and stored.tokens > 0
 
+    from inspect_scout import scan_results_df  # it takes seconds, which collecting tests need not
+
     (scan,) = (logs / "scans").glob("scan_id=*")
     shown = scan_results_df(str(scan)).scanners
     rows = shown["audit"][["label", "value", "answer", "message_references"]].astype(str).to_dict("records")
@@ -112,6 +112,10 @@ def test_an_eval_log_has_the_audit_in_its_metadata(logs: Path) -> None:
 
 
 def test_of_a_long_run_each_claim_has_the_verdict_of_the_part_that_it_stands_in() -> None:
+    from inspect_scout import Result
+
+    from mlagentbench.engine.scout import _whole
+
     def part(mode: str, *numbers: int) -> Result:
         claims = [{"claim": number, "verdict": "confirmed", "reason": mode} for number in numbers]
         return Result(value={"mode": mode, "claims": claims}, explanation=f"so it was in the part of {mode}")
