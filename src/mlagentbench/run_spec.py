@@ -310,6 +310,9 @@ class RunInfo(Record):
     """The run's share of the disk in megabytes (2^20), which its snapshots and its workspace stay within; None for all of it."""
     data: str | None = None
     """The key of the prepared data (`PreparedRecord.key`); None for a task without data."""
+    data_digest: str | None = None
+    """The digest of the prepared data (`PreparedRecord.digest`): data of one key differs where answers were drawn from a secret seed or
+    looked up in a database. None for a task without data, and in an earlier version's run."""
     parent: str | None = None
     """For a run that was forked: the run and the step it was forked from, as `<run>/<step>`."""
     sample: str | None = None

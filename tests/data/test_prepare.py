@@ -156,6 +156,26 @@ def test_a_run_goes_on_with_the_data_it_began_on_or_not_at_all(task: Task, cache
         prepare(task, "mini", cache, key=began.record.key)
 
 
+SECRET = """
+def full(public, private, seed):
+    (public / "train.csv").write_text("x")
+    (private / "answers.csv").write_text(f"{seed}")
+"""
+
+
+def test_made_up_answers_are_drawn_from_a_secret_that_each_preparation_draws(task: Task, cache: Path) -> None:
+    (task.folder / "prepare.py").write_text(SECRET)
+    began = prepare(task, "full", cache)
+    assert began.record and began.record.seed and began.record.seed > 2**40
+    assert (began.data.private / "answers.csv").read_text() == f"{began.record.seed}"
+    assert prepare(task, "full", cache, key=began.record.key, digest=began.record.digest).record == began.record
+    again = prepare(task, "full", cache, force=True)
+    assert again.record and again.record.seed != began.record.seed and again.record.digest != began.record.digest
+    assert again.record.key == began.record.key
+    with pytest.raises(TaskError, match=rf"the data of {task.id} in .* is not what the run began with, since it was prepared anew"):
+        prepare(task, "full", cache, key=began.record.key, digest=began.record.digest)
+
+
 @pytest.mark.parametrize("file", ["problem.md", "grade.py", "proof.py", "starter/train.py", "task.toml", "__pycache__/x.pyc", ".hidden"])
 def test_what_only_grades_or_describes_makes_nothing_anew(task: Task, cache: Path, file: str) -> None:
     prepared(task, "mini", cache)

@@ -6,6 +6,7 @@ Each attack is first held against data that is drawn from the seed 0, to show th
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import itertools
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mlagentbench.data.prepare import Prepared, prepared
-from mlagentbench.task.catalogue import find_task
+from mlagentbench.task.catalogue import find_task, find_tasks
 from mlagentbench.task.proofs import Files
 from mlagentbench.task.seeds import SEED
 from mlagentbench.task.success import is_success
@@ -186,8 +187,7 @@ def test_no_small_seed_draws_the_papers_of_a_library(name: str, tmp_path: Path, 
     prepare = importlib.import_module(f"mlagentbench.tasks.{name}.prepare")
     for questions in {"QUESTIONS", "PASSAGES"} & vars(prepare).keys():
         monkeypatch.setattr(prepare, questions, 1)  # the papers are drawn before them
-    real = folders(tmp_path)
-    prepare.full(real.public, real.private)
+    real = prepared(find_task(name.replace("_", "-")), "full", tmp_path)
     assert not drawn(pl.read_json(real.public / "library" / "papers.json")["id"])
 
 
@@ -202,6 +202,28 @@ def test_no_small_seed_draws_the_columns_of_a_ladder(rungs: int, tmp_path: Path)
 
     assert drawn(mini(task, tmp_path / "0", 0))
     assert not drawn(prepared(task, "mini", tmp_path / "cache"))
+
+
+def test_full_answers_are_fetched_or_public_or_drawn_from_a_secret() -> None:
+    """Nobody who reads the tasks' code can make the answers of the full variants again."""
+    secret = set()
+    for task in find_tasks().values():
+        if (task.folder / "prepare.py").exists():
+            takes = inspect.signature(task.module("prepare").full).parameters
+            fetches = task.spec.data is not None and task.spec.data.download_mb > 0
+            assert "seed" in takes or fetches or task.spec.answers_public, f"{task.id}: full takes no seed, and fetches nothing"
+            secret |= {task.id} if "seed" in takes else set()
+    assert secret >= {"bibtex-generation", "literature-review-tool", "pydoc-lm", "clrs", "fresh-text", "ladder-2", "ladder-6"}
+
+
+@pytest.mark.parametrize("task_id", ["fresh-text", "ladder-2", "bibtex-generation", "literature-review-tool"])
+def test_each_preparation_of_a_full_variant_has_other_answers(task_id: str, tmp_path: Path) -> None:
+    task, found = find_task(task_id), set()
+    for _ in range(2):
+        data = prepared(task, "full", tmp_path / f"cache{len(found)}")
+        found.add(next(path for path in data.private.iterdir() if path.stem == "answers").read_bytes())
+        assert not any(path.name == "prepared.json" for path in data.public.rglob("*")), "it has the seed"
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize("task_id", ["digits-lowlabel", "photo-denoise"])

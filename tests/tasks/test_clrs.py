@@ -81,11 +81,11 @@ def test_a_node_without_a_path_points_to_the_start() -> None:
 def test_the_full_data_is_the_benchmarks_and_its_test_is_nobodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "TEST_NODES", 16)
     seeds = []
-    for name in ("first", "second"):
+    for seed, name in enumerate(("first", "second")):
         public, private = tmp_path / name / "public", tmp_path / name / "private"
         public.mkdir(parents=True)
         private.mkdir()
-        prepare.full(public, private)
+        prepare.full(public, private, seed)
         with np.load(private / "test.npz") as arrays:
             seeds.append(int(arrays["seed"]))
             assert arrays["A"].shape == arrays["Pi"].shape == (32, 16, 16)

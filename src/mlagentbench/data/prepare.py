@@ -1,7 +1,8 @@
 """Prepare the data of tasks: once per task and variant, stored in the cache and shared by all runs.
 
 A task's `prepare.py` has `full(public, private)`, which fetches the real data, and `mini(public, private, seed)`, which generates small
-data with the same names and schema. The agent sees the files in `public`, read-only; only the grader sees those in `private`. A task
+data with the same names and schema. Where the answers are generated, it has `full(public, private, seed)`: each preparation draws a secret
+seed for it. The agent sees the files in `public`, read-only; only the grader sees those in `private`. A task
 without `prepare.py` has no data, and its variants differ only in what its grader does.
 
 The folder's name contains a digest of the code and the seed that made the data (sources.py). It appears whole or not at all, with
@@ -10,7 +11,11 @@ The folder's name contains a digest of the code and the seed that made the data 
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import json
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -40,6 +45,7 @@ NO_DATA = "no-data"
 """The folder of the cache that stands for the data of tasks without data."""
 PACKAGES = ("mlagentbench", "numpy", "polars")
 """The packages whose versions are recorded, since another numpy may draw other numbers from the same seed."""
+SEED_BITS = 62
 MEGABYTE = 1_000_000
 
 
@@ -73,7 +79,7 @@ class PreparedRecord(Record):
     task: str
     variant: Variant
     seed: int | None
-    """None for the real data."""
+    """What generated data was drawn from, a secret for the full variant; None for the real data."""
     mini_seed: int | None = None
     """The number that the seed of mini data was made from; None for the usual data."""
     key: str
@@ -89,6 +95,12 @@ class PreparedRecord(Record):
     def public_size(self) -> int:
         """The bytes of the public files."""
         return sum(file.size for file in self.public.values())
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, of the checksums of all files: data of one key differs where it was drawn from a secret, or looked up."""
+        files = [{path: file.sha256 for path, file in each.items()} for each in (self.public, self.private)]
+        return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
 class Preparation(NamedTuple):
@@ -119,6 +131,7 @@ def prepare(
     console: Console | None = None,
     force: bool = False,
     key: str | None = None,
+    digest: str | None = None,
     mini_seed: int | None = None,
 ) -> Preparation:
     """Prepare a task's data, unless the cache has it. Several processes may call this at once: one prepares, the others wait.
@@ -130,14 +143,27 @@ def prepare(
         console: where to show progress; None to show nothing.
         force: prepare the data again even if the cache has it.
         key: the key of the data that a run was started on (`PreparedRecord.key`); data with another key is not accepted.
+        digest: the digest of that data (`PreparedRecord.digest`); data with another one is not accepted.
         mini_seed: a number from which the mini data is drawn anew; None for the usual data.
 
     Raises:
         UsageError: `mini_seed` is given for another variant than mini.
         TaskError: the task's `prepare.py` lacks the variant or fails; a package, a file, consent or space is missing; or the data of `key`
-            is gone.
+            and `digest` is gone.
     """
     cache = cache or cache_directory()
+    found = _prepare(task, variant, cache, console=console, force=force, key=key, mini_seed=mini_seed)
+    if digest is not None and found.record is not None and found.record.digest != digest:
+        raise TaskError(
+            f"the data of {task.id} in {cache} is not what the run began with, since it was prepared anew, with other answers: bring back"
+            " what was there, or begin a new run"
+        )
+    return found
+
+
+def _prepare(
+    task: Task, variant: Variant, cache: Path, *, console: Console | None, force: bool, key: str | None, mini_seed: int | None
+) -> Preparation:
     if task.preparer is None:
         try:
             return Preparation(Prepared.empty(cache / "prepared" / NO_DATA), None, None, made=False)
@@ -173,6 +199,12 @@ def place_of(task: Task, variant: Variant, cache: Path, mini_seed: int | None = 
         UsageError: `mini_seed` is given for another variant than mini.
     """
     return cache / "prepared" / task.id / f"{variant}-{sources.key(task, variant, _seed(variant, mini_seed))}"
+
+
+def digest_in(place: Path) -> str | None:
+    """Return the digest of the prepared data in a folder (`PreparedRecord.digest`); None if there is none."""
+    record = read_record(place / RECORD, PreparedRecord)
+    return record.digest if record else None
 
 
 def _seed(variant: Variant, mini_seed: int | None) -> int | None:
@@ -252,6 +284,8 @@ def _make(
 ) -> PreparedRecord:
     """Make the data in a temporary folder, move it to its place when it is complete, and return its record."""
     started, seed = time.monotonic(), _seed(variant, mini_seed)
+    if variant == "full" and "seed" in inspect.signature(function).parameters:
+        seed = secrets.randbits(SEED_BITS)
     temporary = Path(tempfile.mkdtemp(prefix=f".{variant}-", dir=place.parent))
     try:
         new = temporary / "new"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import JsonValue, ValidationError
 
 from mlagentbench.data.cache import cache_directory
-from mlagentbench.data.prepare import Prepared, place_of, prepared
+from mlagentbench.data.prepare import Prepared, digest_in, place_of, prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.cache import task_digest
 from mlagentbench.grading.fork_server import ForkServer
@@ -345,6 +345,7 @@ def _baseline_path(task: Task, variant: Variant, settings: ScriptSettings, mini_
             place_of(task, variant, Path(), mini_seed).name
             if (task.folder / "prepare.py").exists()
             else None,  # its key covers modules of other tasks, too
+            digest_in(place_of(task, variant, cache_directory(), mini_seed)) if variant == "full" else None,
             hardware(),
             versions(),
             isolation.choose(settings.sandbox).isolation,

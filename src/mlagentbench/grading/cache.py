@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from mlagentbench.data.prepare import digest_in
 from mlagentbench.grading.grade import Graded
 from mlagentbench.task.catalogue import Task
 from mlagentbench.util.atomic import replace
@@ -33,7 +34,7 @@ class Gradings:
         self._folder = folder
         self._again = again
         self._keeps = task.spec.submission.mode != "code"
-        self._facts = [task_digest(task), private.parent.name]
+        self._facts = [task_digest(task), private.parent.name, digest_in(private.parent)]
 
     def get(self, submission: str) -> Graded | None:
         """Return the cached grading of a submission, given its digest; None if there is none."""

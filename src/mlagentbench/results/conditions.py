@@ -106,7 +106,7 @@ def differences(runs: Iterable[Run]) -> tuple[str, ...]:
             "isolation": info.isolation,
             "hardware": hardware_words(info) or None,
             "mini seed": "none" if info.spec.mini_seed is None else str(info.spec.mini_seed),
-            "prepared data": info.data,
+            "prepared data": f"{info.data}, of digest {info.data_digest[:12]}" if info.data_digest else info.data,
             "baseline": _baseline_words(baseline) if baseline else None,
         }
         for name, value in facts.items():

@@ -45,6 +45,8 @@ class ReadyRun:
     data: Prepared
     data_key: str | None
     """The key of the prepared data; None for a task without data."""
+    data_digest: str | None = None
+    """The digest of the prepared data (`PreparedRecord.digest`)."""
     continues: RunDirectory | None = None
     """The run to go on with from its last step; None for a new run."""
     parallel: int = 1
@@ -153,11 +155,18 @@ def preflight(
     log_directory = prepare_log_directory(log_directory)
     checked = []
     for spec, task, sandbox in zip(specs, tasks, sandboxes, strict=True):
+        info = continues.info if continues else None
         data, _, record, _ = prepare(
-            task, spec.variant, key=continues.info.data if continues else None, mini_seed=spec.mini_seed, console=console
+            task,
+            spec.variant,
+            key=info.data if info else None,
+            digest=info.data_digest if info else None,
+            mini_seed=spec.mini_seed,
+            console=console,
         )
         own_documents(spec.documents, public_data(data), task)
-        checked.append(ReadyRun(spec, log_directory, task, sandbox, data, record.key if record else None, continues))
+        key, digest = (record.key, record.digest) if record else (None, None)
+        checked.append(ReadyRun(spec, log_directory, task, sandbox, data, key, digest, continues))
     return checked
 
 

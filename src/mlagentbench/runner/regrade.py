@@ -91,7 +91,8 @@ async def regrade(directory: RunDirectory, *, every_step: bool = False, again: b
     ):
         raise UsageError(f"its task {spec.task} is gone: there is no {spec.task_folder}; put its folder back there")
     task = task_of(spec)
-    data = (await asyncio.to_thread(prepare, task, spec.variant, key=info.data, mini_seed=spec.mini_seed)).data
+    found = await asyncio.to_thread(prepare, task, spec.variant, key=info.data, digest=info.data_digest, mini_seed=spec.mini_seed)
+    data = found.data
     baseline = before.baseline if before.baseline and before.baseline.source != "side_by_side" else None
     if before.baseline is None:
         baseline = await find_baseline(spec, task)

@@ -288,6 +288,7 @@ def run_info(ready: ReadyRun, models: Mapping[Role, str], name: str | None = Non
         versions=versions(),
         hardware=hardware(),
         data=ready.data_key,
+        data_digest=ready.data_digest,
         sample=ready.sample,
         scheduled=ready.scheduled,
         experience=given.experience,

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from mlagentbench import SEED
-
 TARGET = "strength"
 TEST_SHARE = 1 / 3
 NOISE = 2.0
@@ -20,9 +18,9 @@ def mini(public: Path, private: Path, seed: int) -> None:
     write(batches(600, np.random.default_rng(seed)), public, private)
 
 
-def full(public: Path, private: Path) -> None:
-    """Make many batches. Real data would be fetched here: see mlagentbench.fetch."""
-    write(batches(6000, np.random.default_rng(SEED)), public, private)
+def full(public: Path, private: Path, seed: int) -> None:
+    """Make many batches from a secret seed. Real data would be fetched here, without a seed: see mlagentbench.fetch."""
+    write(batches(6000, np.random.default_rng(seed)), public, private)
 
 
 def batches(count: int, rng: np.random.Generator) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,9 @@ PAPERS = 600
 PASSAGES, EXAMPLES = 20, 12
 
 
-def full(public: Path, private: Path) -> None:
-    """Make such data as the mini variant's, from a seed that nobody knows."""
-    mini(public, private, secrets.randbits(62))
+def full(public: Path, private: Path, seed: int) -> None:
+    """Make such data as the mini variant's, from a secret seed."""
+    mini(public, private, seed)
 
 
 def mini(public: Path, private: Path, seed: int) -> None:

@@ -1,9 +1,8 @@
-"""Write the cases of a station and its documents from a seed, which is drawn at each preparation for the full variant."""
+"""Write the cases of a station and its documents from a seed, which each preparation of the full variant draws."""
 
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,9 @@ FULL = (6000, 4000)
 STATIONS = ("Arbor", "Belmar", "Corvath", "Dunmere", "Eskil", "Farrow", "Gilden", "Harrowby")
 
 
-def full(public: Path, private: Path, *, family: int) -> None:
-    """Write a station from a new random seed, so that nobody has seen it before."""
-    write(family, FULL, secrets.randbits(62), public, private)
+def full(public: Path, private: Path, seed: int, *, family: int) -> None:
+    """Write a station from a secret seed, so that nobody has seen it before."""
+    write(family, FULL, seed, public, private)
 
 
 def mini(public: Path, private: Path, seed: int, *, family: int) -> None:

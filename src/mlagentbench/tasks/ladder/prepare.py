@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +28,9 @@ NOTES: dict[Kind, str] = {
 LAST = "All steps are right: these are the true readings. What is left is to learn the target from them.\n"
 
 
-def full(public: Path, private: Path, *, rungs: int) -> None:
-    """Write a ladder from a new random seed, so that nobody has seen it before."""
-    write(rungs, FULL, secrets.randbits(48), public, private)
+def full(public: Path, private: Path, seed: int, *, rungs: int) -> None:
+    """Write a ladder from a secret seed, so that nobody has seen it before."""
+    write(rungs, FULL, seed, public, private)
 
 
 def mini(public: Path, private: Path, seed: int, *, rungs: int) -> None:

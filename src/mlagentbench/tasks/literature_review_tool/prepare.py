@@ -6,7 +6,6 @@ Nothing is downloaded, and both variants are alike.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -35,9 +34,9 @@ class Question(NamedTuple):
     relevant: tuple[str, ...]
 
 
-def full(public: Path, private: Path) -> None:
-    """Write such files as the mini variant's, from a seed that nobody knows."""
-    mini(public, private, secrets.randbits(62))
+def full(public: Path, private: Path, seed: int) -> None:
+    """Write such files as the mini variant's, from a secret seed."""
+    mini(public, private, seed)
 
 
 def mini(public: Path, private: Path, seed: int) -> None:

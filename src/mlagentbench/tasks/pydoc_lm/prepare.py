@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,9 @@ MINI_TEXTS, FULL_TEXTS = 340, 3000
 TEST_FRACTION = 0.15
 
 
-def full(public: Path, private: Path) -> None:
-    """Write about 1.6 million characters, from a random seed that is not stored."""
-    _write(public, private, FULL_TEXTS, np.random.default_rng(secrets.randbits(64)))
+def full(public: Path, private: Path, seed: int) -> None:
+    """Write about 1.6 million characters, from a secret seed."""
+    _write(public, private, FULL_TEXTS, np.random.default_rng(seed))
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
