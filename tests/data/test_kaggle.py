@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -127,6 +128,21 @@ def test_without_kagglesdk_the_command_that_installs_it_is_told(mirror: Mirror, 
     monkeypatch.setitem(sys.modules, "kagglesdk", None)
     with refused(r'install with: pip install "mlagentbench\[kaggle\]"'):
         fetch.kaggle_competition(SLUG)
+
+
+@pytest.mark.parametrize("files", [None, ["train.csv", "images/1.png"]], ids=["all", "some"])
+def test_files_are_read_once_and_again_only_if_their_time_or_size_changed(mirror: Mirror, files: list[str] | None) -> None:
+    mirror.competition(SLUG, FILES)
+    folder = fetch.kaggle_competition(SLUG, files)
+    asked, path = len(mirror.requests), folder / "train.csv"
+    checked = path.stat()
+    path.write_bytes(b"x" * len(TRAIN))
+    os.utime(path, ns=(checked.st_atime_ns, checked.st_mtime_ns))
+    fetch.kaggle_competition(SLUG, files)
+    assert len(mirror.requests) == asked, "it was read"
+    os.utime(path)
+    fetch.kaggle_competition(SLUG, files)
+    assert len(mirror.requests) > asked and path.read_bytes() == TRAIN
 
 
 def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(mirror: Mirror) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import multiprocessing
 import os
+import random
 import shutil
 import signal
 import stat
@@ -174,6 +175,37 @@ def test_made_up_answers_are_drawn_from_a_secret_that_each_preparation_draws(tas
     assert again.record.key == began.record.key
     with pytest.raises(TaskError, match=rf"the data of {task.id} in .* is not what the run began with, since it was prepared anew"):
         prepare(task, "full", cache, key=began.record.key, digest=began.record.digest)
+
+
+LINKS = f"""
+import os
+from mlagentbench import fetch
+
+def full(public, private):
+    file = fetch.download({URL!r})
+    os.link(file, public / "train.csv")
+    (public / "copy.csv").write_bytes(file.read_bytes())
+    (private / "answers.csv").write_text("42")
+"""
+
+
+def test_links_to_downloads_are_recorded_without_reading_them_again(task: Task, cache: Path, mirror: Mirror) -> None:
+    content = random.Random(0).randbytes(1000)
+    mirror.add(URL, content)
+    (task.folder / "prepare.py").write_text(LINKS)
+    for force in (False, True):
+        found = prepare(task, "full", cache, force=force)
+        assert found.record
+        assert found.record.public["train.csv"] == found.record.public["copy.csv"]
+        assert found.record.public["train.csv"].sha256 == hashlib.sha256(content).hexdigest()
+    (download,) = (
+        path for path in (cache / "downloads").rglob("*") if path.is_file() and os.path.samefile(path, found.data.public / "train.csv")
+    )
+    checked = download.stat()
+    download.write_bytes(b"x" * len(content))
+    os.utime(download, ns=(checked.st_atime_ns, checked.st_mtime_ns))
+    again = prepare(task, "full", cache, force=True)
+    assert again.record and again.record.public["train.csv"].sha256 == hashlib.sha256(content).hexdigest(), "it was read again"
 
 
 @pytest.mark.parametrize("file", ["problem.md", "grade.py", "proof.py", "starter/train.py", "task.toml", "__pycache__/x.pyc", ".hidden"])

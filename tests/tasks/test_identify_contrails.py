@@ -163,6 +163,9 @@ def test_the_competitions_files_become_scenes_whose_test_labels_stay_private(tmp
 
     prepare.full(public, private)
 
+    came = {asked.url.rpartition("/")[2] for asked in mirror.requests if asked.method == "GET"}
+    assert came == {"train_metadata.json", "validation_metadata.json", *(f"band_{band}.npy" for band in (11, 14, 15)), *prepare.MASKS}
+    assert not any("/test/" in asked.url or "archive.zip" in asked.url for asked in mirror.requests)
     found = sorted(str(path.relative_to(public / "data")) for path in public.rglob("*") if path.is_file())
     bands = [f"band_{band}.npy" for band in (11, 14, 15)]
     assert found == sorted(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rich.filesize import decimal
 
+from mlagentbench.data.metadata import MOMENT
 from mlagentbench.errors import TaskError
 
 KINDS = {"sha256": 64, "md5": 32}
@@ -55,6 +56,18 @@ class Expected(NamedTuple):
             return None
         whose = "the published file's" if self.published is not None else "the first download's"
         return f"its {kind} is {found} ({decimal(path.stat().st_size)}), {whose} is {wanted}"
+
+    def holds_for(self, path: Path, size: int | None) -> bool:
+        """Return whether a file is there and has the expected checksum. It is not read if it is as it was when it was checked.
+
+        Args:
+            path: the file, which got the time of change `MOMENT` when it was checked.
+            size: its bytes then; None if it was not checked, or against another checksum.
+        """
+        if not path.is_file():
+            return False
+        found = path.stat()
+        return (found.st_size == size and found.st_mtime == MOMENT) or not self.wrong(path)
 
     def advice(self, record: Path) -> str:
         """Return what to do about a wrong file whose record is the given file, to be appended to a message; may be empty."""

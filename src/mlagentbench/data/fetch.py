@@ -5,7 +5,8 @@
         fetch.unpack(archive, public, keep=["data/train/*"])
 
 Everything is stored in the cache, shared by tasks, and never fetched twice. A file is checked against the checksum that its task publishes
-(`[data.checksums]` in task.toml), or else against the checksum of its first download. The context manager `fetching`, which `prepare`
+(`[data.checksums]` in task.toml), or else against the checksum of its first download; later only if its size or its time of change is not
+what it was then. The context manager `fetching`, which `prepare`
 enters around `full`, says for which task files are fetched. Many small files may be fetched in several threads:
 
     with ThreadPoolExecutor(8) as pool:
@@ -22,6 +23,7 @@ import os
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
@@ -36,6 +38,7 @@ from mlagentbench.data.download import archives, kaggle
 from mlagentbench.data.download.display import Display
 from mlagentbench.data.download.transfer import Interrupted, PartialDownload, Refused, persist, transfer
 from mlagentbench.data.extras import install_command
+from mlagentbench.data.metadata import MOMENT
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Record
 from mlagentbench.task.spec import TaskSpec
@@ -44,6 +47,8 @@ __all__ = ["download", "fetching", "hugging_face", "kaggle_competition", "unpack
 
 MIRROR_VARIABLE = "MLAB_MIRROR"
 HUGGING_FACE = "https://huggingface.co"
+DOWNLOADS = 8
+"""The most files of a competition that are downloaded at once."""
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -56,6 +61,8 @@ class Fetching(NamedTuple):
     display: Display
     unpublished: list[DownloadRecord]
     """The new downloads without a published checksum, whose own is now recorded."""
+    digests: dict[tuple[int, int], str]
+    """The SHA-256 of each file that was fetched, by device and inode, so that links to it need not be read again."""
 
 
 class DownloadRecord(Record):
@@ -74,6 +81,8 @@ class ArchiveRecord(Record):
 
     files: Mapping[str, str]
     """The SHA-256 of each file's first download, by path."""
+    sizes: Mapping[str, int] = {}
+    """Their bytes; an earlier version did not record them."""
 
 
 class _Wanted(NamedTuple):
@@ -97,19 +106,22 @@ _active: list[Fetching] = []
 
 
 @contextmanager
-def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Iterator[None]:
+def fetching(task: TaskSpec, cache: Path, console: Console | None = None) -> Iterator[Mapping[tuple[int, int], str]]:
     """Fetch on behalf of a task inside this context, and in threads started from it.
 
     Args:
         task: the task; files are checked against its checksums.
         cache: the cache to store files in.
         console: where to show progress; None to show nothing.
+
+    Yields:
+        The SHA-256 of the files fetched so far, by device and inode.
     """
-    now = Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console), [])
+    now = Fetching(cache, task.id, task.data.checksums if task.data else {}, Display(console), [], {})
     token = _fetching.set(now)
     _active.append(now)
     try:
-        yield
+        yield now.digests
     finally:
         _active.remove(now)
         _fetching.reset(token)
@@ -210,7 +222,7 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
 
     Args:
         slug: the competition's name in its URL.
-        files: their paths in the competition; None for all, as one archive.
+        files: their paths in the competition, which are downloaded one by one; None for all, as one archive.
 
     Returns:
         The folder that holds them under their paths.
@@ -236,8 +248,13 @@ def kaggle_competition(slug: str, files: Sequence[str] | None = None) -> Path:
     with _entry(here, folder.name, page):
         if files is None:
             _fetch_archive(wanted(None, folder / f".{slug}.zip"), folder / "files", here)
-        for file in files or ():
-            _fetch(wanted(file, folder / "files" / file), here)
+        with ThreadPoolExecutor(DOWNLOADS) as pool:
+            try:
+                for _ in pool.map(lambda file: _fetch(wanted(file, folder / "files" / file), here), files or ()):
+                    pass
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     return folder / "files"
 
 
@@ -250,7 +267,8 @@ def _fetch_archive(wanted: _Wanted, folder: Path, here: Fetching) -> None:
     record_path = wanted.place.with_suffix(RECORD_SUFFIX)
     record = read_record(record_path, ArchiveRecord)
     expected = {name: Expected.of(name, here.checksums, digest) for name, digest in (record.files if record else {}).items()}
-    if record and all((folder / name).is_file() and not known.wrong(folder / name) for name, known in expected.items()):
+    if record and all(known.holds_for(folder / name, record.sizes.get(name)) for name, known in expected.items()):
+        _remember(here, {folder / name: sha256 for name, sha256 in record.files.items()})
         return
     _transfer(wanted, Expected(None, None), here)
     names = unpack(wanted.place, folder)
@@ -258,7 +276,9 @@ def _fetch_archive(wanted: _Wanted, folder: Path, here: Fetching) -> None:
     for name in names:
         known = expected.get(name) or Expected.of(name, here.checksums, None)
         _check(folder / name, known, f"{wanted.url}/{name}", record_path)
-    write_record(record_path, ArchiveRecord(files={name: digest(folder / name) for name in names}))
+    files = {name: digest(folder / name) for name in names}
+    write_record(record_path, ArchiveRecord(files=files, sizes={name: (folder / name).stat().st_size for name in names}))
+    _remember(here, {folder / name: sha256 for name, sha256 in files.items()})
 
 
 def _here() -> Fetching:
@@ -270,7 +290,7 @@ def _here() -> Fetching:
     here = _fetching.get()
     if here is None and len(_active) > 1:
         raise TaskError("a thread fetches, and several tasks are being prepared: run it in contextvars.copy_context() of `full`")
-    return here or next(iter(_active), None) or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)), [])
+    return here or next(iter(_active), None) or Fetching(cache_directory(), None, {}, Display(Console(stderr=True)), [], {})
 
 
 @contextmanager
@@ -309,7 +329,7 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
     place.parent.mkdir(parents=True, exist_ok=True)
     record = read_record(record_path, DownloadRecord)
     expected = Expected.of(wanted.name, here.checksums, record.sha256 if record else None)
-    if not place.exists() or expected.wrong(place):
+    if not expected.holds_for(place, record.size if record and record.published == expected.published else None):
         _transfer(wanted, expected, here)
         _check(place, expected, wanted.url, record_path)
     if record is None or record.published != expected.published:
@@ -319,7 +339,16 @@ def _fetch(wanted: _Wanted, here: Fetching) -> Path:
             here.unpublished.append(record)
             if here not in _active:
                 _warn_unpublished(here)
+    _remember(here, {place: record.sha256})
     return place
+
+
+def _remember(here: Fetching, checked: Mapping[Path, str]) -> None:
+    """Give files the time of change that says that they were checked, and store their digests by inode."""
+    for path, sha256 in checked.items():
+        os.utime(path, (MOMENT, MOMENT))
+        found = path.stat()
+        here.digests[found.st_dev, found.st_ino] = sha256
 
 
 def _check(path: Path, expected: Expected, url: str, record: Path) -> None:

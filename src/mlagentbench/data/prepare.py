@@ -262,6 +262,8 @@ def _announce(task: Task, cache: Path, display: Display) -> None:
         f"{task.id}: {decimal(data.download_mb * MEGABYTE)} to download, {decimal(data.disk_mb * MEGABYTE)} of disk in {cache}; {data.url}"
     )
     display.say(f"{task.id}: licence: {data.licence}")
+    if data.caveat:
+        display.say(f"{task.id}: note: {data.caveat}")
     if data.consent:
         display.say(f"{task.id}: its terms must be accepted first, by you: {data.consent}")
     needed = data.disk_mb * MEGABYTE - downloaded(cache, task.id)
@@ -292,7 +294,7 @@ def _make(
         public, private = new / "public", new / "private"
         private.mkdir(parents=True)
         public.mkdir()
-        with fetching(task.spec, cache, console):
+        with fetching(task.spec, cache, console) as known:
             _call(task, function, (public, private) if seed is None else (public, private, seed))
         record = PreparedRecord(
             task=task.id,
@@ -302,8 +304,8 @@ def _make(
             key=place.name.rpartition("-")[2],
             versions=versions(PACKAGES),
             seconds=round(time.monotonic() - started, 3),
-            public=_facts(public),
-            private=_facts(private),
+            public=_facts(public, known),
+            private=_facts(private, known),
         )
         write_record(new / RECORD, record)
         level(new)
@@ -332,6 +334,11 @@ def _call(task: Task, function: Callable[..., object], arguments: tuple[object, 
         raise TaskError(f"{task.id} cannot be prepared: prepare.py raised {type(error).__name__}: {error}") from error
 
 
-def _facts(folder: Path) -> dict[str, FileFacts]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): FileFacts(size=path.stat().st_size, sha256=digest(path)) for path in paths}
+def _facts(folder: Path, known: Mapping[tuple[int, int], str]) -> dict[str, FileFacts]:
+    """Return the facts of all files of a folder, without reading those that are links to downloads, whose digests are known."""
+    facts = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found = path.stat()
+        sha256 = known.get((found.st_dev, found.st_ino)) if found.st_nlink > 1 else None
+        facts[str(path.relative_to(folder))] = FileFacts(size=found.st_size, sha256=sha256 or digest(path))
+    return facts

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,20 +27,24 @@ MASKS = ("human_pixel_masks.npy", "human_individual_masks.npy")
 
 
 def full(public: Path, private: Path) -> None:
-    """Write the competition's scenes, with the three of their nine bands that show ice.
+    """Write the competition's scenes, with the three of their nine bands that show ice. Only these are downloaded, file by file.
 
     Files are hard links to the download where the disk allows it, and copies otherwise.
     """
-    source = fetch.kaggle_competition(COMPETITION)
+    source = fetch.kaggle_competition(COMPETITION, ["train_metadata.json", "validation_metadata.json"])
+    train, validation = (_records(source / f"{part}_metadata.json") for part in ("train", "validation"))
+    bands = [_band(number) for number in BANDS]
+    wanted = [f"train/{record}/{name}" for record in train for name in (*bands, *MASKS)]
+    wanted += [f"validation/{record}/{name}" for record in validation for name in (*bands, MASKS[0])]
+    fetch.kaggle_competition(COMPETITION, wanted)
     data = public / "data"
     data.mkdir()
-    bands = [_band(number) for number in BANDS]
-    for record in _records(source / "train"):
-        _take(record, data / "train" / record.name, (*bands, *MASKS))
+    for record in train:
+        _take(source / "train" / record, data / "train" / record, (*bands, *MASKS))
     answers = []
-    for record in _records(source / "validation"):
-        _take(record, data / "test" / record.name, bands)
-        answers.append(_answer(record.name, np.load(record / MASKS[0])))
+    for record in validation:
+        _take(source / "validation" / record, data / "test" / record, bands)
+        answers.append(_answer(record, np.load(source / "validation" / record / MASKS[0])))
     shutil.copyfile(source / "train_metadata.json", data / "train_metadata.json")
     shutil.copyfile(source / "validation_metadata.json", data / "test_metadata.json")
     _write_tables(answers, data, private)
@@ -72,8 +76,9 @@ def _band(number: int) -> str:
     return f"band_{number:02d}.npy"
 
 
-def _records(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir())
+def _records(metadata: Path) -> Sequence[str]:
+    """Return the ids of the scenes in a file of metadata, in order."""
+    return sorted(str(record["record_id"]) for record in json.loads(metadata.read_text(encoding="utf-8")))
 
 
 def _take(record: Path, into: Path, names: Iterable[str]) -> None:
