@@ -32,7 +32,7 @@ END = reply("Final Answer", '{"final_answer": "done"}')
 LIST = reply("List Files", '{"dir_path": "."}')
 
 
-QUICK = ("agents", "cache", "doctor", "report", "show", "tasks", "--help")
+QUICK = ("agents", "cache", "doctor", "report", "show", "tasks", "verify", "--help")
 """Commands that carry out no runs."""
 
 

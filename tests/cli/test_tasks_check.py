@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from mlagentbench.checks.check import FIRST_RUNS
 from mlagentbench.report.formatting import MINUS
 from mlagentbench.task.new import new_task
 from tests import commands
@@ -82,12 +83,18 @@ def test_a_table_says_what_was_measured_and_a_line_what_to_do(checked: Checked) 
 
 
 @slow
-def test_json_has_every_finding_and_progress_keeps_out_of_it(checked: Checked) -> None:
+def test_a_new_task_proves_itself_and_progress_keeps_out_of_the_json(checked: Checked) -> None:
     finished = checked.as_json
-    first, second = json.loads(finished.stdout)
-    assert (first["task"], first["verdict"], second["task"], second["verdict"]) == ("sound", "ok", "unsound", "failed")
-    assert {"name": "oracle", "status": "ok", "detail": ""} in first["findings"]
-    assert first["numbers"]["refused"] == first["numbers"]["invalid"] == 16
+    found, other = json.loads(finished.stdout)
+    assert (found["task"], found["verdict"], other["task"], other["verdict"]) == ("sound", "ok", "unsound", "failed")
+    assert {finding["status"] for finding in found["findings"]} == {"ok"}
+    numbers = found["numbers"]
+    assert numbers["oracle"] == 0.0
+    assert numbers["solution"] < numbers["baseline"] < numbers["constant"] < numbers["shuffled"]
+    assert numbers["solution_improvement"] == pytest.approx((numbers["baseline"] - numbers["solution"]) / numbers["baseline"])
+    assert len(numbers["starter"]) == len(numbers["starter_seconds"]) == FIRST_RUNS, "the seed makes no difference to it"
+    assert numbers["starter_spread"] == 0.0
+    assert numbers["refused"] == numbers["invalid"] == 16
     assert "unsound" in finished.stderr and finished.returncode == 1
 
 
