@@ -41,7 +41,14 @@ PRELOADED = (
         f"mlagentbench.cli.{name}"
         for name in ("baseline", "cache", "doctor", "grade", "import_logs", "prepare", "report", "resume", "show")
     ),
-    *("mlagentbench.cli.demo", "mlagentbench.report.page", "inspect_ai._cli.main", "inspect_ai.agent._acp.server", "rich.markdown", "scipy.special"),
+    *(
+        "mlagentbench.cli.demo",
+        "mlagentbench.report.page",
+        "inspect_ai._cli.main",
+        "inspect_ai.agent._acp.server",
+        "rich.markdown",
+        "scipy.special",
+    ),
 )
 """What commands import; not polars, which starts threads when it is imported."""
 LONGEST = 200_000

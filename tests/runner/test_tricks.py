@@ -168,9 +168,12 @@ def run(task: Task, sandbox: SandboxChoice, folder: Path, scripts: dict[str, str
     _scripts.update(scripts)
     _leave = leave
     (folder / "agent.py").write_text(AGENT)
-    plan = make_plan(task, folder / "runs", agent=f"{folder / 'agent.py'}:Tricks", sandbox=sandbox)
-    result = asyncio.run(plan.conduct(Models.scripted(Script([]))))
-    return find_runs(folder / "runs")[-1], result
+    logs = folder / "runs"
+    before = {run.name for run in find_runs(logs)} if logs.exists() else set()
+    result = asyncio.run(make_plan(task, logs, agent=f"{folder / 'agent.py'}:Tricks", sandbox=sandbox).conduct(Models.scripted(Script([]))))
+    # Not the last by name: of two runs that began in one second, either may be.
+    (made,) = (run for run in find_runs(logs) if run.name not in before)
+    return made, result
 
 
 def answer_places(data: Prepared, first: RunDirectory) -> list[str]:

@@ -67,7 +67,7 @@ def prepare_log_directory(path: Path) -> Path:
 
 
 def find_runs(path: Path) -> list[RunDirectory]:
-    """Return the runs at a path: the run itself, or those of a log directory, oldest first.
+    """Return the runs at a path: the run itself, or those of a log directory by name, which is oldest first, to the second.
 
     Raises:
         RunNotFound: there are no runs.

@@ -12,7 +12,7 @@ LONGEST_AGENT = 32
 
 
 def new_name(task: str, agent: str, sample: str | None = None) -> str:
-    """Return a name for a run, unique in practice and sorted by time: `20260131-101500-vectorization-research-3f9a41c0`.
+    """Return a name for a run, unique in practice and sorted by time, to the second: `20260131-101500-vectorization-research-3f9a41c0`.
 
     Of an agent given as `path/to/file.py:Name`, only `Name` is used, and of a command its beginning. A name made for a sample ends with
     its mark.
