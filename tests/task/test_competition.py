@@ -187,9 +187,25 @@ def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     (folder / "prepare.py").write_text("def prepare(raw, public, private):\n    raise ValueError('no raw data')\n")
     with pytest.raises(TaskError, match="ValueError: no raw data"):
         prepare(load_task(folder), "full")
+    (folder / "config.yaml").write_text(CONFIG.replace("toy-ships/prepared/private/", "/home/me/"))
+    with pytest.raises(TaskError, match="dataset.answers is '/home/me/test.csv', which is in no folder 'private'"):
+        load_task(folder)
     (folder / "config.yaml").write_text("name: x\n")
     with pytest.raises(TaskError, match="no configuration"):
         load_task(folder)
+
+
+def test_what_upstream_does_not_mind_is_let_pass(folder: Path, tmp_path: Path) -> None:
+    (folder / "leaderboard.csv").write_text("\ufeffscore,teamId,submissionDate\n0.9,1,2020-01-01\n0.5,2,\n,3,\n", encoding="utf-8")
+    (folder / "grade.py").write_text(
+        "import sys, numpy as np\n\ndef grade(submission, answers):\n    print('x' * 100000)\n    open('scratch.txt', 'w').close()\n"
+        "    if submission['y'][0] < 0:\n        sys.exit(3)\n    return np.float32(submission['y'][0])\n"
+    )
+    task = load_task(folder)
+    assert task.spec.metric.direction == "maximize"
+    first, second = graded(task, prepare(task, "full").data, ["id,y\n1,0.5\n", "id,y\n1,-1\n"], tmp_path / "submissions")
+    assert first.score is not None and first.score.value == 0.5 and first.score.details["teams"] == 2
+    assert second.score is None and second.reason is not None and "SystemExit" in second.reason
 
 
 def test_a_competition_with_the_name_of_a_built_in_task_is_told_apart(folder: Path) -> None:

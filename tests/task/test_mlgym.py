@@ -136,6 +136,19 @@ def test_code_that_is_submitted_runs_in_the_sandbox_beside_an_evaluation_of_its_
     assert (forged["verdict"], forged["score"]) == ("no_improvement", 4.0), "its evaluate.py is not the agent's"
 
 
+def test_a_task_without_data_whose_evaluation_lies_elsewhere_and_prints_much(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "configs" / "tasks" / "game.yaml").write_text(
+        "id: game\nname: A game {x}\ndescription: Play {it}.\ntask_entrypoint: PythonSubmissionTasks\nbaseline_paths: [strategy.py]\n"
+        "starter_code: [data/game/strategy.py, data/game/code/evaluate.py]\nbaseline_scores: [{Score: 4}]\nevaluation_paths: [evaluate.py]\n"
+    )
+    (checkout / "data" / "game" / "code").mkdir()
+    (checkout / "data" / "game" / "evaluate.py").rename(checkout / "data" / "game" / "code" / "evaluate.py")
+    (checkout / "data" / "game" / "code" / "evaluate.py").write_text(PLAY.replace("range(4))}", "range(4))}, indent=2"))
+    assert "Play {it}." in load_task(checkout / "data" / "game" / "game").problem
+    said = run(checkout, tmp_path, "game", "strategy.py", "def play(turn):\n    return 3\n")
+    assert (said["verdict"], said["score"], said["baseline"]) == ("success", 12.0, 4.0)
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
     [

@@ -339,13 +339,12 @@ async def _predicted(task: Task, variant: Variant, data: Prepared, sandbox: Sand
 
 def _baseline_path(task: Task, variant: Variant, settings: ScriptSettings, mini_seed: int | None) -> Path:
     """Return the file of a measurement; its name is a digest of everything that a score may depend on."""
+    place = place_of(task, variant, cache_directory(), mini_seed) if task.preparer is not None else None
     facts = json.dumps(
         [
             task_digest(task),
-            place_of(task, variant, Path(), mini_seed).name
-            if (task.folder / "prepare.py").exists()
-            else None,  # its key covers modules of other tasks, too
-            digest_in(place_of(task, variant, cache_directory(), mini_seed)) if variant == "full" else None,
+            place.name if place else None,  # its key covers modules of other tasks, too
+            digest_in(place) if place and variant == "full" else None,
             hardware(),
             versions(),
             isolation.choose(settings.sandbox).isolation,

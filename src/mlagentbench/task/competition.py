@@ -18,7 +18,7 @@ import datetime
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 import yaml
@@ -32,6 +32,8 @@ PUBLISHED = datetime.date(2024, 10, 9)
 STARTER = BUILT_IN / "_competition" / "starter"
 DATA = "data"
 """The folder of the workspace that holds the public data."""
+PRIVATE = "private"
+"""The folder of the answers, which prepare.py fills."""
 SUBMISSION = "submission.csv"
 LARGE_FILE = "version https://git-lfs"
 """How a file begins that Git LFS has not fetched yet."""
@@ -129,7 +131,9 @@ def read_config(folder: Path) -> Mapping[str, Any]:
         ):
             if not isinstance(value, str):
                 raise TypeError(f"{value!r} is no text")
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        if PRIVATE not in PurePosixPath(config["dataset"]["answers"]).parts[:-1]:
+            raise ValueError(f"dataset.answers is {config['dataset']['answers']!r}, which is in no folder {PRIVATE!r}")
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         raise TaskError(f"{path} is no configuration of a competition of MLE-bench: {type(error).__name__}: {error}") from None
     return config  # type: ignore[no-any-return]
 
@@ -142,10 +146,10 @@ def read_leaderboard(folder: Path) -> Leaderboard:
     """
     path = folder / "leaderboard.csv"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         if text.startswith(LARGE_FILE):
             raise TaskError(f"{path} is not fetched yet; run `git lfs pull` in the checkout of MLE-bench")
-        scores = [float(row["score"]) for row in csv.DictReader(text.splitlines())]
+        scores = [float(row["score"] or "nan") for row in csv.DictReader(text.splitlines())]
     except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise TaskError(f"{path} is no leaderboard with a column 'score': {type(error).__name__}: {error}") from None
     scores = [score for score in scores if not math.isnan(score)]

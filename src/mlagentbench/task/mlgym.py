@@ -141,8 +141,10 @@ def read_config(path: Path) -> MLGymConfig:
     for dataset, place in zip(datasets, data, strict=True):
         if not dataset.get("is_local") or not place.is_dir():
             raise TaskError(f"{file}: its data is not in the checkout; fetch it to {place}, and set is_local in its dataset's file")
-    if missing := [each for each in (*files, folder / evaluation) if not each.exists()]:
+    if missing := [each for each in files if not each.exists()]:
         raise TaskError(f"{file}: there is no {missing[0]}")
+    if not any((each.parent / evaluation).exists() for each in files):
+        raise TaskError(f"{file}: starter_code does not hold {evaluation}, which evaluation_paths names")
     if baseline is None and not scores:
         raise TaskError(f"{file} has neither baseline_paths nor baseline_scores, so that nothing can be a success")
     metric = _metric(folder, scores)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mlagentbench import GradingContext, InvalidSubmission, Score
-from mlagentbench.task.competition import SUBMISSION, read_config, read_leaderboard
+from mlagentbench.task.competition import PRIVATE, SUBMISSION, read_config, read_leaderboard
 from mlagentbench.tasks._competition.imports import function
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def grade(folder: Path, context: GradingContext) -> Score:
         value = grader(submission, answers)
     except (ImportError, MemoryError, OSError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Graders raise InvalidSubmissionError, or whatever comes of data that they did not expect; MLE-bench treats both alike.
         raise InvalidSubmission(f"grade.py could not score it: {type(error).__name__}: {error}") from error
     finally:
@@ -87,7 +87,7 @@ def _table(data: bytes, name: str) -> pd.DataFrame:
 def _answers(private: Path, name: str) -> object:
     """Return the answers: a table, or for a JSON Lines file a list of objects."""
     parts = PurePosixPath(name).parts
-    path = private.joinpath(*parts[parts.index("private") + 1 :])
+    path = private.joinpath(*parts[parts.index(PRIVATE) + 1 :])
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return _table(path.read_bytes(), path.name)

@@ -37,7 +37,7 @@ def full(folder: Path, public: Path, private: Path) -> None:
     data.mkdir()
     preparer = read_config(folder)["preparer"]
     with tempfile.TemporaryDirectory(prefix="mlab-competition-") as scratch:
-        # prepare.py unpacks archives beside the raw files, which stay as they are.
+        # prepare.py unpacks archives beside the raw files, and moves these. They are linked, since they may be large.
         raw = Path(scratch) / "raw"
         shutil.copytree(_raw(folder), raw, copy_function=_linked)
         command = (sys.executable, "-c", RUN, str(folder), preparer, *map(str, (raw, data, private)))

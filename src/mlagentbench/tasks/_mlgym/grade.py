@@ -91,12 +91,14 @@ def _arguments(config: MLGymConfig, workspace: Path) -> tuple[str, ...]:
 
 
 def _metrics(config: MLGymConfig, output: str) -> dict[str, JsonValue]:
-    """Return the metrics in what `evaluate.py` printed: all of it, or else the last line that is an object.
+    """Return the metrics in what `evaluate.py` printed: all of it, or else the last line that is an object, or the last lines that are one.
 
     Raises:
         InvalidSubmission: there are none.
     """
-    for text in (output, *reversed(output.splitlines())):
+    lines = output.splitlines()
+    ends = ("\n".join(lines[start:]) for start, line in enumerate(lines) if line.startswith("{"))
+    for text in (output, *reversed(lines), *ends):
         try:
             found = json.loads(text)
         except ValueError:
