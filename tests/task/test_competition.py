@@ -188,7 +188,7 @@ def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="ValueError: no raw data"):
         prepare(load_task(folder), "full")
     (folder / "config.yaml").write_text(CONFIG.replace("toy-ships/prepared/private/", "/home/me/"))
-    with pytest.raises(TaskError, match="dataset.answers is '/home/me/test.csv', which is in no folder 'private'"):
+    with pytest.raises(TaskError, match=r"dataset\.answers is '/home/me/test.csv', which is in no folder 'private'"):
         load_task(folder)
     (folder / "config.yaml").write_text("name: x\n")
     with pytest.raises(TaskError, match="no configuration"):

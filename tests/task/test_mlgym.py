@@ -139,7 +139,8 @@ def test_code_that_is_submitted_runs_in_the_sandbox_beside_an_evaluation_of_its_
 def test_a_task_without_data_whose_evaluation_lies_elsewhere_and_prints_much(checkout: Path, tmp_path: Path) -> None:
     (checkout / "configs" / "tasks" / "game.yaml").write_text(
         "id: game\nname: A game {x}\ndescription: Play {it}.\ntask_entrypoint: PythonSubmissionTasks\nbaseline_paths: [strategy.py]\n"
-        "starter_code: [data/game/strategy.py, data/game/code/evaluate.py]\nbaseline_scores: [{Score: 4}]\nevaluation_paths: [evaluate.py]\n"
+        "starter_code: [data/game/strategy.py, data/game/code/evaluate.py]\nbaseline_scores: [{Score: 4}]\n"
+        "evaluation_paths: [evaluate.py]\n"
     )
     (checkout / "data" / "game" / "code").mkdir()
     (checkout / "data" / "game" / "evaluate.py").rename(checkout / "data" / "game" / "code" / "evaluate.py")

@@ -181,11 +181,11 @@ def test_a_number_that_is_wrong_for_one_value_of_a_column_breaks_the_rung(tmp_pa
     assert found.score.value == 0
 
 
-def test_the_full_ladder_is_new_every_time_and_its_seed_is_kept_from_the_agent(tmp_path: Path) -> None:
+def test_the_full_ladder_is_new_for_every_seed_which_is_kept_from_the_agent(tmp_path: Path) -> None:
     tables = []
-    for name in ("first", "second"):
-        public, private = folders(tmp_path / name)
-        prepare.full(public, private, rungs=2)
+    for seed in (2**60, 2**61):
+        public, private = folders(tmp_path / f"{seed}")
+        prepare.full(public, private, seed, rungs=2)
         tables.append((public / "data" / "readings.csv").read_bytes())
         assert (private / "seed.json").exists()
         assert sorted(path.name for path in (public / "data").iterdir()) == [
