@@ -80,10 +80,18 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 
 def solution() -> Files:
-    """Return a script that must win: the model is twice as wide, sees twice as far, drops nothing out, and is trained longer."""
-    larger = 'GPT2Config.from_pretrained("gpt2", n_positions=32, n_embd=96, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)'
-    edits = {'GPT2Config.from_pretrained("gpt2")': larger, "LEARNING_RATE = 1.0": "LEARNING_RATE = 0.8", "EPOCHS = 8": "EPOCHS = 24"}
-    return edited_starter(__file__, edits)
+    """Return a script that must win: a LLaMA , which sees four times as far, and how far words are apart."""
+    size = "vocab_size=640, hidden_size=48, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4, max_position_embeddings=64"
+    other = f"LlamaConfig({size}, initializer_range=0.1, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0)"
+    return edited_starter(
+        __file__,
+        {
+            "import GPT2Config, GPT2LMHeadModel,": "import LlamaConfig, LlamaForCausalLM,",
+            'GPT2Config.from_pretrained("gpt2")': other,
+            "GPT2LMHeadModel(config)": "LlamaForCausalLM(config)",
+            "BATCH = 32": "BATCH = 8",
+        },
+    )
 
 
 def ineffective() -> Files:

@@ -16,9 +16,9 @@ OUTPUT = "model"
 END = "<|endoftext|>"  # begins and ends every passage
 PASSAGE = 2000  # characters
 CONTEXT = 128  # tokens, or as many as the model can see
-BATCH_TOKENS = 1024
+BATCH = 32  # blocks of so many tokens
 EPOCHS = 8
-LEARNING_RATE = 1.0  # over the model's width, at its highest
+LEARNING_RATE = 0.5  # over the model's width, at its highest
 SEED = int(os.environ.get("SEED", "0"))
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -96,9 +96,9 @@ def main():
 
     model = GPT2LMHeadModel(config).to(device)
     print(f"{model.num_parameters():,} parameters")
-    context = min(CONTEXT, config.n_positions)
-    loader = DataLoader(TensorDataset(blocks(train_tokens, context)), batch_size=BATCH_TOKENS // context, shuffle=True)
-    highest, steps = LEARNING_RATE / config.n_embd, EPOCHS * len(loader)
+    context = min(CONTEXT, config.max_position_embeddings)
+    loader = DataLoader(TensorDataset(blocks(train_tokens, context)), batch_size=BATCH, shuffle=True)
+    highest, steps = LEARNING_RATE / config.hidden_size, EPOCHS * len(loader)
     optimizer = torch.optim.AdamW(model.parameters(), lr=highest)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, highest, total_steps=steps, pct_start=0.1)
     for epoch in range(EPOCHS):
