@@ -9,7 +9,6 @@ Two tiny tasks, two agents and two scripted models. A run writes a file 20 times
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -23,31 +22,11 @@ from mlagentbench.experiments.file import read_experiment
 from mlagentbench.experiments.matrix import expand
 from mlagentbench.experiments.state import ExperimentState, Settings
 from mlagentbench.rundir.directory import prepare_log_directory
+from tiny_task import write_replies, write_task
 
 TARGET_MB = 600
 RUNS, QUICK_RUNS = 100, 40
 
-TOML = """\
-id = "{task}"
-title = "Nothing to do"
-category = "none"
-modality = "none"
-published = 2026-01-01
-[metric]
-name = "lines"
-direction = "maximize"
-[submission]
-mode = "file"
-files = ["notes.txt"]
-required = ["notes.txt"]
-"""
-GRADE = """\
-from mlagentbench import Score
-
-
-def grade(context):
-    return Score(value=float(len(context.submission.read_text("notes.txt").splitlines())))
-"""
 EXPERIMENT = """\
 tasks = ["tiny", "small"]
 task_paths = ["tasks"]
@@ -65,18 +44,10 @@ models = ["scripted/one.jsonl", "scripted/two.jsonl"]
 def write_experiment(folder: Path, runs: int, steps: int) -> Path:
     """Write an experiment of so many runs, and return its file."""
     for task in ("tiny", "small"):
-        place = folder / "tasks" / task
-        (place / "starter").mkdir(parents=True)
-        (place / "starter" / "train.py").write_text("print('hello')\n")
-        (place / "task.toml").write_text(TOML.format(task=task))
-        (place / "problem.md").write_text("Write lines into notes.txt.")
-        (place / "grade.py").write_text(GRADE)
-    thoughts = "".join(f"{name}: It is clear.\n\n" for name in ("Reflection", "Research Plan and Status", "Fact Check", "Thought"))
-    actions = [("Write File", {"file_name": "notes.txt", "content": "A plan.\n" * lines}) for lines in range(1, steps)]
-    actions.append(("Final Answer", {"final_answer": "done"}))
-    replies = [f"{thoughts}Action: {name}\nAction Input: {json.dumps(arguments)}\n" for name, arguments in actions]
+        write_task(folder / "tasks" / task, "print('hello')")
     for model in ("one", "two"):
-        (folder / f"{model}.jsonl").write_text("".join(json.dumps({"reply": reply}) + "\n" for reply in replies))
+        actions = [("Write File", {"file_name": "notes.txt", "content": "A plan.\n" * lines}) for lines in range(1, steps)]
+        write_replies(folder / f"{model}.jsonl", actions)
     path = folder / "hundred.toml"
     path.write_text(EXPERIMENT.format(runs=runs // 8 + (runs % 8 > 0)))
     return path

@@ -31,42 +31,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tiny_task import write_replies, write_task
+
 CORES = len(os.sched_getaffinity(0))
 COUNTS, SCRIPTS = (1, 10, 100), {"wait": "import time; time.sleep(8)", "compute": "sum(range(40_000_000))"}
 QUICK_COUNTS, QUICK_SCRIPTS = (2,), {"wait": "import time; time.sleep(1)", "compute": "sum(range(4_000_000))"}
 EVERY = 4
 """One step in so many runs a script."""
-
-TOML = """\
-id = "tiny"
-title = "Nothing to do"
-category = "none"
-modality = "none"
-published = 2026-01-01
-[metric]
-name = "lines"
-direction = "maximize"
-[submission]
-mode = "file"
-files = ["notes.txt"]
-required = ["notes.txt"]
-"""
-GRADE = """\
-from mlagentbench.records import Baseline, Score
-
-
-def grade(context):
-    with context.submission.open("notes.txt") as file:
-        return Score(value=float(len(file.read().splitlines())), baseline=Baseline(value=1.0, source="measured"))
-"""
-
-
-def make_task(folder: Path, script: str) -> None:
-    (folder / "starter").mkdir(parents=True)
-    (folder / "task.toml").write_text(TOML)
-    (folder / "problem.md").write_text("Write lines into notes.txt.")
-    (folder / "grade.py").write_text(GRADE)
-    (folder / "starter" / "train.py").write_text(script + "\n")
 
 
 def make_replies(path: Path, steps: int) -> None:
@@ -78,10 +49,7 @@ def make_replies(path: Path, steps: int) -> None:
     )
     assert len(cycle) == EVERY
     actions = [("Write File", {"file_name": "notes.txt", "content": "A plan.\n"}), *(cycle[number % EVERY] for number in range(steps - 2))]
-    actions.append(("Final Answer", {"final_answer": "done"}))
-    thoughts = "".join(f"{name}: It is clear.\n\n" for name in ("Reflection", "Research Plan and Status", "Fact Check", "Thought"))
-    replies = (f"{thoughts}Action: {name}\nAction Input: {json.dumps(arguments)}\n" for name, arguments in actions)
-    path.write_text("".join(json.dumps({"reply": reply}) + "\n" for reply in replies))
+    write_replies(path, actions)
 
 
 class Stalls:
@@ -129,7 +97,7 @@ def measure(count: int, steps: int, script: str, folder: Path) -> dict[str, Any]
     from mlagentbench.runner.run_once import RunHooks
     from mlagentbench.task.catalogue import load_task
 
-    make_task(folder / "tiny", script)
+    write_task(folder / "tiny", script)
     make_replies(folder / "replies.jsonl", steps)
     given = {
         "variant": "mini",
