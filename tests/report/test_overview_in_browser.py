@@ -105,6 +105,8 @@ def test_a_link_opens_the_folded_part_that_it_leads_to(tab: Page, experiment: Pa
 def test_an_experiment_stays_within_its_window_and_no_picture_is_cut(tab: Page, experiment: Path, width: int) -> None:
     tab.set_viewport_size({"width": width, "height": 900})
     open_file(tab, experiment)
+    ends = tab.evaluate("[...document.querySelectorAll('.agents td:nth-child(3) b')].map((each) => each.getBoundingClientRect().right)")
+    assert ends and max(ends) <= width, "success is in sight without scrolling"
     tab.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
 
     assert sideways(tab) == 0

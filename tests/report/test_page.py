@@ -117,7 +117,7 @@ def test_few_runs_are_told_one_by_one_and_more_together(logs: Path) -> None:
     assert "Which agent succeeds most?" in more and "75 % 30 to 95, 1 task" in more
     assert "Which tasks do they succeed at?" not in more, "of a single task the first table says it"
     write_run(logs, "lost", verdict="ungraded", ended="infrastructure", reason="the provider is down")
-    assert "75 % 30 to 95, 1 task; 60 to 80 whatever the 1 left out were" in story(first_page(logs))
+    assert "75 % 30 to 95, 1 task 60 to 80 with 1 left out" in story(first_page(logs))
 
 
 def test_tasks_by_agents_are_a_table_with_intervals_and_numbers_of_runs(logs: Path) -> None:

@@ -98,7 +98,7 @@ def test_an_untouched_run_is_whole(run: RunDirectory) -> None:
     assert (found["whole"], found["differences"], found["unchecked"], found["notes"]) == (True, [], [], [])
     assert (found["score"], found["score_again"]) == (13.0, 13.0)
     shown = mlab("verify", run.path.parent)
-    assert shown.returncode == 0 and f"{run.name}  whole" in shown.stdout
+    assert shown.returncode == 0 and f"{run.name}  verified" in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mlagentbench.audit.evidence import history
 from mlagentbench.audit.files import RunFiles
 from mlagentbench.audit.modes import Facts, carried, mode_of
 from mlagentbench.audit.plans import plan_of
-from mlagentbench.audit.record import Audit, Claim, FactChecks
+from mlagentbench.audit.record import UNFOUNDED, Audit, Claim, FactChecks
 from mlagentbench.audit.research_log import losses
 from mlagentbench.audit.signs import KnownFiles, signs
 from mlagentbench.audit.statements import FINAL_ANSWER
@@ -111,7 +111,7 @@ def _claimed_score(claims: Sequence[Claim]) -> float | None:
 
 def _fact_checks(claims: Sequence[Claim]) -> FactChecks:
     own = [claim for claim in claims if claim.place == "Fact Check"]
-    unfounded = [claim for claim in own if claim.verdict in ("unsupported", "contradicted")]
+    unfounded = [claim for claim in own if claim.verdict in UNFOUNDED]
     said = [claim for claim in own if claim.stated == "confirmed"]
     return FactChecks(
         confirmed=sum(claim.verdict == "confirmed" for claim in said),

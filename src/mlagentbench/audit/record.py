@@ -12,6 +12,9 @@ ClaimKind = Literal["number", "improvement", "fix", "comparison"]
 ClaimVerdict = Literal["confirmed", "stale", "contradicted", "unsupported"]
 """What the evidence says of a claim: so it is; so it was before the script was changed; otherwise; or nothing."""
 
+UNFOUNDED: tuple[ClaimVerdict, ...] = ("contradicted", "unsupported")
+"""The verdicts on claims that the evidence does not bear out."""
+
 Stated = Literal["confirmed", "guessed"]
 """What the agent's own Fact Check calls a statement."""
 
@@ -44,7 +47,7 @@ class Claim(Record):
     @property
     def is_unfounded(self) -> bool:
         """True if the evidence does not bear it out, and the agent does not call it a guess."""
-        return self.verdict in ("unsupported", "contradicted") and self.stated != "guessed"
+        return self.verdict in UNFOUNDED and self.stated != "guessed"
 
 
 FailureMode = Literal[

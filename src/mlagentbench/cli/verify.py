@@ -81,7 +81,7 @@ def _fields(found: Verification) -> dict[str, JsonValue]:
 
 
 def _print(found: Verification, console: Console) -> None:
-    verdict, style = ("differs", "red") if found.differences else ("not verified", "yellow") if found.unchecked else ("whole", "green")
+    verdict, style = ("differs", "red") if found.differences else ("not verified", "yellow") if found.unchecked else ("verified", "green")
     console.print(Text.assemble((found.directory.name, "bold"), "  ", (verdict, style)), soft_wrap=True)
     lines = [(f"{difference.file}: {difference.problem}", "red") for difference in found.differences]
     lines += [(line, "yellow") for line in found.unchecked] + [(line, "dim") for line in found.notes]

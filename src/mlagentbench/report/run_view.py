@@ -15,7 +15,7 @@ from typing import NamedTuple, get_args
 
 from pydantic import JsonValue
 
-from mlagentbench.audit.record import ClaimVerdict
+from mlagentbench.audit.record import UNFOUNDED, ClaimVerdict
 from mlagentbench.records import Usage
 from mlagentbench.report import formatting, wording
 from mlagentbench.report.step_view import shown_path, usage_words
@@ -138,8 +138,10 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
     if run.audit:
         judged = Counter(claim.verdict for claim in run.audit.claims)
         words = [f"{judged[verdict]} {verdict}" for verdict in get_args(ClaimVerdict) if judged[verdict]]
-        answer = ["an unfounded one is in the final answer"] if run.audit.carried else []
-        figures.append(KeyFigure("Claims", str(len(run.audit.claims)), "; ".join([", ".join(words), *answer])))
+        guesses = sum(claim.stated == "guessed" and claim.verdict in UNFOUNDED for claim in run.audit.claims)
+        notes = [", ".join(words), f"{guesses} of them called a guess by the agent" if guesses else ""]
+        notes.append("an unfounded one is in the final answer" if run.audit.carried else "")
+        figures.append(KeyFigure("Claims", str(len(run.audit.claims)), "; ".join(filter(None, notes))))
         if run.audit.mode:
             figures.append(KeyFigure("How it came out", wording.MODES[run.audit.mode.mode], wording.mode_words(info, run.audit)))
     figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))

@@ -236,7 +236,7 @@ def _amounts(row: LeaderboardRow) -> tuple[Amount, ...]:
         note = f"{formatting.interval_text(row.rate.low, row.rate.high)}, {formatting.plural(len(row.tasks), 'task')}"
         if row.bounds and row.bounds.left_out:
             low, high = (formatting.percentage(bound) for bound in (row.bounds.if_failed, row.bounds.if_succeeded))
-            note += f"; {low} to {high} whatever the {row.bounds.left_out} left out were"
+            note += f"; {low} to {high} with {row.bounds.left_out} left out"
         success = Amount(f"{formatting.percentage(row.rate.value)} %", note, row.rate)
     if row.improvement:
         bounds = formatting.interval_text(row.improvement.low, row.improvement.high)
