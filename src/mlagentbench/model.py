@@ -181,7 +181,9 @@ class Script:
         """
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise UsageError(f"cannot read the scripted replies in {path}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
             raise UsageError(f"cannot read the scripted replies in {path}: {error}") from None
         try:
             lines = [line for line in text.split("\n") if line.strip()]

@@ -13,12 +13,13 @@ from rich.text import Text
 from mlagentbench.agents.catalogue import AgentEntry, AgentOption, describe_agent, list_agents
 from mlagentbench.agents.programs.definition import find_program
 from mlagentbench.agents.programs.install import install, installed_versions, uninstall
+from mlagentbench.cli.lazy import LazyGroup
 from mlagentbench.cli.options import cache_option
 from mlagentbench.report.console import Definitions, command_console, unbroken
 from mlagentbench.report.formatting import visible
 
 
-@click.group("agents")
+@click.group("agents", cls=LazyGroup)
 def agents() -> None:
     """List and describe agents; install and remove those that are programs of their own."""
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import click
 from rich.text import Text
 
+from mlagentbench.cli.lazy import LazyGroup
 from mlagentbench.cli.options import cache_option, task_path_option
 from mlagentbench.data.cache import cache_directory, read_record
 from mlagentbench.data.inventory import CacheEntry, entries, remove
@@ -23,7 +24,7 @@ from mlagentbench.report.formatting import plural, size
 from mlagentbench.task.catalogue import Task, find_tasks
 
 
-@click.group("cache")
+@click.group("cache", cls=LazyGroup)
 def cache_group() -> None:
     """List and clear what was prepared and downloaded."""
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
+from mlagentbench.cli.lazy import LazyGroup
 from mlagentbench.cli.main import FAILED, INTERRUPTED
 from mlagentbench.cli.options import Command, KeyValue, Size, task_path_option
 from mlagentbench.cli.output.matrix_table import (
@@ -44,7 +45,7 @@ EVERY = 2.0
 """Seconds between two looks at the runs' directories."""
 
 
-@click.group("experiment")
+@click.group("experiment", cls=LazyGroup)
 def experiment() -> None:
     """Run a matrix of tasks, agents and models, here or on a cluster.
 

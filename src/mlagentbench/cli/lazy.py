@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import click
 
+LONGEST = 300
+"""The most characters of a command's help in a list, over several lines."""
+
 
 class LazyCommand(NamedTuple):
     """A command that is not imported yet."""
@@ -19,13 +22,15 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group that imports some commands only when they are called, so that no command waits for a library it does not use.
+    """A group that lists its commands with the whole first line of their help, and imports some only when they are called.
+
+    So no command waits for a library that it does not use.
 
     Args:
         lazy: these commands by name, by the heading that the help lists them under.
     """
 
-    def __init__(self, *arguments: Any, lazy: Mapping[str, Mapping[str, LazyCommand]], **more: Any) -> None:
+    def __init__(self, *arguments: Any, lazy: Mapping[str, Mapping[str, LazyCommand]] = {}, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.lazy = lazy
 
@@ -46,7 +51,7 @@ class LazyGroup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands under their headings, without importing them."""
         sections = {heading: {name: lazy.help for name, lazy in section.items()} for heading, section in self.lazy.items()}
-        own = {name: command.get_short_help_str(formatter.width) for name, command in self.commands.items()}
+        own = {name: command.get_short_help_str(LONGEST) for name, command in self.commands.items()}
         sections["Commands"] = own | sections.get("Commands", {})
         for heading, commands in sections.items():
             if commands:
