@@ -1,7 +1,7 @@
 """Whether the statistics keep their promises: simulated false successes, coverage of intervals, false positives and power.
 
     python benchmarks/calibration.py            some minutes
-    python benchmarks/calibration.py --quick    some seconds, with a tenth of the draws
+    python benchmarks/calibration.py --quick    some seconds, with a fortieth of the draws
 
 Everything is simulated with a truth that is known, from a fixed seed, and shown beside its nominal value.
 
@@ -46,8 +46,8 @@ SUBMISSIONS = 10
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
-    draws = 200 if parser.parse_args().quick else 2000
+    parser.add_argument("--quick", action="store_true", help="a fortieth of the draws")
+    draws = 50 if parser.parse_args().quick else 2000
     random = np.random.default_rng(0)
     table("False successes of the unchanged starter (nominal: at most 5%)", false_successes(random, draws))
     table("False successes over test rows of submissions as good as the starter (nominal: at most 5%)", row_errors(random, draws // 2))

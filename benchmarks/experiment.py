@@ -1,6 +1,6 @@
 """What an experiment costs this machine: the memory of the process that a hundred scripted runs share, all of them at once.
 
-Two tiny tasks, two agents and two scripted models. A run writes a file 20 times and ends; with --quick it is 40 runs that write once.
+Two tiny tasks, two agents and two scripted models. A run writes a file 20 times and ends; with --quick it is 8 runs that write once.
 `memory` is the most that the process had resident, as the kernel counted it; the target is 600 MB, and the exit status is 1 above it.
 
     python benchmarks/experiment.py [--quick]
@@ -25,7 +25,7 @@ from mlagentbench.rundir.directory import prepare_log_directory
 from tiny_task import write_replies, write_task
 
 TARGET_MB = 600
-RUNS, QUICK_RUNS = 100, 40
+RUNS, QUICK_RUNS = 100, 8
 
 EXPERIMENT = """\
 tasks = ["tiny", "small"]
@@ -66,7 +66,7 @@ def peak_mb(command: Sequence[str], log: Path) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="40 runs of 2 steps")
+    parser.add_argument("--quick", action="store_true", help="8 runs of 2 steps")
     runs, steps = (QUICK_RUNS, 2) if parser.parse_args().quick else (RUNS, 21)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

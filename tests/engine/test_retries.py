@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import json
 import os
 import subprocess
-import warnings
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from inspect_ai.log import read_eval_log
 
-from mlagentbench.engine.evaluate import evaluate
 from mlagentbench.engine.models.providers import check_models
 from mlagentbench.engine.models.retries import RetryPolicy
 from mlagentbench.errors import ModelUnavailable
-from mlagentbench.records import Result, Usage
+from mlagentbench.records import Usage
 from mlagentbench.results.logs import load
 from mlagentbench.run_spec import ModelSpec, RateLimit, RunLimits
-from mlagentbench.rundir.directory import RunDirectory, find_runs
-from mlagentbench.runner.run_once import RunHooks
 from mlagentbench.task.catalogue import load_task
 from tests import commands
 from tests.engine import server as bad
+from tests.engine import whole
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
+from tests.engine.whole import Ended
 from tests.plans import Plan, make_plan, resumed
 from tests.support import finish, reply
 from tests.tiny_task import tiny_task
@@ -42,13 +37,6 @@ EDIT = reply("Edit Script (AI)", '{"script_name": "train.py", "edit_instruction"
 END = reply("Final Answer", '{"final_answer": "It is done."}')
 
 
-class Ended(NamedTuple):
-    """A run that has ended."""
-
-    result: Result
-    directory: RunDirectory
-
-
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """A run of a small task by the research agent, without a sandbox."""
@@ -57,16 +45,9 @@ def plan(tmp_path: Path) -> Plan:
 
 
 def carry_out(plan: Plan, model: str = OPENAI, retry_policy: RetryPolicy = QUICK) -> Ended:
-    results: list[Result] = []
-    with warnings.catch_warnings():
-        # Inspect leaves streams to the garbage collector, which is done with them before the test is.
-        warnings.simplefilter("ignore", ResourceWarning)
-        hooks = RunHooks(finished=lambda ready, number, result: results.append(result))
-        evaluate([asyncio.run(plan.but(models={"agent": ModelSpec(name=model)}).ready())], hooks, retry_policy=retry_policy)
-        gc.collect()
-    (result,), (directory,) = results, find_runs(plan.log_directory)
-    assert directory.result == result
-    return Ended(result, directory)
+    ended = whole.carry_out(plan, model, retry_policy)
+    assert ended.directory.result == ended.result
+    return ended
 
 
 def unread(model: str, how: str) -> Fault:

@@ -63,6 +63,7 @@ def carry_out(
         hooks = RunHooks(finished=lambda ready, number, result: results.append(result), ask_person=person)
         evaluate([asyncio.run(plan.but(models=models).ready())], hooks, retry_policy=retry_policy)
         gc.collect()
+        gc.freeze()  # what a run imported stays; the next collection would look through all of it for most of a second
     (result,) = results
     return Ended(result, RunDirectory(plan.log_directory / result.run))
 
