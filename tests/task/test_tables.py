@@ -59,6 +59,12 @@ def test_lines_may_end_in_any_way_and_blank_ones_stand_at_the_end(data: bytes) -
     assert align(data, "s.csv", ids=[2, 1], id_column="id", columns={"v": Number()})["v"].tolist() == [4, 2]
 
 
+@pytest.mark.parametrize("data", [b"id,v\n1,2\n\n2,4\n", b"id,v\n1,2\n2,4\n  \n", b"id,v\n1,2\n2,4\n,\n"])
+def test_a_blank_line_elsewhere_is_named(data: bytes) -> None:
+    with pytest.raises(InvalidSubmission, match=r"s.csv has no id in row [23]; if that is a blank line, remove it"):
+        align(data, "s.csv", ids=[2, 1], id_column="id", columns={"v": Number()})
+
+
 def test_a_number_out_of_its_range_is_refused_with_the_range() -> None:
     with pytest.raises(InvalidSubmission, match=r"value is '1.50' in the row of 7; write a number from 0 to 1"):
         align(b"id,value\n7,1.50\n", "s.csv", ids=[7], id_column="id", columns={"value": Number(0, 1)})

@@ -228,6 +228,9 @@ def _parsed(data: bytes, numbers: Sequence[str]) -> pl.DataFrame:
 
 
 def _check_ids(found: pl.Series, expected: pl.Series, name: str, column: str) -> None:
+    blank = (found == "").arg_true()
+    if len(blank):
+        raise InvalidSubmission(f"{name} has no {column} in row {blank[0] + 1}; if that is a blank line, remove it")
     twice = found.filter(found.is_duplicated()).unique(maintain_order=True)
     if len(twice):
         raise InvalidSubmission(f"{name} has the {column} {_some(twice)} more than once; write one row for each")
