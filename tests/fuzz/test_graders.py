@@ -8,9 +8,10 @@ from random import Random
 
 import pytest
 
+from mlagentbench.grading.fork_server import fork_server
 from mlagentbench.task.catalogue import BUILT_IN, load_task
 from tests.fuzz.damage import KINDS, damaged
-from tests.fuzz.graders import fuzz, target
+from tests.fuzz.graders import Tally, Target, fuzz, target
 from tests.tiny_task import tiny_task
 
 CASES = 60
@@ -29,9 +30,14 @@ def oracle(data):
 """
 
 
+async def fuzzed(target: Target) -> Tally:
+    async with fork_server() as forks:
+        return await fuzz(target, range(CASES), forks)
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_a_grader_scores_or_refuses_whatever_is_left(name: str, tmp_path: Path) -> None:
-    tally = asyncio.run(fuzz(target(load_task(BUILT_IN / name), tmp_path), range(CASES)))
+    tally = asyncio.run(fuzzed(target(load_task(BUILT_IN / name), tmp_path)))
     assert not tally.failures, tally.failures
     assert tally.verdicts.total() == CASES and tally.verdicts["refused"] > CASES / 2
 
