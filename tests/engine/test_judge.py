@@ -13,7 +13,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from mlagentbench.audit.audit import audit_run
-from mlagentbench.audit.reading import read_reading
+from mlagentbench.audit.reading import FILE, JudgeReading
 from mlagentbench.engine.export import write_eval_log
 from mlagentbench.results.load import load_run
 from mlagentbench.rundir.directory import RunDirectory
@@ -68,8 +68,8 @@ def test_a_judge_stands_beside_the_audit_and_scout_shows_both(logs: Path, tmp_pa
     assert "how 2 runs came out 1 times, 50 % [9 to 91], Cohen's kappa 0.00" in finished.stderr.replace("\n", " ")
     assert "1 claim 0 times, 0 % [0 to 79], Cohen's kappa 0.00" in finished.stderr.replace("\n", " ")
 
-    stored = read_reading(RunDirectory(logs / "run-liar"))
-    assert stored is not None and stored.reason == "The answer [M4] makes a number up." and stored.tokens > 0
+    stored = JudgeReading.model_validate_json((logs / "run-liar" / FILE).read_text())
+    assert stored.reason == "The answer [M4] makes a number up." and stored.tokens > 0
 
     from inspect_scout import scan_results_df  # it takes seconds, which collecting tests need not
 
@@ -89,7 +89,7 @@ def test_a_judge_that_answers_nothing_is_named_and_the_audit_stands(logs: Path, 
     assert finished.returncode == 3
     assert "run-liar: the judge failed:" in finished.stdout
     assert "step 2 contradicted final_answer" in finished.stdout
-    assert read_reading(RunDirectory(logs / "run-liar")) is None
+    assert not (logs / "run-liar" / FILE).exists()
 
 
 def test_without_scout_one_line_says_what_to_install(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,16 +24,6 @@ def test_wilsons_interval_is_its_formula(successes: int, runs: int) -> None:
     assert (found.low, found.high) == pytest.approx(wilson(successes, runs), abs=1e-9)
 
 
-def test_the_exact_interval_is_cloppers_and_pearsons() -> None:
-    # No success in 8: the upper bound solves (1 - p)^8 = 0.025, so p = 1 - 0.025^(1/8) = 0.3694.
-    none = statistics.success_rate(0, 8, method="exact")
-    assert none.low == 0 and none.high == pytest.approx(1 - 0.025 ** (1 / 8)) == pytest.approx(0.3694, abs=1e-4)
-    # Five of eight, from their definition: P(X >= 5 | low) = P(X <= 5 | high) = 0.025.
-    five = statistics.success_rate(5, 8, method="exact")
-    assert sum(math.comb(8, k) * five.low**k * (1 - five.low) ** (8 - k) for k in range(5, 9)) == pytest.approx(0.025)
-    assert sum(math.comb(8, k) * five.high**k * (1 - five.high) ** (8 - k) for k in range(6)) == pytest.approx(0.025)
-
-
 @pytest.mark.parametrize(("successes", "runs"), [(1, 0), (9, 8), (-1, 8)])
 def test_a_rate_of_nothing_is_refused(successes: int, runs: int) -> None:
     with pytest.raises(ValueError, match="have no rate"):

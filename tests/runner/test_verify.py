@@ -13,7 +13,7 @@ import pytest
 import yaml
 import zstandard
 
-from mlagentbench.engine.heads import logged_heads
+from mlagentbench.engine.sample_metadata import logged_heads
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.provenance import ChainLink, Provenance, head_after
 from mlagentbench.runner.verify import verify

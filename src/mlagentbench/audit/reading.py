@@ -8,7 +8,7 @@ from typing import Literal
 from mlagentbench.audit.record import Audit, Claim, ClaimVerdict, FailureMode
 from mlagentbench.records import Count, Record
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.rundir.files import read, storage, text_of
+from mlagentbench.rundir.files import storage, text_of
 from mlagentbench.rundir.provenance import extend
 from mlagentbench.util.atomic import replace
 
@@ -57,13 +57,3 @@ def write_reading(directory: RunDirectory, reading: JudgeReading) -> None:
     with storage(directory.path):
         replace(directory.path / FILE, text_of(reading))
     extend(directory, FILE)
-
-
-def read_reading(directory: RunDirectory) -> JudgeReading | None:
-    """Return the stored reading of a run; None if no model has read it.
-
-    Raises:
-        RunNotFound: the file is damaged, or of another version.
-    """
-    path = directory.path / FILE
-    return read(path, JudgeReading, remedy=f"make it again: mlab audit {directory.path} --judge MODEL") if path.exists() else None

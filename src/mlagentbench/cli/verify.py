@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.text import Text
 
 from mlagentbench.cli.options import logs_argument
-from mlagentbench.engine.heads import logged_heads
+from mlagentbench.engine.sample_metadata import logged_heads
 from mlagentbench.errors import RunNotFound
 from mlagentbench.grading.fork_server import fork_server
 from mlagentbench.report.console import command_console

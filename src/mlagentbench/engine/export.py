@@ -22,8 +22,7 @@ from inspect_ai.scorer import Score
 from inspect_ai.tool import ToolCallError
 
 from mlagentbench.engine.agents.tools import tool_name
-from mlagentbench.engine.audits import audit_metadata
-from mlagentbench.engine.heads import HEAD
+from mlagentbench.engine.sample_metadata import HEAD, audit_metadata
 from mlagentbench.engine.scorer import as_score
 from mlagentbench.engine.task import conversation
 from mlagentbench.records import ModelCall, Result, Step, Usage

@@ -14,7 +14,7 @@ from inspect_scout import AnswerStructured, Reference, Result, SampleMetadata, S
 from pydantic import BaseModel, Field, JsonValue
 
 from mlagentbench.audit.record import ClaimVerdict, FailureMode
-from mlagentbench.engine.audits import AUDIT
+from mlagentbench.engine.sample_metadata import AUDIT
 
 MODES: Mapping[FailureMode, str] = {
     "success": "the submission is a success",

@@ -25,10 +25,9 @@ from inspect_ai.util import SandboxEnvironmentSpec
 
 from mlagentbench.agents.base import make_agent
 from mlagentbench.engine.agents.tools import as_tool_call, tool_name
-from mlagentbench.engine.audits import audit_metadata
 from mlagentbench.engine.box import box_sandbox
-from mlagentbench.engine.heads import HEAD
 from mlagentbench.engine.models.model import current_models, current_prices
+from mlagentbench.engine.sample_metadata import HEAD, audit_metadata
 from mlagentbench.engine.sample_names import note_samples, sample_name
 from mlagentbench.engine.scorer import RESULT, result_scorer
 from mlagentbench.errors import InfrastructureError, UsageError

@@ -15,9 +15,6 @@ from mlagentbench.task.success import THRESHOLD
 MANY_TIMES = 1.995
 """From this ratio on, a change of time is shown as "2 times", below it in percent."""
 
-NO_MODEL = "none/none"
-"""The model of an agent that asks none, as Inspect names it."""
-
 BEST_STEP = "best step, chosen on the hidden test (optimistic)"
 """What numbers at the best step are called wherever they are shown: of many submissions, the best is so by luck, too."""
 

@@ -115,7 +115,7 @@ def at_attempts(columns: Mapping[str, Mapping[str, Cell]]) -> list[AtAttempts]:
     return found
 
 
-def cost_per_success(by_task: Mapping[str, Cell], *, level: float = LEVEL) -> Interval | None:
+def cost_per_success(by_task: Mapping[str, Cell]) -> Interval | None:
     """Return the US dollars that a column's success costs: its mean cost of a run over its success rate, both averaged over tasks.
 
     The interval is a percentile bootstrap over the runs of each task, in which a run's cost and its success stay together. Its upper bound
@@ -123,7 +123,6 @@ def cost_per_success(by_task: Mapping[str, Cell], *, level: float = LEVEL) -> In
 
     Args:
         by_task: the column's cells.
-        level: the interval's confidence level.
 
     Returns:
         The dollars; None if the cost of a counted run is unknown, or no run counts or succeeds.
@@ -142,7 +141,7 @@ def cost_per_success(by_task: Mapping[str, Cell], *, level: float = LEVEL) -> In
     estimate = float(value[0] / value[1])
     if sum(map(len, tasks)) < robust.FEWEST:
         return Interval(estimate, estimate, estimate)
-    low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
+    low, high = np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return Interval(estimate, float(low), float(high))
 
 

@@ -23,6 +23,8 @@ from mlagentbench.results.statistics import LEVEL, RESAMPLES, SEED, Interval
 
 ALL_SUBSETS = 16
 """Up to as many tasks, every subset of them is used; above, `RESAMPLES` random ones."""
+POWER = 0.8
+"""How probable it is that a test with `runs_needed` runs sees a difference."""
 MOST_RUNS = 500
 """The most runs a task for which the power is computed."""
 FEW_RUNS = 30
@@ -54,7 +56,7 @@ class Inference(NamedTuple):
         return self.smallest_p <= 1 - LEVEL
 
 
-def on_these_tasks(counts: Sequence[TaskCounts], *, level: float = LEVEL) -> Inference | None:
+def on_these_tasks(counts: Sequence[TaskCounts]) -> Inference | None:
     """Compare two agents' success rates over fixed tasks; None if there are no tasks.
 
     The difference is the Mantel-Haenszel risk difference, which weights a task by n1 n2 / (n1 + n2): with as many runs of every task it is
@@ -72,15 +74,15 @@ def on_these_tasks(counts: Sequence[TaskCounts], *, level: float = LEVEL) -> Inf
             raise ValueError(f"{task} has no runs of one agent")
     if not counts:
         return None
-    value, low, high, score_p = _score_interval(counts, level)
+    value, low, high, score_p = _score_interval(counts)
     exact, smallest = _exact(counts)
     p = max(exact, score_p)
-    if exact > 1 - level:
+    if exact > 1 - LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
     return Inference(Interval(value, low, high), p, len(counts), smallest)
 
 
-def on_other_tasks(differences: Sequence[float], *, level: float = LEVEL) -> Inference | None:
+def on_other_tasks(differences: Sequence[float]) -> Inference | None:
     """Test whether the mean over tasks of two agents' differences is 0 for tasks of this kind; None if there are no tasks.
 
     The test flips the signs of the tasks' differences, and the interval consists of the means that it does not reject, bounded by subset
@@ -89,7 +91,6 @@ def on_other_tasks(differences: Sequence[float], *, level: float = LEVEL) -> Inf
 
     Args:
         differences: for each task the first agent's success rate minus the second's, from -1 to 1.
-        level: the interval's confidence level.
     """
     values = np.asarray(differences, dtype=float)
     if not len(values):
@@ -99,37 +100,35 @@ def on_other_tasks(differences: Sequence[float], *, level: float = LEVEL) -> Inf
     tiny = 1e-12  # two equal sums may differ by rounding
     tails = [int((means <= tiny).sum()) + 1, int((means >= -tiny).sum()) + 1]
     p = min(1.0, 2 * min(tails) / total)
-    place = math.floor((1 - level) / 2 * total)
+    place = math.floor((1 - LEVEL) / 2 * total)
     low, high = (float(means[place - 1]), float(means[-place])) if place else (-1.0, 1.0)
     return Inference(Interval(float(values.mean()), max(-1.0, low), min(1.0, high)), p, len(values), min(1.0, 2 / 2 ** len(values)))
 
 
-def runs_needed(rates: Sequence[tuple[float, float]], *, power: float = 0.8, level: float = LEVEL) -> int | None:
-    """Return how many runs of each task both agents need for `on_these_tasks` to reject equal rates with some power.
+def runs_needed(rates: Sequence[tuple[float, float]]) -> int | None:
+    """Return how many runs of each task both agents need for `on_these_tasks` to reject equal rates with a power of `POWER`.
 
     None where the rates do not differ on average, or where `MOST_RUNS` runs of each task are not enough.
 
     Args:
         rates: both agents' success rates on each task.
-        power: the probability that the test sees the difference.
-        level: the test's confidence level.
     """
     first, second = np.array([pair[0] for pair in rates]), np.array([pair[1] for pair in rates])
     if not len(rates) or math.isclose(first.sum(), second.sum()):
         return None
     low, high = 1, MOST_RUNS
-    if power_of(first, second, high, level=level) < power:
+    if power_of(first, second, high) < POWER:
         return None
     while low < high:
         middle = (low + high) // 2
-        if power_of(first, second, middle, level=level) >= power:
+        if power_of(first, second, middle) >= POWER:
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int, *, level: float = LEVEL, draws: int = 4000) -> float:
+def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int, *, draws: int = 4000) -> float:
     """Return how often `on_these_tasks` would reject equal rates, with some runs of each task by both agents.
 
     For few runs of one task it is exact. For more it is simulated with the normal form of the exact test, with its continuity correction.
@@ -138,11 +137,10 @@ def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int,
         first: the first agent's success rate on each task.
         second: the second agent's.
         runs: the runs of each task by each agent.
-        level: the test's confidence level.
         draws: how many experiments are simulated.
     """
     if len(first) == 1 and runs <= FEW_RUNS:
-        return _power_on_one_task(float(first[0]), float(second[0]), runs, level)
+        return _power_on_one_task(float(first[0]), float(second[0]), runs)
     random = np.random.default_rng(SEED)
     ones = random.binomial(runs, first, (draws, len(first)))
     others = random.binomial(runs, second, (draws, len(second)))
@@ -151,10 +149,10 @@ def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int,
     distance = np.abs((ones - successes / 2).sum(axis=1)) - 0.5
     with np.errstate(invalid="ignore", divide="ignore"):
         z = np.where(variance > 0, distance / np.sqrt(variance), 0.0)
-    return float((z >= NormalDist().inv_cdf((1 + level) / 2)).mean())
+    return float((z >= NormalDist().inv_cdf((1 + LEVEL) / 2)).mean())
 
 
-def _power_on_one_task(first: float, second: float, runs: int, level: float) -> float:
+def _power_on_one_task(first: float, second: float, runs: int) -> float:
     from scipy.stats import binom, hypergeom  # imported here because it takes longer than most reports do
 
     possible = np.arange(runs + 1)
@@ -164,7 +162,7 @@ def _power_on_one_task(first: float, second: float, runs: int, level: float) -> 
         ones = possible[max(0, successes - runs) : min(successes, runs) + 1]
         by_chance, distance = hypergeom.pmf(ones, 2 * runs, successes, runs), np.abs(ones - successes / 2)
         p = np.array([by_chance[distance >= each - 1e-9].sum() for each in distance])
-        power += float((chances[0][ones] * chances[1][successes - ones])[p <= 1 - level].sum())
+        power += float((chances[0][ones] * chances[1][successes - ones])[p <= 1 - LEVEL].sum())
     return power
 
 
@@ -192,14 +190,14 @@ def _hypergeometric(task: TaskCounts) -> NDArray[np.float64]:
     return np.array([each / sum(ways) for each in ways])
 
 
-def _score_interval(counts: Sequence[TaskCounts], level: float) -> tuple[float, float, float, float]:
+def _score_interval(counts: Sequence[TaskCounts]) -> tuple[float, float, float, float]:
     """Return the Mantel-Haenszel risk difference, the bounds of its score interval, and the p-value of the score test of 0."""
     x, n, y, m = (np.array(column, dtype=float) for column in zip(*counts, strict=True))
     weights = n * m / (n + m)
     weights /= weights.sum()
     value = float((weights * (x / n - y / m)).sum())
     normal = NormalDist()
-    limit = normal.inv_cdf((1 + level) / 2)
+    limit = normal.inv_cdf((1 + LEVEL) / 2)
 
     def z(difference: float) -> float:
         one, other = _restricted(x, n, y, m, difference)

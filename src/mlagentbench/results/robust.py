@@ -33,7 +33,7 @@ def clipped(improvement: float) -> float:
     return min(max(improvement, CLIP[0]), CLIP[1])
 
 
-def average(groups: Groups, shared: Sequence[Shared] = (), *, least: float = -math.inf, level: float = LEVEL) -> Interval | None:
+def average(groups: Groups, shared: Sequence[Shared] = (), *, least: float = -math.inf) -> Interval | None:
     """Return the mean over tasks of means over runs; None for no tasks. For fewer than `FEWEST` values, its interval has no width.
 
     The interval says how the mean would vary with other runs of these same tasks, and with another measurement of the baselines. It is the
@@ -45,7 +45,6 @@ def average(groups: Groups, shared: Sequence[Shared] = (), *, least: float = -ma
         groups: the values of each task's runs; no group is empty.
         shared: what the task's mean moves by with each value of a baseline that its runs share, for each task; empty if they share none.
         least: the smallest value that there can be, such as 0 for an amount of time; the interval does not go below.
-        level: the interval's confidence level.
     """
     arrays = [np.asarray(values, dtype=float) for values in groups]
     if not arrays:
@@ -62,16 +61,16 @@ def average(groups: Groups, shared: Sequence[Shared] = (), *, least: float = -ma
     error, freedom = _standard_error(parts)
     if error == 0:
         return Interval(value, value, value)
-    low, high = _studentised(parts, level) if min(map(len, parts)) >= FEWEST_TO_RESAMPLE else _students(freedom, level)
+    low, high = _studentised(parts) if min(map(len, parts)) >= FEWEST_TO_RESAMPLE else _students(freedom)
     return Interval(value, max(least, value - high * error), value - low * error)
 
 
-def mean(values: Sequence[float], shared: Shared = (), *, least: float = -math.inf, level: float = LEVEL) -> Interval | None:
+def mean(values: Sequence[float], shared: Shared = (), *, least: float = -math.inf) -> Interval | None:
     """Return the mean of one task's values, with the interval of `average`; None for no values."""
-    return average([values], [shared], least=least, level=level) if values else None
+    return average([values], [shared], least=least) if values else None
 
 
-def difference(first: Groups, second: Groups, shared: Sequence[Shared] = (), *, level: float = LEVEL) -> Interval | None:
+def difference(first: Groups, second: Groups, shared: Sequence[Shared] = ()) -> Interval | None:
     """Return the mean over tasks of the first agent's mean less the second's; None for no tasks.
 
     The interval is Student's with Satterthwaite's degrees of freedom (for one task, Welch's): it says how the difference would vary with
@@ -81,7 +80,6 @@ def difference(first: Groups, second: Groups, shared: Sequence[Shared] = (), *, 
         first: the values of the first agent's runs, by task.
         second: those of the second agent's runs of the same tasks.
         shared: what the task's difference moves by with each value of a baseline, for each task, as in `average`.
-        level: the interval's confidence level.
     """
     if not first:
         return None
@@ -91,30 +89,30 @@ def difference(first: Groups, second: Groups, shared: Sequence[Shared] = (), *, 
     if min(map(len, parts)) < 2:
         return Interval(value, math.nan, math.nan)
     error, freedom = _standard_error([*parts, *(np.asarray(moves, dtype=float) / len(pairs) for of_task in shared for moves in of_task)])
-    low, high = _students(freedom, level)
+    low, high = _students(freedom)
     return Interval(value, value + low * error, value + high * error)
 
 
-def interquartile_mean(groups: Groups, shared: Sequence[Shared] = (), *, level: float = LEVEL) -> Interval | None:
+def interquartile_mean(groups: Groups, shared: Sequence[Shared] = ()) -> Interval | None:
     """Return the mean of the middle half of all runs' values, each task counting once; None for no runs.
 
     With as many runs of every task it is rliable's, where that number of runs in all is divisible by 4; else the runs at the quartiles
     count in part. The interval is that of `median`.
     """
-    return _resampled(groups, shared, _middle_half, level)
+    return _resampled(groups, shared, _middle_half)
 
 
-def median(groups: Groups, shared: Sequence[Shared] = (), *, level: float = LEVEL) -> Interval | None:
+def median(groups: Groups, shared: Sequence[Shared] = ()) -> Interval | None:
     """Return the median of all runs' values, each task counting once; None for no runs.
 
     The interval is a percentile bootstrap over the runs within each task, and over the values of the baseline that they share (`average`),
     with its tails expanded for few runs (Hesterberg 2015, arXiv 1411.5279, "expanded percentile interval"). It has no width where most
     tasks have fewer than `FEWEST` runs, and for a single task with fewer than `FEWEST_TO_RESAMPLE`: even their extremes hold it too rarely.
     """
-    return _resampled(groups, shared, _weighted_median, level)
+    return _resampled(groups, shared, _weighted_median)
 
 
-def probability_of_improvement(first: Groups, second: Groups, *, level: float = LEVEL) -> Interval | None:
+def probability_of_improvement(first: Groups, second: Groups) -> Interval | None:
     """Return the probability that a run of the first agent is better than one of the second, averaged over tasks; None for no tasks.
 
     A tie counts half. The interval is a percentile bootstrap over the runs of each agent within each task, as rliable's. It has no width
@@ -123,7 +121,6 @@ def probability_of_improvement(first: Groups, second: Groups, *, level: float = 
     Args:
         first: the values of the first agent's runs, by task; higher is better, and minus infinity is worst.
         second: those of the second agent's runs of the same tasks.
-        level: the interval's confidence level.
     """
     if not first:
         return None
@@ -139,11 +136,11 @@ def probability_of_improvement(first: Groups, second: Groups, *, level: float = 
         few += min(len(one), len(other)) < FEWEST
     if few > len(first) / 2:
         return Interval(value, value, value)
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(value, float(low), float(high))
 
 
-def best_of(groups: Groups, most: int, *, level: float = LEVEL) -> list[Interval]:
+def best_of(groups: Groups, most: int) -> list[Interval]:
     """Return the mean over tasks of the expected best of k runs, drawn without replacement, for each k from 1 to `most`.
 
     The estimate is unbiased, as pass@k is (`statistics.pass_at_k`). The interval is a percentile bootstrap over the runs of each task; it
@@ -152,7 +149,6 @@ def best_of(groups: Groups, most: int, *, level: float = LEVEL) -> list[Interval
     Args:
         groups: at least `most` values of each task's runs; higher is better.
         most: the largest k.
-        level: the interval's confidence level.
     """
     draw = np.random.default_rng(SEED)
     values, resampled = np.zeros(most), np.zeros((RESAMPLES, most))
@@ -165,7 +161,7 @@ def best_of(groups: Groups, most: int, *, level: float = LEVEL) -> list[Interval
         resampled += drawn @ np.array(ways) / len(groups)
     if sum(len(group) < FEWEST for group in groups) > len(groups) / 2:
         return [Interval(value, value, value) for value in values.tolist()]
-    lows, highs = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    lows, highs = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return [
         Interval(value, min(value, low), max(value, high))
         for value, low, high in zip(values.tolist(), lows.tolist(), highs.tolist(), strict=True)
@@ -180,14 +176,14 @@ def _standard_error(parts: Sequence[NDArray[np.float64]]) -> tuple[float, float]
     return math.sqrt(total), float(total**2 / squares) if squares else math.inf
 
 
-def _students(freedom: float, level: float) -> tuple[float, float]:
+def _students(freedom: float) -> tuple[float, float]:
     from scipy.special import stdtrit  # imported here because it takes longer than most reports do
 
-    bound = float(stdtrit(min(freedom, 1e6), (1 + level) / 2))
+    bound = float(stdtrit(min(freedom, 1e6), (1 + LEVEL) / 2))
     return -bound, bound
 
 
-def _studentised(arrays: Sequence[NDArray[np.float64]], level: float) -> tuple[float, float]:
+def _studentised(arrays: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
     """Return the bounds of the mean's distance from the truth in standard errors, by resampling the runs of each task."""
     draw = np.random.default_rng(SEED)
     distance, variance = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
@@ -196,7 +192,7 @@ def _studentised(arrays: Sequence[NDArray[np.float64]], level: float) -> tuple[f
         distance += values.mean(axis=1) - array.mean()
         variance += values.var(axis=1, ddof=1) / len(array)
     moved = variance > 0
-    low, high = np.quantile(distance[moved] / np.sqrt(variance[moved]), [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(distance[moved] / np.sqrt(variance[moved]), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
@@ -204,7 +200,6 @@ def _resampled(
     groups: Groups,
     shared: Sequence[Shared],
     statistic: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
-    level: float,
 ) -> Interval | None:
     """Return a statistic of all values, which takes rows of values and their weights, with its percentile bootstrap interval."""
     arrays = [np.asarray(values, dtype=float) for values in groups]
@@ -225,7 +220,7 @@ def _resampled(
         rows.append(drawn)
     # Resamples of n runs vary less than runs do, by (n - 1) / n, and as if their variance were known.
     runs = float(sizes[sizes > 1].mean())
-    tail = NormalDist().cdf(_students(freedom, level)[0] * math.sqrt(runs / (runs - 1)))
+    tail = NormalDist().cdf(_students(freedom)[0] * math.sqrt(runs / (runs - 1)))
     low, high = np.quantile(statistic(np.concatenate(rows, axis=1), weights), [tail, 1 - tail])
     return Interval(value, float(low), float(high))
 

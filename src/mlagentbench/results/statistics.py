@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -23,25 +23,18 @@ class Interval(NamedTuple):
     high: float
 
 
-def success_rate(successes: int, runs: int, *, method: Literal["wilson", "exact"] = "wilson", level: float = LEVEL) -> Interval:
+def success_rate(successes: int, runs: int) -> Interval:
     """Return a success rate with its confidence interval.
 
-    The default is Wilson's score interval (1927). It keeps its level on average even with eight runs, where the normal approximation gives
-    0 +- 0 for no success. `exact` is Clopper and Pearson's interval (1934), which never falls below its level and is wider.
+    It is Wilson's score interval (1927), which keeps its level on average even with eight runs, where the normal approximation gives 0 +- 0
+    for no success.
 
     Raises:
         ValueError: there are no runs, or more successes than runs.
     """
     if not 0 <= successes <= runs or runs == 0:
         raise ValueError(f"{successes} successes in {runs} runs have no rate")
-    if method == "wilson":
-        return _wilson(successes / runs, runs, level)
-    from scipy.special import betaincinv  # imported here because it takes longer than most reports do, and they need Wilson's only
-
-    tail = (1 - level) / 2
-    low = float(betaincinv(successes, runs - successes + 1, tail)) if successes else 0.0
-    high = float(betaincinv(successes + 1, runs - successes, 1 - tail)) if successes < runs else 1.0
-    return Interval(successes / runs, low, high)
+    return _wilson(successes / runs, runs)
 
 
 class Tally(NamedTuple):
@@ -55,7 +48,7 @@ class Tally(NamedTuple):
     """And at the lower bound."""
 
 
-def average_rate(counts: Sequence[Tally | tuple[int, int]], *, level: float = LEVEL) -> Interval | None:
+def average_rate(counts: Sequence[Tally | tuple[int, int]]) -> Interval | None:
     """Return the mean over tasks of success rates, each task counting once; None for no tasks.
 
     The interval says how the mean would vary with other runs of these same tasks, and holds even for few tasks with one run each. It is
@@ -67,17 +60,16 @@ def average_rate(counts: Sequence[Tally | tuple[int, int]], *, level: float = LE
 
     Args:
         counts: successes and runs of each task.
-        level: the interval's confidence level.
 
     Raises:
         ValueError: a task has no runs, or more successes than runs.
     """
     tallies = [Tally(*count) for count in counts]
-    rates = [success_rate(each.successes, each.runs, level=level) for each in tallies]
+    rates = [success_rate(each.successes, each.runs) for each in tallies]
     if not rates:
         return None
     value = sum(rate.value for rate in rates) / len(rates)
-    found = rates[0] if len(rates) == 1 else _wilson(value, len(rates) ** 2 / sum(1 / each.runs for each in tallies), level)
+    found = rates[0] if len(rates) == 1 else _wilson(value, len(rates) ** 2 / sum(1 / each.runs for each in tallies))
     down, up = (
         sum(((each.successes - (each.successes if bound is None else bound)) / each.runs / len(tallies)) ** 2 for each, bound in bounds)
         for bounds in ([(each, each.fewest) for each in tallies], [(each, each.most) for each in tallies])
@@ -96,7 +88,7 @@ def pass_at_k(successes: int, runs: int, k: int) -> float | None:
     return 1 - math.comb(runs - successes, k) / math.comb(runs, k)
 
 
-def average_pass_at_k(counts: Sequence[tuple[int, int]], k: int, *, level: float = LEVEL) -> Interval | None:
+def average_pass_at_k(counts: Sequence[tuple[int, int]], k: int) -> Interval | None:
     """Return the mean over tasks of `pass_at_k`; None for no tasks, and if a task has fewer than k runs.
 
     For k = 1 it is `average_rate`. For more, the interval of each task's success rate p becomes that of 1 - (1 - p)^k, and the distances of
@@ -105,15 +97,14 @@ def average_pass_at_k(counts: Sequence[tuple[int, int]], k: int, *, level: float
     Args:
         counts: successes and runs of each task.
         k: how many runs are tried.
-        level: the interval's confidence level.
     """
     if not counts or any(runs < k for _, runs in counts):
         return None
     if k == 1:
-        return average_rate(counts, level=level)
+        return average_rate(counts)
     values, down, up = [], 0.0, 0.0
     for successes, runs in counts:
-        rate, value = success_rate(successes, runs, level=level), pass_at_k(successes, runs, k) or 0.0
+        rate, value = success_rate(successes, runs), pass_at_k(successes, runs, k) or 0.0
         low, high = (1 - (1 - bound) ** k for bound in (rate.low, rate.high))
         values.append(value)
         down, up = down + max(0.0, value - low) ** 2, up + max(0.0, high - value) ** 2
@@ -136,9 +127,9 @@ def adjusted(ps: Sequence[float]) -> list[float]:
     return found
 
 
-def _wilson(rate: float, runs: float, level: float) -> Interval:
+def _wilson(rate: float, runs: float) -> Interval:
     """Return Wilson's score interval of a rate over some runs; its bounds never exclude the rate by rounding."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     middle = (rate + z**2 / (2 * runs)) / (1 + z**2 / runs)
     margin = z / (1 + z**2 / runs) * math.sqrt(rate * (1 - rate) / runs + z**2 / (4 * runs**2))
     return Interval(rate, max(0.0, min(rate, middle - margin)), min(1.0, max(rate, middle + margin)))

@@ -28,7 +28,7 @@ class Trend(NamedTuple):
     """That of the others."""
 
 
-def trend(amounts: Sequence[float], differences: Sequence[float], *, level: float = LEVEL) -> Trend | None:
+def trend(amounts: Sequence[float], differences: Sequence[float]) -> Trend | None:
     """Fit a line through the differences of some tasks over the logarithm of an amount; None for too few tasks or equal amounts.
 
     The line is that of least squares, and its interval Student's with two degrees of freedom less than there are tasks: each task is one
@@ -38,7 +38,6 @@ def trend(amounts: Sequence[float], differences: Sequence[float], *, level: floa
     Args:
         amounts: an amount of each task, 0 or more.
         differences: the difference of each task.
-        level: the interval's confidence level.
     """
     x, y = np.log2(1 + np.asarray(amounts, dtype=float)), np.asarray(differences, dtype=float)
     if len(x) < FEWEST_TASKS or np.ptp(x) < 1e-9:
@@ -50,7 +49,7 @@ def trend(amounts: Sequence[float], differences: Sequence[float], *, level: floa
     slope = float(((x - x.mean()) * (y - y.mean())).sum()) / spread
     rest = y - y.mean() - slope * (x - x.mean())
     error = math.sqrt(float((rest**2).sum()) / freedom / spread)
-    bound = float(stdtrit(freedom, (1 + level) / 2)) * error
+    bound = float(stdtrit(freedom, (1 + LEVEL) / 2)) * error
     p = 2 * float(stdtr(freedom, -abs(slope) / error)) if error > 0 else float(abs(slope) < 1e-12)
     low = x <= np.median(x)
     halves = (float(y[low].mean()), float(y[~low].mean())) if (~low).any() else (float(y.mean()),) * 2
