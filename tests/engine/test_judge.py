@@ -65,8 +65,8 @@ def test_a_judge_stands_beside_the_audit_and_scout_shows_both(logs: Path, tmp_pa
     # The rules' verdict stays; the model's stands beside it. A verdict on a claim that is not there is dropped.
     assert (liar["claims"][0]["verdict"], liar["judge"]["claims"][0]["verdict"]) == ("contradicted", "unsupported")
     assert (silent["mode"]["mode"], silent["judge"]["mode"], silent["judge"]["claims"]) == ("stopped_early", "hallucination", [])
-    assert "how 2 runs came out 1 times, 50 % [9 to 91], Cohen's kappa 0.00" in finished.stderr.replace("\n", " ")
-    assert "1 claim 0 times, 0 % [0 to 79], Cohen's kappa 0.00" in finished.stderr.replace("\n", " ")
+    assert "how 1 of 2 runs came out: 50 % [9 to 91], Cohen's kappa 0.00" in finished.stderr.replace("\n", " ")
+    assert "agrees on 0 of 1 claim: 0 % [0 to 79], Cohen's kappa 0.00" in finished.stderr.replace("\n", " ")
 
     stored = JudgeReading.model_validate_json((logs / "run-liar" / FILE).read_text())
     assert stored.reason == "The answer [M4] makes a number up." and stored.tokens > 0

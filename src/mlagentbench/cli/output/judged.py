@@ -26,10 +26,10 @@ def judge_lines(audits: Mapping[str, Audit], judged: Judged) -> list[Text]:
     unread = sum(len(audit.claims) - len(reading.claims) for audit, reading in both)
     lines = [Text()]
     if modes:
-        lines.append(Text(f"The judge agrees on how {plural(modes.of, 'run')} came out {_words(modes)}"))
+        lines.append(Text(f"The judge agrees on how {modes.same} of {plural(modes.of, 'run')} came out: {_words(modes)}"))
     if claims:
         left = f"; it left {unread} out" if unread else ""
-        lines.append(Text(f"The judge agrees on {plural(claims.of, 'claim')} {_words(claims)}{left}"))
+        lines.append(Text(f"The judge agrees on {claims.same} of {plural(claims.of, 'claim')}: {_words(claims)}{left}"))
     if len(audits) == 1:
         lines += _differences(audits, judged)
     tokens = sum(reading.tokens for _, reading in both)
@@ -38,7 +38,7 @@ def judge_lines(audits: Mapping[str, Audit], judged: Judged) -> list[Text]:
 
 def _words(found: Agreement) -> str:
     kappa = "" if found.kappa is None else f", Cohen's kappa {found.kappa:.2f}"
-    return f"{found.same} times, {percentage(found.share.value)} % [{interval_text(found.share.low, found.share.high)}]{kappa}"
+    return f"{percentage(found.share.value)} % [{interval_text(found.share.low, found.share.high)}]{kappa}"
 
 
 def _differences(audits: Mapping[str, Audit], judged: Judged) -> Iterator[Text]:
