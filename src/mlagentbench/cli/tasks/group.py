@@ -87,7 +87,7 @@ def show_task(task_id: str, as_json: bool, task_paths: Sequence[Path]) -> None:
         table.add_row("note", Text(notice, style="yellow"))
     console = command_console()
     console.print(table)
-    unbroken(console, ("folder      ", str(task.folder)))
+    unbroken(console, ("folder     ", str(task.folder)))
     console.print()
     console.print(Markdown(task.problem))
 
