@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mlagentbench import Result, Task, TaskError
+from mlagentbench.data.prepare import prepare
 from mlagentbench.grading import baseline as grading_baseline
 from mlagentbench.grading.baseline import MeasuredBaseline, ScriptSettings, measure, read_baseline
 from mlagentbench.model import Models, Script
@@ -114,6 +115,24 @@ def test_a_changed_task_is_measured_anew(tmp_path: Path) -> None:
     changed = make(tmp_path, train=TRAIN.replace("10 +", "20 +"))
     assert read_baseline(changed, "mini", PLACE) is None
     assert measured(changed, 1).baseline.value == 20.0
+
+
+SECRET = """
+def full(public, private, seed):
+    (public / "x.txt").write_text(f"{seed % 1000 + 1}")
+    (private / "answers.txt").write_text("x")
+"""
+
+
+def test_data_that_is_prepared_anew_with_other_answers_is_measured_anew(tmp_path: Path) -> None:
+    train = "open('submission.txt', 'w').write(open('x.txt').read())\n"
+    task = load_task(tiny_task(tmp_path / "secret", train=train, prepare=SECRET, keys={"read_only": '["x.txt"]'}))
+    for _ in range(2):
+        data = prepare(task, "full", force=True).data
+        assert read_baseline(task, "full", PLACE) is None
+        found = asyncio.run(measure(task, "full", settings=PLACE, runs=1))
+        assert found.baseline.value == float((data.public / "x.txt").read_text())
+        assert read_baseline(task, "full", PLACE) == found
 
 
 def test_runs_without_a_score_are_told_and_left_out(tmp_path: Path) -> None:

@@ -181,14 +181,14 @@ def test_runs_fall_into_cells_by_their_conditions(tmp_path: Path) -> None:
 
 def test_what_else_differs_among_the_runs_of_a_cell_is_said(tmp_path: Path) -> None:
     write_run(tmp_path, "1", snapshots=False, started=1.0, data="one")
-    write_run(tmp_path, "2", snapshots=False, started=2.0, data="two")
+    write_run(tmp_path, "2", snapshots=False, started=2.0, data="two", data_digest="0123456789abcdef")
     write_run(tmp_path, "3", snapshots=False, started=3.0, data="one", baseline=Baseline(value=6.2, source="paper"))
     write_run(tmp_path, "4", snapshots=False, started=4.0, data="three", finished=False)
 
     [found] = cells(load(tmp_path))
 
     assert found.differences == (
-        "prepared data differs: one, two",
+        "prepared data differs: one, two, of digest 0123456789ab",
         "baseline differs: side_by_side, paper 6.2",
     )
 
