@@ -27,7 +27,7 @@ from tests.tiny_task import tiny_task
 FILE = """
 tasks = ["count", "guess"]
 task_paths = ["tasks"]
-runs = 4
+runs = 3
 variant = "mini"
 sandbox = "none"
 baseline = "paper"
@@ -137,29 +137,29 @@ def workers(driver: int) -> list[psutil.Process]:
 
 @pytest.mark.slow
 def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place: Place) -> None:
-    assert "32 runs to do" in place.here("run", "whole", "--dry-run") and not (place.folder / "whole").exists()
+    assert "24 runs to do" in place.here("run", "whole", "--dry-run") and not (place.folder / "whole").exists()
     place.mlab("run", "whole", "--parallel", "3")
 
     driver = place.start("run", "killed", "--parallel", "3")
-    wait_until(lambda: place.done("killed") >= 6)
+    wait_until(lambda: place.done("killed") >= 5)
     (worker,) = workers(driver.pid)
     worker.send_signal(signal.SIGKILL)
-    wait_until(lambda: worker.pid not in {one.pid for one in workers(driver.pid)} and place.done("killed") >= 12)
+    wait_until(lambda: worker.pid not in {one.pid for one in workers(driver.pid)} and place.done("killed") >= 9)
     seen = place.status("killed")
-    assert seen["driven"] and 6 <= seen["done"] < 32 and seen["tokens"] > 0
+    assert seen["driven"] and 5 <= seen["done"] < 24 and seen["tokens"] > 0
     assert "another process drives this experiment" in place.here("run", "killed", status=2)
     (worker,) = workers(driver.pid)
     driver.kill()
     driver.communicate()
     wait_until(lambda: not worker.is_running())
     ended = place.status("killed")
-    assert not ended["driven"] and 12 <= ended["done"] < 32
+    assert not ended["driven"] and 9 <= ended["done"] < 24
     done = [run["run"] for cell in ended["cells"] for run in cell["runs"] if run["stage"] == "done"]
     before = {name: os.stat(place.folder / "killed" / name / "result.json").st_mtime_ns for name in done}
 
     output = place.mlab("run", "killed", "--parallel", "3")
 
-    assert f"{32 - len(done)} runs to do, {len(done)} of 32 are done" in output and "32 of 32 runs done" in output
+    assert f"{24 - len(done)} runs to do, {len(done)} of 24 are done" in output and "24 of 24 runs done" in output
     after = {run.name: os.stat(run.path / "result.json").st_mtime_ns for run in place.runs("killed")}
     assert {name: after[name] for name in before} == before, "what is done stays"
     assert all((run.path / "audit.json").exists() for run in place.runs("killed")), "also of a run killed between its result and its audit"
@@ -169,7 +169,7 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place:
     whole, killed = place.report("whole", "tokens"), place.report("killed", "tokens")
     assert whole.keys() == killed.keys() and len(whole) > 5
     assert [name for name in whole if whole[name] != killed[name]] == []
-    assert "0 runs to do, 32 of 32 are done" in place.here("run", "killed"), "nothing is done again"
+    assert "0 runs to do, 24 of 24 are done" in place.here("run", "killed"), "nothing is done again"
 
 
 TRANSFER = """
@@ -242,7 +242,7 @@ def test_an_experiment_is_cancelled_and_retried_from_another_terminal(place: Pla
         train=f"import os, time\nwhile not os.path.exists({str(place.folder / 'go')!r}): time.sleep(0.05)\n",
     )
     place.file(
-        FILE.replace('["count", "guess"]', '["guess"]').replace("runs = 4", "runs = 2").replace('agents = ["research", "react"]', "")
+        FILE.replace('["count", "guess"]', '["guess"]').replace("runs = 3", "runs = 2").replace('agents = ["research", "react"]', "")
     )
     driver = place.start("run", "logs", "--parallel", "3")
     wait_until(lambda: sum(len(run.steps()) for run in place.runs("logs")) >= 2 + 2 * 3)  # the good ones wait, the bad ones are over
@@ -268,7 +268,7 @@ def test_each_run_that_wants_a_gpu_has_one_to_itself_and_a_process(place: Place,
     tiny_task(place.folder / "tasks" / "learn", train=script, keys={"gpu": "true"})
     place.model("good", reply("Execute Script", '{"script_name": "train.py"}'))
     common = FILE.partition("[[models]]")[0].replace('agents = ["research", "react"]', 'models = ["scripted/good.jsonl"]')
-    place.file(common.replace('["count", "guess"]', '["learn"]').replace("runs = 4", "runs = 3"))
+    place.file(common.replace('["count", "guess"]', '["learn"]'))
 
     output = place.mlab("run", "logs", "--gpus", "2")
 

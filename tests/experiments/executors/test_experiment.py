@@ -16,7 +16,7 @@ from tests.experiments.executors.slurm_cluster import SlurmCluster
 from tests.experiments.test_whole_experiment import Place
 
 pytestmark = pytest.mark.slow
-RUNS = 2 * 2 * 2 * 4
+RUNS = 2 * 2 * 2 * 3
 
 
 def test_the_report_is_the_same_on_every_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
