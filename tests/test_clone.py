@@ -6,7 +6,9 @@ import itertools
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,12 @@ def test_what_the_system_has_is_left_alone_in_silence(tmp_path: Path) -> None:
     result = run_tool(tmp_path, "system.sh", "bubblewrap", environment=environment)
 
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_a_wheel_holds_the_data_that_tasks_bring_along_and_their_licence(tmp_path: Path) -> None:
+    build = "import sys; from flit_core.buildapi import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        for name in ("diamonds.csv.gz", "diamonds.LICENSE", "starter/train.py", "problem.md"):
+            path = f"mlagentbench/tasks/climb_table/{name}"
+            assert wheel.read(path) == (ROOT / "src" / path).read_bytes()

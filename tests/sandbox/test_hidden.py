@@ -150,6 +150,30 @@ except Exception:
     assert execute(isolated, "python", "-W", "ignore", "-c", code, spec=SandboxSpec(workspace)).output.split() == ["150", "1797"]
 
 
+def test_the_real_diamonds_of_the_climbs_are_not_to_be_had(
+    isolated: Sandbox, execute: Run, workspace: Path, venv: Path, tmp_path: Path
+) -> None:
+    """Neither the sample in this package, installed, editable or running, nor the whole table in another package."""
+    from mlagentbench.data.prepare import Prepared
+    from mlagentbench.grading.baseline import ScriptSettings, data_sandbox
+    from mlagentbench.task.catalogue import find_task
+    from mlagentbench.tasks.climb_table.prepare import STONES
+
+    site = next(venv.parents[1].glob("lib/python*/site-packages"))
+    (site / "plotnine" / "data").mkdir(parents=True)
+    shutil.copy(STONES, site / "plotnine" / "data" / "diamonds.csv")
+    files = [STONES, *(root / "mlagentbench/tasks/climb_table/diamonds.csv.gz" for root in (site, tmp_path / "src"))]
+    files += [site / "plotnine" / "data" / "diamonds.csv"]
+    assert all(path.read_bytes() == STONES.read_bytes() for path in files)
+    (workspace / "paths.json").write_text(json.dumps([str(path) for path in files]))
+    (workspace / "attack.py").write_text(READ)
+
+    task = find_task("climb-6")
+    spec = data_sandbox(task, Prepared.empty(tmp_path / "data"), workspace, network=False, settings=ScriptSettings(python=venv))
+    done = execute(isolated, "python", "attack.py", spec=spec)
+    assert done.output.strip().splitlines()[-1] == "[]", done.output
+
+
 def test_a_task_that_hides_files_says_so_relative_to_the_packages(tmp_path: Path) -> None:
     from mlagentbench.data.prepare import Prepared
     from mlagentbench.errors import TaskError

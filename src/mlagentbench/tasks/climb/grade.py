@@ -15,8 +15,12 @@ third: with wrong labels, whole groups of like pictures can be right by luck, wh
 
 def error_rate(answers: pl.DataFrame, found: Mapping[str, Column], rungs: int) -> Score:
     """Return the share of wrong digits, with the rung that it stands for."""
-    score = row_score(found["digit"] != answers["digit"].to_numpy())
-    reached = max((rung for rung, most in RUNGS[rungs].items() if score.value <= most), default=0)
+    return with_rung(row_score(found["digit"] != answers["digit"].to_numpy()), RUNGS[rungs], rungs)
+
+
+def with_rung(score: Score, bounds: Mapping[int, float], rungs: int) -> Score:
+    """Return a score, less of which is better, with the last rung whose bound it keeps to, of so many."""
+    reached = max((rung for rung, most in bounds.items() if score.value <= most), default=0)
     return score.model_copy(update={"rung": reached, "note": f"rung {reached} of {rungs}"})
 
 
