@@ -15,7 +15,7 @@ from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
 from mlagentbench.task.catalogue import Task, load_task
-from mlagentbench.task.success import is_success
+from mlagentbench.task.success import clears_noise, is_success
 from mlagentbench.tasks.vectorization import proof
 from mlagentbench.tasks.vectorization.grade import odd_cases
 from mlagentbench.tasks.vectorization.layer import Case, draw, reference
@@ -136,4 +136,5 @@ def test_a_thread_that_waits_while_another_works_is_no_faster(task: Task, tmp_pa
     )
     found = graded(task, tmp_path, {"train.py": waits})
     assert found.score is not None and found.score.baseline is not None, found.reason
-    assert not is_success(task.spec.metric, found.score.value, found.score.baseline.value)
+    # Beyond what the starter's own times vary by, which other work on the machine makes more than the tenth of a success.
+    assert clears_noise(task.spec.metric, found.score.value, found.score.baseline) is False
