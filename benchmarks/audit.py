@@ -26,7 +26,7 @@ from mlagentbench.audit.claims import judge_claims
 from mlagentbench.audit.evidence import history
 from mlagentbench.audit.record import Claim
 from mlagentbench.original.write import import_logs
-from mlagentbench.results.statistics import success_rate
+from mlagentbench.results.statistics.intervals import success_rate
 from mlagentbench.rundir.directory import find_runs
 from tests.example_experiment import CONTESTANTS, TASKS, write_experiment
 

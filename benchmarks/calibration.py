@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from mlagentbench.records import Baseline
-from mlagentbench.results import robust
-from mlagentbench.results.inference import TaskCounts, on_other_tasks, on_these_tasks, power_of, runs_needed
-from mlagentbench.results.statistics import Tally, average_pass_at_k, average_rate, success_rate
+from mlagentbench.results.statistics import robust
+from mlagentbench.results.statistics.inference import TaskCounts, on_other_tasks, on_these_tasks, power_of, runs_needed
+from mlagentbench.results.statistics.intervals import Tally, average_pass_at_k, average_rate, success_rate
 from mlagentbench.task.sampling import row_score
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import clears_noise, gain_error, is_success

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from mlagentbench.report.formatting import interval_text, percentage
-from mlagentbench.results.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks
-from mlagentbench.results.statistics import adjusted
+from mlagentbench.results.statistics.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks
+from mlagentbench.results.statistics.intervals import adjusted
 from mlagentbench.task.catalogue import find_tasks
 
 RUNS = (8, 5, 7)

@@ -7,7 +7,7 @@ import pytest
 from mlagentbench.audit.record import LogLosses
 from mlagentbench.results.audited import log_effects, past_changes
 from mlagentbench.results.counts import Counts
-from mlagentbench.results.statistics import average_rate, success_rate
+from mlagentbench.results.statistics.intervals import average_rate, success_rate
 from tests.example_cells import broken, column, lost, won
 
 

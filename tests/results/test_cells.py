@@ -42,22 +42,6 @@ def test_pass_at_k_of_a_cell() -> None:
     assert found.pass_at(1) == 0.25 and found.pass_at(2) == 0.5 and found.pass_at(5) is None
 
 
-def test_the_best_steps_rate_needs_every_run_graded_at_each_step() -> None:
-    graded = [won(0.5, best_success=True), lost(0.0, best_success=True), lost(best_success=False)]
-    found = cell(*graded, broken("infrastructure"))
-    # Two of three: Wilson's interval by hand, with z = 1.95996.
-    assert found.best_rate is not None
-    assert found.best_rate == pytest.approx((2 / 3, 0.20766, 0.93851), abs=1e-5)
-    assert cell(*graded, won(0.5)).best_rate is None
-
-
-def test_the_calibrated_rate_needs_a_spread_wherever_a_submission_was_valid() -> None:
-    measured = [lost(0.02, last_clears_noise=True), won(0.3, last_clears_noise=False), lost(last_clears_noise=False)]
-    assert cell(*measured).calibrated_rate is not None and cell(*measured).calibrated_rate[0] == pytest.approx(1 / 3)
-    assert cell(*measured, won(0.3)).calibrated_rate is None
-    assert cell().calibrated_rate is None
-
-
 def test_a_cell_with_a_score_that_was_compared_with_nothing_has_no_rate(tmp_path: Path) -> None:
     """Else six excellent runs without a baseline and two without a submission read 0% of two runs."""
     for number in range(6):
@@ -172,9 +156,6 @@ def test_runs_fall_into_cells_by_their_conditions(tmp_path: Path) -> None:
     assert (first.category, first.published) == ("code improvement", datetime.date(2023, 9, 1))
     assert first.apart == {"unfinished": 1} and first.successes == 2
     assert first.rate == pytest.approx((1.0, 0.34238, 1.0), abs=1e-5)  # 2 / (2 + 1.95996^2)
-    assert first.best_rate == first.rate
-    # 0.0030 s against 1.1 s, of which the starter's own runs differ by 0.004 s.
-    assert first.calibrated_rate == first.rate
     assert first.tokens == 24_000 and first.steps == 8 and first.seconds == pytest.approx(27.5) and first.cost is None
     assert found[4].conditions.agent == "research (fast a/smaller, context_steps 3)"
 

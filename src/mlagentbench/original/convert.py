@@ -24,7 +24,7 @@ from mlagentbench.original.trace import FINAL, Trace, TraceStep, inside, read_tr
 from mlagentbench.records import Action, ModelCall, Role, Step, Usage
 from mlagentbench.run_spec import NO_MODEL, Imported, ModelSpec, RunInfo, RunLimits, RunSpec
 from mlagentbench.task.catalogue import BUILT_IN, load_task
-from mlagentbench.task.original import our_name
+from mlagentbench.task.formats.original import our_name
 from mlagentbench.task.spec import UNGRADED
 
 OTHER_INTERFACES: Mapping[str, str] = {

@@ -16,7 +16,7 @@ from mlagentbench.original.trace import APPEND, FINAL, RETRIEVE, Trace
 from mlagentbench.records import Role, Termination
 from mlagentbench.run_spec import NO_MODEL
 from mlagentbench.task.catalogue import BUILT_IN
-from mlagentbench.task.original import our_name
+from mlagentbench.task.formats.original import our_name
 from mlagentbench.task.spec import read_toml
 
 AGENTS: Mapping[str, str] = {

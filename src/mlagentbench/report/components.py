@@ -13,8 +13,8 @@ from mlagentbench.results.cells import Cell, together
 from mlagentbench.results.compare import UNKNOWN_CATEGORY, Column, Comparison, compare
 from mlagentbench.results.conditions import agent_words
 from mlagentbench.results.effort import Effort, effort
-from mlagentbench.results.statistics import adjusted
-from mlagentbench.results.trends import Trend, trend
+from mlagentbench.results.statistics.intervals import adjusted
+from mlagentbench.results.statistics.trends import Trend, trend
 from mlagentbench.run_spec import RunInfo
 
 LOG, HIGH_LEVEL, SUMMARIES = "Research log", "High-level actions", "Summaries"

@@ -16,14 +16,14 @@ from typing import Literal, NamedTuple, TypeVar
 from mlagentbench.records import Baseline, StepScore
 from mlagentbench.report.formatting import plural
 from mlagentbench.report.wording import FLAGS
-from mlagentbench.results import robust, statistics
 from mlagentbench.results.budget import cost_per_success
 from mlagentbench.results.cells import Cell, RateBounds, bounds_over_tasks, cells, columns, improvements_of, rate_over_tasks
 from mlagentbench.results.compare import Comparison, Pair, TaskGroup, by_category, comparisons, find_pair
 from mlagentbench.results.conditions import Conditions, conditions, differing_limits, limit_words
 from mlagentbench.results.counts import THRESHOLDS, Counts
 from mlagentbench.results.load import Run
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import intervals, robust
+from mlagentbench.results.statistics.intervals import Interval
 
 FEW = 3
 """Up to so many runs are only shown one by one: rates of so few say nothing that the table of runs does not."""
@@ -56,7 +56,7 @@ class LeaderboardRow(NamedTuple):
     """How many runs are counted."""
     apart: Counter[str]
     rate: Interval | None
-    """The mean over tasks of success rates (`statistics.average_rate`)."""
+    """The mean over tasks of success rates (`intervals.average_rate`)."""
     bounds: RateBounds | None
     """What `rate` would be if all runs that it leaves out had failed, and had succeeded (`cells.bounds_over_tasks`)."""
     improvement: Interval | None
@@ -207,7 +207,7 @@ class Experiment:
             for threshold in THRESHOLDS if tasks else ():
                 last = [(sum(run.last_success[threshold] for run in runs), len(runs)) for runs in tasks]
                 best = [(sum((run.best_success or {}).get(threshold, False) for run in runs), len(runs)) for runs in tasks]
-                rows.append(AtThreshold(column, threshold, statistics.average_rate(last), statistics.average_rate(best) if every else None))
+                rows.append(AtThreshold(column, threshold, intervals.average_rate(last), intervals.average_rate(best) if every else None))
         return rows
 
     def column(self, run: Run) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from mlagentbench.audit.record import LogLosses
-from mlagentbench.results import statistics
 from mlagentbench.results.cells import Cell
-from mlagentbench.results.inference import Inference, TaskCounts, on_these_tasks
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import intervals
+from mlagentbench.results.statistics.inference import Inference, TaskCounts, on_these_tasks
+from mlagentbench.results.statistics.intervals import Interval
 
 
 class PastChange(NamedTuple):
@@ -19,7 +19,7 @@ class PastChange(NamedTuple):
     change: int
     """The change, from 1; each needs those before it."""
     share: Interval
-    """With the interval of success rates (`statistics.average_rate`)."""
+    """With the interval of success rates (`intervals.average_rate`)."""
     tasks: int
     """The tasks that consist of so many changes."""
     runs: int
@@ -61,7 +61,7 @@ def past_changes(columns: Mapping[str, Mapping[str, Cell]]) -> list[PastChange]:
         for change in range(1, most + 1):
             long_enough = [kept for runs in tasks if (kept := [run for run in runs if (run.rungs or 0) >= change])]
             past = [(sum(run.broke_at is None or run.broke_at > change for run in runs), len(runs)) for runs in long_enough]
-            share = statistics.average_rate(past)
+            share = intervals.average_rate(past)
             if share is not None:
                 found.append(PastChange(column, change, share, len(past), sum(runs for _, runs in past)))
     return found
@@ -84,8 +84,8 @@ def _effect(column: str | None, lost: str, cells: Iterable[Cell]) -> LogEffect |
     return LogEffect(
         column,
         lost,
-        statistics.success_rate(with_successes, runs_with),
-        statistics.success_rate(successes, runs_without),
+        intervals.success_rate(with_successes, runs_with),
+        intervals.success_rate(successes, runs_without),
         runs_with,
         runs_without,
         on_these_tasks(both),

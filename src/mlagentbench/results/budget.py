@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell, improvement_over_tasks, rate_over_tasks
 from mlagentbench.results.counts import NOTHING_YET, Counts, Progress
-from mlagentbench.results.statistics import LEVEL, RESAMPLES, SEED, Interval
+from mlagentbench.results.statistics import intervals, robust
+from mlagentbench.results.statistics.intervals import LEVEL, RESAMPLES, SEED, Interval
 from mlagentbench.task.success import THRESHOLD
 
 Spent = Literal["steps", "tokens", "dollars", "hours"]
@@ -48,7 +48,7 @@ class AtAttempts(NamedTuple):
     column: str
     k: int
     pass_at_k: Interval
-    """The probability that at least one run succeeds (`statistics.average_pass_at_k`)."""
+    """The probability that at least one run succeeds (`intervals.average_pass_at_k`)."""
     best_of_k: Interval | None
     """The expected best improvement (`robust.best_of`), clipped; a run without a valid submission leaves the starter, and counts 0."""
     tasks: int
@@ -109,7 +109,7 @@ def at_attempts(columns: Mapping[str, Mapping[str, Cell]]) -> list[AtAttempts]:
         most = min((len(cell.counted) for cell in cells), default=0)
         best = robust.best_of(relative, most) if relative else [None] * most
         for k, best_of_k in enumerate(best, start=1):
-            passed = statistics.average_pass_at_k([(cell.successes, len(cell.counted)) for cell in cells], k)
+            passed = intervals.average_pass_at_k([(cell.successes, len(cell.counted)) for cell in cells], k)
             if passed is not None:
                 found.append(AtAttempts(column, k, passed, best_of_k, len(cells)))
     return found

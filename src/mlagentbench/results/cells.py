@@ -15,12 +15,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from mlagentbench.records import Flag
-from mlagentbench.results import robust, statistics
 from mlagentbench.results.conditions import ANY, Conditions, Mixable, conditions, differences, differing_limits, limit_words
 from mlagentbench.results.counts import NO_BASELINE, Counts, counts
 from mlagentbench.results.load import Run
-from mlagentbench.results.statistics import Interval, Tally
-from mlagentbench.task.success import THRESHOLD
+from mlagentbench.results.statistics import intervals, robust
+from mlagentbench.results.statistics.intervals import Interval, Tally
 
 Moves = Mapping[tuple[float, ...], float]
 """What a mean moves by with the mean of each baseline that runs share, by the baseline's values."""
@@ -72,8 +71,8 @@ class Cell:
 
     @cached_property
     def rate(self) -> Interval | None:
-        """The success rate, 0 to 1, with its interval (`statistics.average_rate`); None if no run counts."""
-        return statistics.average_rate([self.tally]) if self.counted else None
+        """The success rate, 0 to 1, with its interval (`intervals.average_rate`); None if no run counts."""
+        return intervals.average_rate([self.tally]) if self.counted else None
 
     @property
     def tally(self) -> Tally:
@@ -89,19 +88,6 @@ class Cell:
         if not runs or NO_BASELINE in self.apart:
             return None
         return RateBounds(self.successes / runs, (self.successes + left_out) / runs, left_out)
-
-    @cached_property
-    def best_rate(self) -> Interval | None:
-        """The success rate at each run's best step, chosen on the hidden test (optimistic).
-
-        None if no run counts, or not every step of each was graded.
-        """
-        return _rate([run.best_success[THRESHOLD] if run.best_success else None for run in self.counted])
-
-    @cached_property
-    def calibrated_rate(self) -> Interval | None:
-        """The success rate by the noise-calibrated rule; None if no run counts, or one was compared with a baseline without a spread."""
-        return _rate([run.last_clears_noise for run in self.counted])
 
     @property
     def valid(self) -> tuple[Counts, ...]:
@@ -171,8 +157,8 @@ class Cell:
         return self._mean(lambda run: run.cost)
 
     def pass_at(self, k: int) -> float | None:
-        """Estimate the probability that at least one of k runs succeeds (`statistics.pass_at_k`); None with fewer than k counted runs."""
-        return statistics.pass_at_k(self.successes, len(self.counted), k)
+        """Estimate the probability that at least one of k runs succeeds (`intervals.pass_at_k`); None with fewer than k counted runs."""
+        return intervals.pass_at_k(self.successes, len(self.counted), k)
 
     def _mean(self, amount: Callable[[Counts], float | None]) -> float | None:
         amounts = [amount(run) for run in self.counted]
@@ -230,7 +216,7 @@ def deviations(moves: Moves) -> robust.Shared:
 
 def rate_over_tasks(cells: Iterable[Cell]) -> Interval | None:
     """Return the mean of the success rates of some cells of a column, each task counting once; None if no run counts."""
-    return statistics.average_rate([cell.tally for cell in cells if cell.counted])
+    return intervals.average_rate([cell.tally for cell in cells if cell.counted])
 
 
 def bounds_over_tasks(cells: Iterable[Cell]) -> RateBounds | None:
@@ -289,9 +275,3 @@ def _cell(conditions: Conditions, pairs: Sequence[tuple[Run, Counts]]) -> Cell:
         differences=differences(run for run, found in pairs if found.counted),
         unit=infos[0].unit or infos[0].metric,
     )
-
-
-def _rate(successes: Iterable[bool | None]) -> Interval | None:
-    successes = list(successes)
-    known = [success for success in successes if success is not None]
-    return statistics.success_rate(sum(known), len(known)) if known and len(known) == len(successes) else None

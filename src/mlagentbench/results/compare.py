@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from mlagentbench.errors import UsageError
-from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell, Moves, RateBounds, bounds_over_tasks, deviations, improvement_over_tasks, rate_over_tasks
-from mlagentbench.results.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks, runs_needed
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import intervals, robust
+from mlagentbench.results.statistics.inference import Inference, TaskCounts, on_other_tasks, on_these_tasks, runs_needed
+from mlagentbench.results.statistics.intervals import Interval
 from mlagentbench.run_spec import NO_MODEL
 
 Column = Mapping[str, Cell]
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
     other_tasks: Inference | None
     """Whether it does on other tasks of this kind (`inference.on_other_tasks`)."""
     p_these_tasks: float | None
-    """The p-value of `these_tasks`, adjusted for all pairs that were compared at once (`statistics.adjusted`)."""
+    """The p-value of `these_tasks`, adjusted for all pairs that were compared at once (`intervals.adjusted`)."""
     p_other_tasks: float | None
     """That of `other_tasks`, adjusted likewise."""
     runs_needed: int | None
@@ -69,7 +69,7 @@ class TaskGroup(NamedTuple):
     runs: int
     """The number of counted runs."""
     mean: Interval | None
-    """The mean over tasks of their success rates, each task counting once as in the paper's averages (`statistics.average_rate`)."""
+    """The mean over tasks of their success rates, each task counting once as in the paper's averages (`intervals.average_rate`)."""
     bounds: RateBounds | None
     """What `mean` would be if all runs that it leaves out had failed, and had succeeded (`cells.bounds_over_tasks`)."""
     improvement: Interval | None
@@ -87,8 +87,8 @@ def comparisons(by_column: Mapping[str, Column], pairs: Sequence[Pair] = ()) -> 
     """
     wanted = dict.fromkeys(pairs or (Pair(*each) for each in combinations(by_column, 2)))
     found = [compare(first, by_column[first], second, by_column[second]) for first, second in wanted]
-    these = iter(statistics.adjusted([each.these_tasks.p for each in found if each.these_tasks]))
-    others = iter(statistics.adjusted([each.other_tasks.p for each in found if each.other_tasks]))
+    these = iter(intervals.adjusted([each.these_tasks.p for each in found if each.these_tasks]))
+    others = iter(intervals.adjusted([each.other_tasks.p for each in found if each.other_tasks]))
     return [each._replace(p_these_tasks=next(these), p_other_tasks=next(others)) if each.tasks else each for each in found]
 
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from mlagentbench.results import robust, statistics
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.counts import Counts
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import intervals, robust
+from mlagentbench.results.statistics.intervals import Interval
 from mlagentbench.task.success import exceeds
 
 LEVELS = (-0.5, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0)
@@ -27,7 +27,7 @@ class ProfilePoint(NamedTuple):
     column: str
     level: float
     share: Interval
-    """With the interval of success rates (`statistics.average_rate`); at 10% it is the success rate."""
+    """With the interval of success rates (`intervals.average_rate`); at 10% it is the success rate."""
     tasks: int
     runs: int
 
@@ -49,7 +49,7 @@ def profiles(columns: Mapping[str, Mapping[str, Cell]], levels: Sequence[float] 
     for column, by_task in columns.items():
         tasks = [cell.counted for cell in by_task.values() if cell.counted]
         for level in levels if tasks else ():
-            share = statistics.average_rate([(sum(_improves(run, level) for run in runs), len(runs)) for runs in tasks])
+            share = intervals.average_rate([(sum(_improves(run, level) for run in runs), len(runs)) for runs in tasks])
             if share is not None:
                 found.append(ProfilePoint(column, level, share, len(tasks), sum(map(len, tasks))))
     return found

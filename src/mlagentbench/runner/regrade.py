@@ -15,7 +15,7 @@ from mlagentbench.records import Result
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.provenance import RESULT, rewriting
 from mlagentbench.runner.preflight import find_baseline, task_of
-from mlagentbench.task.mlgym import is_mlgym
+from mlagentbench.task.formats.mlgym import is_mlgym
 from mlagentbench.util.machine import cores
 
 

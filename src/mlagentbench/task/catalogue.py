@@ -21,7 +21,7 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from mlagentbench.errors import TaskError
-from mlagentbench.task import competition, mlgym, original
+from mlagentbench.task.formats import competition, mlgym, original
 from mlagentbench.task.spec import TaskSpec, instance_ids, read_instance, read_toml
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlagentbench.report.charts.thresholds import WITH_INTERVALS, success_by_threshold
 from mlagentbench.report.experiment import AtThreshold
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics.intervals import Interval
 from tests.report.charts.drawn import texts
 
 

@@ -10,7 +10,7 @@ from mlagentbench.audit.record import Audit
 from mlagentbench.engine.judge import Judged
 from mlagentbench.report.formatting import interval_text, percentage, plural, visible
 from mlagentbench.report.wording import MODES
-from mlagentbench.results.agreement import Agreement, agreement
+from mlagentbench.results.statistics.agreement import Agreement, agreement
 
 
 def judge_lines(audits: Mapping[str, Audit], judged: Judged) -> list[Text]:

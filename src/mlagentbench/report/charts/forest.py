@@ -15,8 +15,8 @@ from mlagentbench.report.charts.palette import LIGHT, SHAPES, Palette, ground
 from mlagentbench.report.charts.style import across, data, layered, quoted, short
 from mlagentbench.report.formatting import difference_text, p_text, plural
 from mlagentbench.results.compare import Comparison
-from mlagentbench.results.inference import Inference
-from mlagentbench.results.statistics import LEVEL, Interval
+from mlagentbench.results.statistics.inference import Inference
+from mlagentbench.results.statistics.intervals import LEVEL, Interval
 
 WIDTH, ROW = 300, 34
 """The width of the plot and the height of a pair, in pixels."""

@@ -12,7 +12,7 @@ from mlagentbench.report.charts.style import above, data, layered, line_styles, 
 from mlagentbench.results.audited import PastChange
 from mlagentbench.results.budget import AtAttempts, AtBudget, Spent
 from mlagentbench.results.profiles import ProfilePoint
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics.intervals import Interval
 from mlagentbench.task.success import THRESHOLD
 
 WIDTH, HEIGHT = 310, 210

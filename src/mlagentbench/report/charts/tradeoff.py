@@ -12,7 +12,7 @@ from mlagentbench.report.charts.palette import LIGHT, Palette, SeriesStyle, grou
 from mlagentbench.report.charts.style import above, data, layered, line_styles, short
 from mlagentbench.report.charts.values import LOG_FROM, top_of
 from mlagentbench.report.experiment import LeaderboardRow
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics.intervals import Interval
 
 WIDTH, HEIGHT = 310, 230
 """The size of the plot without its axes, in pixels."""

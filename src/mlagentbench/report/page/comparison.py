@@ -26,7 +26,7 @@ from mlagentbench.results.budget import SPENT, at_attempts, at_budgets
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.load import Run
 from mlagentbench.results.profiles import profiles
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics.intervals import Interval
 
 KEYED = 2
 """From so many columns on, a key of colours is shown."""

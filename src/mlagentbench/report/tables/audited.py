@@ -8,7 +8,7 @@ from mlagentbench.report.tables.model import Kind, Row, Table, TextColumn, named
 from mlagentbench.report.tables.values import COLUMN, INTERVAL, estimate, identity, interval, number
 from mlagentbench.report.wording import LOST
 from mlagentbench.results.audited import LogEffect, log_effects, past_changes
-from mlagentbench.results.statistics import average_rate
+from mlagentbench.results.statistics.intervals import average_rate
 
 ALL = "all"
 """The name of the line over all agents and models."""

@@ -33,11 +33,11 @@ from mlagentbench.report.tables.values import (
     rate_bounds,
 )
 from mlagentbench.report.wording import ENDED, MODES, VERDICTS, ended_briefly, price_words
-from mlagentbench.results import robust
 from mlagentbench.results.cells import Cell, deviations, together
 from mlagentbench.results.compare import AFTER, BEFORE, UNKNOWN_DATE, TaskGroup, by_cutoff
 from mlagentbench.results.counts import DAMAGED, UNFINISHED
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics import robust
+from mlagentbench.results.statistics.intervals import Interval
 
 RUNS: Mapping[str, Kind] = {"runs": "count", "tasks": "count", "not_counted": "count"}
 

@@ -7,7 +7,7 @@ from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.model import Kind, Row, Table, TextColumn, Value, named
 from mlagentbench.report.tables.values import estimate, interval, number
 from mlagentbench.results.compare import Comparison
-from mlagentbench.results.inference import Inference
+from mlagentbench.results.statistics.inference import Inference
 
 
 def compared(experiment: Experiment) -> Table:

@@ -9,7 +9,7 @@ from mlagentbench.report import formatting
 from mlagentbench.report.experiment import Experiment
 from mlagentbench.report.tables.model import Kind, Row, Value
 from mlagentbench.results.cells import RateBounds
-from mlagentbench.results.statistics import Interval
+from mlagentbench.results.statistics.intervals import Interval
 
 INTERVAL: Mapping[str, Kind] = {"low": "number", "high": "number"}
 COLUMN: Mapping[str, Kind] = {"column": "text", "agent": "text", "model": "text"}

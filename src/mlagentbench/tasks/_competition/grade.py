@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from mlagentbench import GradingContext, InvalidSubmission, Score
-from mlagentbench.task.competition import PRIVATE, SUBMISSION, read_config, read_leaderboard
+from mlagentbench.task.formats.competition import PRIVATE, SUBMISSION, read_config, read_leaderboard
 from mlagentbench.tasks._competition.imports import function
 
 if TYPE_CHECKING:

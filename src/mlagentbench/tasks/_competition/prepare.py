@@ -15,7 +15,7 @@ import platformdirs
 
 from mlagentbench import fetch
 from mlagentbench.errors import TaskError
-from mlagentbench.task.competition import DATA, read_config
+from mlagentbench.task.formats.competition import DATA, read_config
 
 RUN = """
 import sys

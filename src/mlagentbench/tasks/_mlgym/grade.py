@@ -18,7 +18,7 @@ from mlagentbench import GradingContext, InvalidSubmission, Score
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox import process
 from mlagentbench.sandbox.base import OWN_FILES, WORKSPACE, Mount, SandboxSpec
-from mlagentbench.task.mlgym import CSV, DATA, MLGymConfig, read_config
+from mlagentbench.task.formats.mlgym import CSV, DATA, MLGymConfig, read_config
 from mlagentbench.task.success import is_success
 
 LARGEST = 1 << 37

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from mlagentbench.task.mlgym import DATA, read_config
+from mlagentbench.task.formats.mlgym import DATA, read_config
 
 
 def full(path: Path, public: Path, private: Path) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
-from mlagentbench.results.statistics import Interval, success_rate
+from mlagentbench.results.statistics.intervals import Interval, success_rate
 
 
 class Agreement(NamedTuple):

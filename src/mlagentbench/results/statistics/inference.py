@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench.results.statistics import LEVEL, RESAMPLES, SEED, Interval
+from mlagentbench.results.statistics.intervals import LEVEL, RESAMPLES, SEED, Interval
 
 ALL_SUBSETS = 16
 """Up to as many tasks, every subset of them is used; above, `RESAMPLES` random ones."""

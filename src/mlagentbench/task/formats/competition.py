@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from mlagentbench.errors import TaskError
-from mlagentbench.task.original import BUILT_IN, our_name
+from mlagentbench.task.formats.original import BUILT_IN, our_name
 from mlagentbench.task.spec import Metric, Starter, SubmissionSpec, TaskSpec
 
 PUBLISHED = datetime.date(2024, 10, 9)

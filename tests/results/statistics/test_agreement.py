@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from mlagentbench.results.agreement import agreement
-from mlagentbench.results.statistics import success_rate
+from mlagentbench.results.statistics.agreement import agreement
+from mlagentbench.results.statistics.intervals import success_rate
 
 
 def test_kappa_is_that_of_statsmodels() -> None:

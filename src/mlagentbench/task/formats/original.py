@@ -26,7 +26,7 @@ from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction
 from mlagentbench.task.spec import UNGRADED, Metric, Starter, SubmissionSpec, TaskSpec, read_spec, read_toml
 
-BUILT_IN = Path(__file__).parents[1] / "tasks"
+BUILT_IN = Path(__file__).parents[2] / "tasks"
 NAMES: Mapping[str, str] = {
     "amp-parkinsons-disease-progression-prediction": "parkinsons-disease",
     "cifar10-training": "cifar10",

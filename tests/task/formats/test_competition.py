@@ -16,7 +16,7 @@ from mlagentbench.data.prepare import Prepared, prepare
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.task.catalogue import Task, find_tasks, load_task
-from mlagentbench.task.competition import Leaderboard
+from mlagentbench.task.formats.competition import Leaderboard
 from tests.cli.test_cli import mlab, script
 from tests.support import reply
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, trim_mean, ttest_1samp, ttest_ind
 
-from mlagentbench.results.robust import (
+from mlagentbench.results.statistics.robust import (
     average,
     best_of,
     difference,

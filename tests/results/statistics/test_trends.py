@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlagentbench.results.trends import Trend, trend
+from mlagentbench.results.statistics.trends import Trend, trend
 
 TASKS, RUNS, EXPERIMENTS = 13, 8, 300
 

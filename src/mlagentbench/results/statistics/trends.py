@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlagentbench.results.statistics import LEVEL, Interval
+from mlagentbench.results.statistics.intervals import LEVEL, Interval
 
 FEWEST_TASKS = 4
 """Tasks below which a line through their differences says nothing."""

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mlagentbench.results.statistics import LEVEL, RESAMPLES, SEED, Interval
+from mlagentbench.results.statistics.intervals import LEVEL, RESAMPLES, SEED, Interval
 
 FEWEST = 3
 """Values below which nothing can be said of how a mean varies."""
@@ -143,7 +143,7 @@ def probability_of_improvement(first: Groups, second: Groups) -> Interval | None
 def best_of(groups: Groups, most: int) -> list[Interval]:
     """Return the mean over tasks of the expected best of k runs, drawn without replacement, for each k from 1 to `most`.
 
-    The estimate is unbiased, as pass@k is (`statistics.pass_at_k`). The interval is a percentile bootstrap over the runs of each task; it
+    The estimate is unbiased, as pass@k is (`intervals.pass_at_k`). The interval is a percentile bootstrap over the runs of each task; it
     has no width where most tasks have fewer than `FEWEST` runs.
 
     Args:

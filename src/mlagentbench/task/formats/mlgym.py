@@ -25,7 +25,7 @@ import yaml
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import Direction
-from mlagentbench.task.original import BUILT_IN
+from mlagentbench.task.formats.original import BUILT_IN
 from mlagentbench.task.spec import Limits, Metric, Starter, SubmissionSpec, TaskSpec
 
 PUBLISHED = datetime.date(2025, 2, 20)

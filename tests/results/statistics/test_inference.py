@@ -11,7 +11,15 @@ from scipy.special import xlogy
 from scipy.stats import fisher_exact
 from statsmodels.stats.contingency_tables import StratifiedTable
 
-from mlagentbench.results.inference import TaskCounts, _restricted, _score_interval, on_other_tasks, on_these_tasks, power_of, runs_needed
+from mlagentbench.results.statistics.inference import (
+    TaskCounts,
+    _restricted,
+    _score_interval,
+    on_other_tasks,
+    on_these_tasks,
+    power_of,
+    runs_needed,
+)
 
 PAIRS = [TaskCounts(*each) for each in [(8, 8, 0, 8), (5, 8, 1, 8), (3, 5, 2, 9), (0, 8, 0, 8), (1, 1, 0, 1), (12, 40, 3, 25)]]
 

@@ -1,0 +1,1 @@
+"""Task folders of other layouts, read as tasks of this package."""
