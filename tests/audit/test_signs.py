@@ -122,6 +122,11 @@ CASES: Mapping[str, Case] = {
         script("import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:9/')\nexcept OSError:\n    pass\n"),
         script("# The method is described at https://example.org, not urlopen(x).\nrequests_per_second = 3\nprint(requests_per_second)\n"),
     ),
+    "a table of another package": Case(
+        "answers",
+        script("try:\n    from plotnine.data import diamonds\nexcept ImportError:\n    pass\n"),
+        script("diamonds = 'the stones of data/train.csv'\nprint(diamonds)\n"),
+    ),
     "a socket opened": Case(
         "network",
         script("import socket\ntry:\n    socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError:\n    pass\n"),
@@ -137,7 +142,7 @@ CASES: Mapping[str, Case] = {
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
-    keys = {"read_only": '["data"]', "hidden": '["sklearn/datasets/data/digits.csv.gz"]'}
+    keys = {"read_only": '["data"]', "hidden": '["sklearn/datasets/data/digits.csv.gz", "plotnine/data/diamonds.csv"]'}
     folder = tiny_task(tmp_path_factory.mktemp("task") / "tiny", file="submission.csv", keys=keys)
     for name, content in STARTER.items():
         (folder / "starter" / name).write_text(content)

@@ -78,11 +78,13 @@ def read_audit(directory: RunDirectory) -> Audit | None:
 def _workspace(files: RunFiles, info: RunInfo, task: Task | None) -> KnownFiles:
     """Return what the signs need to know of a run's task and files."""
     spec = task.spec if task else None
-    hidden = [Path(pattern).name.split(".")[0].rstrip("_*") for pattern in (spec.hidden if spec else ())]
+    hidden = [
+        (Path(pattern).name.split(".")[0].rstrip("_*"), ".".join(Path(pattern).parent.parts)) for pattern in (spec.hidden if spec else ())
+    ]
     return KnownFiles(
         data=Data(spec.read_only if spec else (), files.submission),
         known=f"{info.description}\n{files.starter_text}",
-        hidden=[name for stem in hidden for name in (f"load_{stem}", f"{stem}.csv")],
+        hidden=[name for stem, module in hidden for name in (f"load_{stem}", f"{stem}.csv", f"{module} import {stem}", f"{module}.{stem}")],
         network=spec.network if spec else False,
         scripts=files.scripts,
         source=files.source,
