@@ -11,7 +11,9 @@ import pytest
 HERE = Path(__file__).parent
 INSTALLING = {"real_agents"}
 """They install from registries; `tests/engine/test_real_agents.py` uses what they are made of."""
-BENCHMARKS = sorted(path for path in (HERE.parent / "benchmarks").glob("*.py") if path.stem not in INSTALLING)
+BENCHMARKS = [
+    path for path in sorted((HERE.parent / "benchmarks").glob("*.py")) if path.stem not in INSTALLING and '"__main__"' in path.read_text()
+]
 ARGUMENTS = {"replies": [str(HERE / "agents" / "data" / "real_replies.jsonl")]}
 """What a benchmark is given that has no quick form."""
 

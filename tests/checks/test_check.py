@@ -163,7 +163,7 @@ def unproven(task: Task) -> dict[Name, str]:
 
 
 def test_a_generator_that_forgets_its_seed_and_data_that_is_not_made_are_caught(task: Task, plant: Plant) -> None:
-    plant("prepare.py", "np.random.default_rng(seed)", "np.random.default_rng(7)")
+    plant("prepare.py", "600, np.random.default_rng(seed)", "600, np.random.default_rng(7)")
     plant("task.toml", '["train.csv", "test.csv"]', '["train.csv", "test.csv", "more.csv"]')
     found = unproven(task)
     assert found.keys() == {"seeded", "data"}
@@ -172,7 +172,7 @@ def test_a_generator_that_forgets_its_seed_and_data_that_is_not_made_are_caught(
 
 @pytest.mark.parametrize("seed", ["", "[seed, hash('concrete') % 1000]", "[seed, __import__('time').localtime(0).tm_hour]"])
 def test_data_that_hangs_on_more_than_the_seed_is_caught(task: Task, plant: Plant, seed: str) -> None:
-    plant("prepare.py", "np.random.default_rng(seed)", f"np.random.default_rng({seed})")
+    plant("prepare.py", "600, np.random.default_rng(seed)", f"600, np.random.default_rng({seed})")
     found = unproven(task)
     assert found.keys() == {"deterministic"}
     assert "answers.csv differs" in found["deterministic"] or "test.csv differs" in found["deterministic"]
