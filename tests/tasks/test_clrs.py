@@ -199,8 +199,8 @@ def test_a_processor_apart_from_the_model_scores_what_it_scores_in_it(
     files = {
         "checkpoint.npz": trained["checkpoint.npz"],
         "parts/__init__.py": "",
-        "parts/triplets.py": trained["processors.py"],
-        "processors.py": "from parts.triplets import build_processor\n",
+        "parts/triangles.py": trained["processors.py"],
+        "processors.py": "from parts.triangles import build_processor\n",
         "model.py": "class M:\n    def predict(self, A):\n        return 0 * A\ndef load(path):\n    return M()\n",
     }
     found = graded(task, data, tmp_path, files)

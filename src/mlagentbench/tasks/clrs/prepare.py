@@ -19,9 +19,9 @@ def full(public: Path, private: Path, seed: int) -> None:
 
 
 def mini(public: Path, private: Path, seed: int) -> None:
-    """Write smaller graphs, and fewer of them for training."""
+    """Write as many graphs for training as in full, of 6 nodes rather than 16; and 96 for the test, of 7."""
     seeds = [int(each) for each in np.random.SeedSequence(seed).generate_state(3)]
-    _write(public, sample(320, 6, seeds[0]), sample(32, 6, seeds[1]))
+    _write(public, sample(1000, 6, seeds[0]), sample(32, 6, seeds[1]))
     _write_test(private, 96, 7, seeds[2])
 
 

@@ -85,44 +85,47 @@ def build_processor(hidden_dim):
     return Echo(hidden_dim)
 """
 
-TRIPLETS = '''"""The processor: how nodes and edges tell each other what they know, once for every step of the algorithm."""
+TRIANGLES = '''"""The processor: how nodes and edges tell each other what they know, once for every step of the algorithm."""
 
 import torch
 from torch import nn
 
 
-class GatedTriplets(nn.Module):
-    """Nodes take in messages from all nodes, and edges from the two other sides of every triangle that they lie in."""
+class TriangleAttention(nn.Module):
+    """Nodes take in messages from all nodes, and the edge from i to j attends to the two other sides of every triangle i, k, j."""
 
-    def __init__(self, hidden_dim, triplet_dim=16):
+    def __init__(self, hidden_dim, heads=4):
         super().__init__()
-        self.sender, self.receiver, self.skip, self.gate_skip = (nn.Linear(2 * hidden_dim, hidden_dim) for _ in range(4))
-        self.edge, self.update, self.gate_update, self.gate = (nn.Linear(hidden_dim, hidden_dim) for _ in range(4))
-        self.corners = nn.ModuleList(nn.Linear(2 * hidden_dim, triplet_dim) for _ in range(3))
-        self.sides = nn.ModuleList(nn.Linear(hidden_dim, triplet_dim) for _ in range(3))
-        self.triplet_out = nn.Linear(triplet_dim, hidden_dim)
-        self.norm = nn.LayerNorm(hidden_dim)
-        nn.init.constant_(self.gate.bias, -3.0)
+        self.heads = heads
+        self.sender, self.receiver, self.skip = (nn.Linear(2 * hidden_dim, hidden_dim) for _ in range(3))
+        self.edge, self.update = (nn.Linear(hidden_dim, hidden_dim) for _ in range(2))
+        self.loop = nn.Parameter(torch.randn(hidden_dim))
+        self.first, self.second = (
+            nn.Sequential(nn.Linear(3 * hidden_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, heads + hidden_dim)) for _ in range(2)
+        )
+        self.out = nn.Linear(2 * hidden_dim, hidden_dim)
 
-    def triangles(self, z, edges):
-        """The best message over all nodes k for the edge from i to j: (batch, nodes, nodes, triplet)."""
-        i, k, j = (corner(z) for corner in self.corners)
-        ik, kj, ij = (side(edges) for side in self.sides)
-        through = (ik + i[:, :, None] + k[:, None])[:, :, :, None] + (kj + j[:, None])[:, None]
-        return through.amax(dim=2) + ij
+    def attend(self, z, edges):
+        """What the edges from i to j find over all nodes k: (batch, nodes, nodes, hidden)."""
+        count = z.shape[1]
+        known = edges + torch.eye(count, device=edges.device)[..., None] * self.loop
+        ik = self.first(torch.cat((known, z[:, None].expand(-1, count, -1, -1)), dim=-1))
+        kj = self.second(torch.cat((known, z[:, :, None].expand(-1, -1, count, -1)), dim=-1))
+        weights = (ik[:, :, :, None, : self.heads] + kj[:, None, :, :, : self.heads]).softmax(dim=2)
+        sides = [each[..., self.heads :].unflatten(-1, (self.heads, -1)) for each in (ik, kj)]
+        found = torch.einsum("bikjh,bikhd->bijhd", weights, sides[0]) + torch.einsum("bikjh,bkjhd->bijhd", weights, sides[1])
+        return found.flatten(-2)
 
     def forward(self, nodes, edges, adj, hidden):
         z = torch.cat((nodes, hidden), dim=-1)
         messages = self.sender(z)[:, :, None] + self.receiver(z)[:, None] + self.edge(edges)
-        received = torch.relu(messages).amax(dim=1)
-        new = self.norm(torch.relu(self.skip(z) + self.update(received)))
-        gate = torch.sigmoid(self.gate(torch.relu(self.gate_skip(z) + self.gate_update(received))))
-        return gate * new + (1 - gate) * hidden, torch.relu(self.triplet_out(self.triangles(z, edges)))
+        new = torch.relu(self.skip(z) + self.update(messages.amax(dim=1)))
+        return new, torch.relu(self.out(torch.cat((edges, self.attend(z, edges)), dim=-1)))
 
 
 def build_processor(hidden_dim):
     """The processor that the model uses."""
-    return GatedTriplets(hidden_dim)
+    return TriangleAttention(hidden_dim)
 '''
 
 
@@ -130,7 +133,7 @@ def oracle(data: Prepared) -> Mapping[str, Files]:
     """Return the processor of `solution()` with its trained weights."""
     with np.load(Path(__file__).with_name("gold.npz")) as arrays:
         weights = {name: arrays[name].astype(np.float32) for name in arrays.files}
-    return {"trained": _files(TRIPLETS, weights)}
+    return {"trained": _files(TRIANGLES, weights)}
 
 
 def by_hand(data: Prepared) -> Files:
@@ -190,13 +193,13 @@ def invalid(data: Prepared) -> Mapping[str, Invalid]:
 
 
 def solution() -> Files:
-    """Return a processor that must win, trained longer: its edges get messages from triangles, which is what the algorithm compares."""
-    return {"processors.py": TRIPLETS, **edited_starter(__file__, {"EPOCHS = 60": "EPOCHS = 120"})}
+    """Return a processor that must win, trained longer: its edges attend to triangles, which is what the algorithm compares."""
+    return {"processors.py": TRIANGLES, **edited_starter(__file__, {"EPOCHS_PER_STEP = 4": "EPOCHS_PER_STEP = 8"})}
 
 
 def ineffective() -> Files:
     """Return a script that must not win: the starter with twice as many epochs."""
-    return edited_starter(__file__, {"EPOCHS = 60": "EPOCHS = 120"})
+    return edited_starter(__file__, {"EPOCHS_PER_STEP = 4": "EPOCHS_PER_STEP = 8"})
 
 
 def _files(processors: str, weights: Mapping[str, np.ndarray], name: str = "checkpoint.npz") -> Files:

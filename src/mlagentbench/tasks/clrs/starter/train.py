@@ -8,7 +8,7 @@ from model import Model, hints_of, save
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, mse_loss
 
 HIDDEN_DIM = 32
-EPOCHS = 60
+EPOCHS_PER_STEP = 4  # a run of the algorithm on n nodes has n - 1 steps to learn, so larger graphs are trained for more epochs
 BATCH_SIZE = 64
 LEARNING_RATE = 1e-2
 SEED = int(os.environ.get("SEED", "0"))
@@ -50,11 +50,11 @@ def main():
     rng = np.random.default_rng(SEED)
     train, val = read("train"), read("val")
     count, nodes = train["pos"].shape
-    batches = count // BATCH_SIZE
+    batches, epochs = count // BATCH_SIZE, EPOCHS_PER_STEP * (nodes - 1)
     model = Model(HIDDEN_DIM).to(DEVICE)
     optimizer = torch.optim.Adam(model.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=EPOCHS * batches)
-    for epoch in range(EPOCHS):
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=epochs * batches)
+    for epoch in range(epochs):
         losses = []
         for index in np.array_split(rng.permutation(count), batches):
             # Random positions in the same order: graphs with more nodes have others than these.
