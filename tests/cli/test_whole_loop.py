@@ -23,7 +23,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_demo_makes_the_layer_much_faster(tmp_path: Path) -> None:
-    finished = mlab("demo", "--log-dir", tmp_path / "runs")
+    # Its timings wait for those of other tests: one at a time has the machine.
+    finished = mlab("demo", "--log-dir", tmp_path / "runs", timeout=600)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "scripted" in finished.stdout
     assert "--model openai/" in finished.stdout
