@@ -18,7 +18,7 @@ from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.seeds import mini_data_seed
 from mlagentbench.tasks.climb_table.changes import CHANGES, NEEDED, changed
 from mlagentbench.tasks.climb_table.grade import RUNGS
-from mlagentbench.tasks.climb_table.prepare import STONES, TYPING_ERROR, WORLDS
+from mlagentbench.tasks.climb_table.prepare import FAULTS, STONES, TYPING_ERROR
 from mlagentbench.util.machine import ONE_THREAD
 from tests.tasks.by_hand import mini, score
 
@@ -60,7 +60,7 @@ def test_the_score_climbs_only_as_far_as_the_changes_are_made_in_their_order(tmp
     assert all(gain > 0.2 for names, gain in gains.items() if set(NEEDED[rungs][:2]) <= set(names)), gains
 
 
-@pytest.mark.parametrize("rungs", WORLDS)
+@pytest.mark.parametrize("rungs", FAULTS)
 def test_the_rung_follows_from_the_error(tmp_path: Path, rungs: int) -> None:
     data = data_of(rungs, tmp_path / "data")
     answers = pl.read_csv(data.private / "answers.csv").with_columns(pl.col("price").cast(pl.Float64))
@@ -74,9 +74,9 @@ def test_the_rung_follows_from_the_error(tmp_path: Path, rungs: int) -> None:
     )
 
 
-@pytest.mark.parametrize("rungs", WORLDS)
+@pytest.mark.parametrize("rungs", FAULTS)
 def test_only_what_the_climb_is_about_is_wrong_in_its_data(tmp_path: Path, rungs: int) -> None:
-    data, world = data_of(rungs, tmp_path / "data"), WORLDS[rungs]
+    data, world = data_of(rungs, tmp_path / "data"), FAULTS[rungs]
     train, test, prices = (pl.read_csv(data.public / "data" / f"{name}.csv") for name in ("train", "test", "prices"))
     answers = pl.read_csv(data.private / "answers.csv")
     real = pl.read_csv(STONES)

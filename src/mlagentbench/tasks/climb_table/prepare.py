@@ -21,7 +21,7 @@ TYPING_ERROR = 100
 """By how much a price is too large that was typed wrongly."""
 
 
-class World(NamedTuple):
+class Faults(NamedTuple):
     """What happened to the data."""
 
     train: int
@@ -38,47 +38,47 @@ class World(NamedTuple):
     """Share of the given prices that are typed wrongly."""
 
 
-WORLDS = {
-    2: World(train=150),
-    3: World(train=2000, gain=50),
-    6: World(train=1200, reports=5, gain=50, offset=1.0, noise=0.075, wrong=0.06),
+FAULTS = {
+    2: Faults(train=150),
+    3: Faults(train=2000, gain=50),
+    6: Faults(train=1200, reports=5, gain=50, offset=1.0, noise=0.075, wrong=0.06),
 }
 """By the number of faults. With few stones to learn from, the fall of the learning rate does the most harm."""
 
 
 def mini(public: Path, private: Path, seed: int, *, rungs: int) -> None:
     """Write the real stones, with the readings, the order and the typing errors of the seed."""
-    write(WORLDS[rungs], seed, public, private)
+    write(FAULTS[rungs], seed, public, private)
 
 
 def full(public: Path, private: Path, *, rungs: int) -> None:
     """Write the real stones, with the readings, the order and the typing errors of the tasks' own seed."""
-    write(WORLDS[rungs], SEED, public, private)
+    write(FAULTS[rungs], SEED, public, private)
 
 
-def write(world: World, seed: int, public: Path, private: Path) -> None:
+def write(faults: Faults, seed: int, public: Path, private: Path) -> None:
     """Write the reports on all stones, and the prices of those of them that are to learn from."""
     stones = pl.read_csv(STONES)
     rng = np.random.default_rng(seed)
     # One of each run of stones in the order of their prices, so that every seed's test has the same spread of prices.
-    runs = np.arange(len(stones)).reshape(world.train, -1)
+    runs = np.arange(len(stones)).reshape(faults.train, -1)
     chosen = rng.permutation(rng.permuted(runs, axis=1)[:, 0])
     others = rng.permutation(np.setdiff1d(runs, chosen))
     ids = _ids(np.log(stones["price"].to_numpy()[chosen]), len(stones), rng)
     order = np.concatenate([chosen, others])
-    reports = _reports(stones, world, rng)[(order[:, None] * world.reports + np.arange(world.reports)).ravel()]
-    reports = reports.insert_column(0, pl.Series("stone", np.repeat(ids, world.reports)))
+    reports = _reports(stones, faults, rng)[(order[:, None] * faults.reports + np.arange(faults.reports)).ravel()]
+    reports = reports.insert_column(0, pl.Series("stone", np.repeat(ids, faults.reports)))
     answers = pl.DataFrame({"stone": ids, "price": stones["price"].to_numpy()[order]})
 
     data = public / "data"
     data.mkdir()
-    reports[: world.train * world.reports].write_csv(data / "train.csv")
-    reports[world.train * world.reports :].write_csv(data / "test.csv")
-    wrong = np.zeros(world.train, dtype=bool)
-    wrong[rng.choice(world.train, round(world.wrong * world.train), replace=False)] = True
+    reports[: faults.train * faults.reports].write_csv(data / "train.csv")
+    reports[faults.train * faults.reports :].write_csv(data / "test.csv")
+    wrong = np.zeros(faults.train, dtype=bool)
+    wrong[rng.choice(faults.train, round(faults.wrong * faults.train), replace=False)] = True
     typed = pl.col("price") * pl.when(pl.Series(wrong)).then(TYPING_ERROR).otherwise(1)
-    answers[: world.train].with_columns(typed).sort("stone").write_csv(data / "prices.csv")
-    answers[world.train :].write_csv(private / "answers.csv")
+    answers[: faults.train].with_columns(typed).sort("stone").write_csv(data / "prices.csv")
+    answers[faults.train :].write_csv(private / "answers.csv")
 
 
 def _ids(prices: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -93,17 +93,17 @@ def _ids(prices: NDArray[np.float64], count: int, rng: np.random.Generator) -> N
             return ids
 
 
-def _reports(stones: pl.DataFrame, world: World, rng: np.random.Generator) -> pl.DataFrame:
+def _reports(stones: pl.DataFrame, faults: Faults, rng: np.random.Generator) -> pl.DataFrame:
     """Return `reports` rows on each stone, one after another, by different laboratories."""
-    shape = (len(stones), world.reports)
+    shape = (len(stones), faults.reports)
     # Of each few stones in the order of their prices, every laboratory has one, so that all have stones of all sizes.
     turns = rng.permuted(np.tile(np.arange(len(LABORATORIES)), (len(stones) // len(LABORATORIES), 1)), axis=1).reshape(-1, 1)
-    laboratory = (turns + np.arange(world.reports)) % len(LABORATORIES)
-    offset = rng.permutation(np.linspace(-world.offset, world.offset, len(LABORATORIES)))[laboratory]
-    gain = np.exp(rng.uniform(-np.log(world.gain), np.log(world.gain), shape))
+    laboratory = (turns + np.arange(faults.reports)) % len(LABORATORIES)
+    offset = rng.permutation(np.linspace(-faults.offset, faults.offset, len(LABORATORIES)))[laboratory]
+    gain = np.exp(rng.uniform(-np.log(faults.gain), np.log(faults.gain), shape))
     carats = stones["carat"].to_numpy()[:, None]
-    reading = carats * gain * np.exp(offset + world.noise * rng.standard_normal(shape))
-    rows = stones[np.repeat(np.arange(len(stones)), world.reports)]
+    reading = carats * gain * np.exp(offset + faults.noise * rng.standard_normal(shape))
+    rows = stones[np.repeat(np.arange(len(stones)), faults.reports)]
     return rows.select(
         pl.Series("laboratory", np.array(LABORATORIES)[laboratory].ravel()),
         pl.Series("reading", reading.ravel()).round_sig_figs(5),
