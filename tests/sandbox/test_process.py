@@ -190,6 +190,30 @@ def test_a_killed_harness_takes_its_commands_along(sandbox: Sandbox, workspace: 
     assert trace.becomes(False)
 
 
+HARNESSES = """
+import asyncio, os, signal, sys, time
+from pathlib import Path
+from mlagentbench.sandbox.base import SandboxSpec
+from mlagentbench.sandbox.isolation import choose
+from mlagentbench.sandbox.process import run
+sandbox = choose(sys.argv[1])
+for number in range(40):
+    harness = os.fork()
+    if not harness:
+        asyncio.run(run(sandbox, ("sleep", sys.argv[2]), SandboxSpec(Path(sys.argv[3]))))
+    time.sleep(0.002 * number)
+    os.kill(harness, signal.SIGKILL)
+    os.waitpid(harness, 0)
+"""
+
+
+def test_a_harness_killed_while_it_starts_a_command_leaves_nothing(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    subprocess.run([sys.executable, "-c", HARNESSES, sandbox.isolation, trace.seconds, str(workspace)], check=True)
+    time.sleep(1)  # for a command that was being started
+
+    assert trace.becomes(False)
+
+
 @pytest.mark.parametrize("groups", [True, False])
 def test_the_memory_limit_ends_a_command_with_its_reason(sandbox: Sandbox, execute: Run, groups: bool) -> None:
     hungry = "print('before')\nkept = []\nwhile True: kept.append(bytearray(b'x' * (8 << 20)))"

@@ -35,6 +35,7 @@ from mlagentbench.agents.programs.definition import built_in, find_program, is_p
 from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, ResponseFormatError
 from mlagentbench.model import GenerateOptions
+from mlagentbench.util.source import CurrentSourceLoader
 from mlagentbench.util.text import shortened
 
 T = TypeVar("T")
@@ -174,22 +175,22 @@ def _from_definition(name: str) -> Callable[..., Agent]:
 def _from_file(name: str) -> Callable[..., Agent]:
     file, _, attribute = name.rpartition(":")
     path = Path(file).resolve()
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise AgentError(f"there is no file {file} to take the agent {attribute!r} from")
     # The module gets a unique name, since dataclasses look their module up in sys.modules by it.
-    spec.name = f"mlagentbench_agent_{hashlib.sha256(bytes(path)).hexdigest()[:12]}_{path.stem}"
-    spec.loader.name = spec.name  # type: ignore[attr-defined]
+    unique = f"mlagentbench_agent_{hashlib.sha256(bytes(path)).hexdigest()[:12]}_{path.stem}"
+    loader = CurrentSourceLoader(unique, str(path))
+    spec = importlib.util.spec_from_file_location(unique, path, loader=loader)
+    if spec is None or not path.is_file():
+        raise AgentError(f"there is no file {file} to take the agent {attribute!r} from")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    sys.modules[unique] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:
         # The file is its user's own and may raise anything; the message says where in it.
-        del sys.modules[spec.name]
+        del sys.modules[unique]
         raise AgentError(f"{file} cannot be imported: {type(error).__name__}: {error}{line_in(str(path), error)}") from error
     if not callable(factory := getattr(module, attribute, None)):
-        own = [each for each, value in vars(module).items() if inspect.isclass(value) and value.__module__ == spec.name]
+        own = [each for each, value in vars(module).items() if inspect.isclass(value) and value.__module__ == unique]
         raise AgentError(f"{file} has no class or function {attribute!r}; its classes are: {', '.join(own) or 'none'}")
     made: Callable[..., Agent] = factory
     return _adopted(made) if getattr(getattr(made, "__registry_info__", None), "type", None) == "agent" else made

@@ -69,8 +69,7 @@ class Launch(NamedTuple):
     environment: Mapping[str, str]
     directory: Path
     namespace: bool
-    """True when the kernel kills all descendants with the first process, as a pid namespace does. Otherwise the command gets a supervisor,
-    and a temporary folder as HOME and TMPDIR that is removed after the call."""
+    """Whether the command runs in a pid namespace of its own."""
     control: Callable[[int], tuple[str, ...]] | None = None
     """For a command whose processes are not descendants of the first one: return the command that sends them a signal. The one for SIGKILL
     also removes what they ran in."""

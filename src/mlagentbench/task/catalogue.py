@@ -23,6 +23,7 @@ from typing import NamedTuple
 from mlagentbench.errors import TaskError
 from mlagentbench.task.formats import competition, mlgym, original
 from mlagentbench.task.spec import TaskSpec, instance_ids, read_instance, read_toml
+from mlagentbench.util.source import import_as_it_is
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
 BUILT_IN = Path(__file__).parents[1] / "tasks"
@@ -87,7 +88,7 @@ class Task(NamedTuple):
             del sys.modules[known]
         sys.modules[package] = ModuleType(package)
         sys.modules[package].__path__ = [str(self.folder)]
-        importlib.invalidate_caches()
+        import_as_it_is(self.folder)
         return _bound(importlib.import_module(f"{package}.{name}"), self.parameters)
 
 

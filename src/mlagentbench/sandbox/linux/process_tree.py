@@ -1,7 +1,8 @@
 """Start the first process of one call, and find and kill all that it starts.
 
-The processes of a command in a pid namespace die with the namespace. Any other command has a supervisor of its own
-(`standalone/supervise.py`), so that two calls of one harness never touch each other's processes.
+Each command has a supervisor of its own (`standalone/supervise.py`), so that two calls of one harness never touch each other's processes.
+A pid namespace makes none needless: bubblewrap's first process in one asks the kernel to end it with its parent only when it has set the
+namespace up, so that it and the command would outlive a harness that is killed before.
 
 As a second line of defence, the harness is a child subreaper, and the first process of each call has a mark in its environment. Processes
 that outlive their launcher or supervisor become children of the harness, which recognizes them by the mark, kills them and waits for them.
@@ -57,13 +58,11 @@ class ProcessTree:
         self._over = False
         self._orphans: set[int] = set()
         self._group = make_group(spec.limits) if groups and not launch.control else None
-        command = launch.command
-        if not launch.namespace:
-            at_the_end = launch.control(signal.SIGKILL) if launch.control else ()
-            command = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *at_the_end, "--", *command)
+        at_the_end = launch.control(signal.SIGKILL) if launch.control else ()
+        supervisor = (sys.executable, "-I", "-S", supervise.__file__, str(os.getpid()), *at_the_end, "--")
         try:
             self.popen = subprocess.Popen(
-                (*prelude(spec.limits, self._group, launch.namespace), *command),
+                (*prelude(spec.limits, self._group, launch.namespace), *supervisor, *launch.command),
                 stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE if piped else subprocess.STDOUT,
@@ -87,13 +86,13 @@ class ProcessTree:
         return code if code >= 0 else 128 - code
 
     def signal_members(self, number: int) -> None:
-        """Send a signal to all processes but the first, which is a launcher or a supervisor of the harness."""
+        """Send a signal to all processes but the harness's own: the supervisor, and what makes a namespace from outside it."""
         if self._launch.control:
             subprocess.run(self._launch.control(number), env=dict(self._launch.environment), stdin=subprocess.DEVNULL, capture_output=True)
             return
         signalled: set[int] = set()
         for _ in range(5):  # repeat, for processes that were started meanwhile
-            found = supervise.descendants(self.popen.pid)
+            found = [pid for pid in supervise.descendants(self.popen.pid) if not self._launch.namespace or len(_ids(pid)) > 1]
             new = set(found) - signalled
             # Children are continued before their parents, which could otherwise notice that a child is stopped, as shells do.
             for pid in sorted(new, key=found.index, reverse=number == signal.SIGCONT):
@@ -148,14 +147,11 @@ class ProcessTree:
 
     def _unsupervised(self) -> bool:
         """Return whether the command had a supervisor that was killed before it could kill the command's processes. Waits for it."""
-        return not self._launch.namespace and self.popen.wait() < 0
+        return self.popen.wait() < 0
 
     def _end_first(self) -> Iterator[float]:
-        if self._launch.namespace:
-            self.popen.kill()
-        else:
-            self.popen.terminate()  # the supervisor kills the other processes and then exits
-            self.popen.send_signal(signal.SIGCONT)
+        self.popen.terminate()  # the supervisor kills the other processes and then exits
+        self.popen.send_signal(signal.SIGCONT)
         try:
             yield from self._until(lambda: self.popen.poll() is not None)
         except InfrastructureError:  # the command keeps its supervisor from working, for example by stopping it
@@ -186,8 +182,9 @@ class ProcessTree:
             if pid == self.popen.pid:
                 continue
             environment = _environment(pid)
-            leads = _leads_namespace(pid)
-            # The first process of a namespace that is ending shows no environment any more; it is an orphan if it is our child.
+            leads = _ids(pid)[1:][-1:] == [b"1"]
+            # The first process of a namespace leads it: when it ends, the kernel first ends all others in it, and until then it shows no
+            # environment any more; it is an orphan if it is our child.
             if variable in environment or (leads and not environment):
                 self._orphans.update([pid] if leads else [*supervise.descendants(pid), pid])
         supervise.kill(list(self._orphans))
@@ -212,17 +209,16 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _leads_namespace(pid: int) -> bool:
-    """Return whether a process is the first of a pid namespace below ours. When it ends, the kernel first ends all others in it.
+def _ids(pid: int) -> list[bytes]:
+    """Return a process's id in this pid namespace and in each one below that it is in; none where it has ended.
 
     psutil does not know namespaces.
     """
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
-            numbers = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
+            return next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
     except OSError:
-        return False
-    return len(numbers) > 1 and numbers[-1] == b"1"
+        return []
 
 
 def _gone(pid: int) -> bool:

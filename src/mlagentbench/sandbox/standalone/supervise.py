@@ -1,4 +1,4 @@
-"""Run a command, and kill all processes that it leaves behind. For sandboxes without a pid namespace.
+"""Run a command, and kill all processes that it leaves behind.
 
     python -I -S supervise.py HARNESS_PID [LAST...] -- COMMAND...
 
@@ -20,6 +20,9 @@ import time
 
 MARK = "MLAGENTBENCH_CALL"
 """The environment variable that identifies a call's processes. Each call has a value of its own."""
+AWAITED = (signal.SIGTERM, signal.SIGCHLD)
+STOPPED = 128 + signal.SIGKILL
+"""The exit status of a supervisor that was asked to end."""
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -131,7 +134,9 @@ def main(arguments: list[str]) -> int:
     """Run the command and kill the processes that it leaves behind. Returns its exit status."""
     harness, separator = int(arguments[0]), arguments.index("--")
     last, command = arguments[1:separator], arguments[separator + 1 :]
-    signal.signal(signal.SIGTERM, _stop)
+    # Blocked, so that none is lost that comes between a look and the wait that follows.
+    signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
+    signal.signal(signal.SIGCHLD, _nothing)  # other systems may drop a signal that would do nothing, even if it is blocked
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     become_subreaper()
@@ -140,37 +145,33 @@ def main(arguments: list[str]) -> int:
     try:
         os.mkdir(home, 0o700)
         if os.getppid() != harness:  # the harness died before PR_SET_PDEATHSIG was set
-            return 128 + signal.SIGKILL
+            return STOPPED
         status = _wait(_start(command, home))
         if status < 128:
             last = []
         return status
-    except _Stopped:
-        return 128 + signal.SIGKILL
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end_descendants(os.getpid())
         if last:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             os.spawnvp(os.P_WAIT, last[0], last)
         _remove(home)
 
 
-class _Stopped(BaseException):
+def _nothing(number: int, frame: object) -> None:
     pass
-
-
-def _stop(number: int, frame: object) -> None:
-    raise _Stopped
 
 
 def _start(command: list[str], home: str) -> int:
     pid = os.fork()
     if pid:
         return pid
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # the supervisor's handlers, and the signals that Python ignores
+    for number in (*AWAITED, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # the supervisor's, and the signals that Python ignores
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
     os.setsid()  # so that `kill 0` in the command does not reach the supervisor
     die_with_parent(signal.SIGKILL)
     try:
@@ -181,11 +182,14 @@ def _start(command: list[str], home: str) -> int:
 
 
 def _wait(command: int) -> int:
+    """Wait for the command to end, or for SIGTERM. Returns its status as in a shell."""
     while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == command:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == command:
+                code = os.waitstatus_to_exitcode(ended[1])
+                return code if code >= 0 else 128 - code
+        if signal.sigwait(AWAITED) == signal.SIGTERM:
+            return STOPPED
 
 
 def _reap() -> None:
