@@ -110,7 +110,7 @@ def test_every_experiment_is_carried_out_and_reported(tmp_path: Path) -> None:
     assert [run.steps[0].action.name for run in (nothing, example, documents)] == ["List Files", "List Files", "Search Documents"]
     retrieved = documents.steps[0].details["retrieved"]
     assert isinstance(retrieved, list) and len(retrieved) == 5
-    assert "validation accuracy: 0.953" in example.calls(1)[0].prompt and "Here is an example" not in nothing.info.description
+    assert "validation accuracy: 0.961" in example.calls(1)[0].prompt and "Here is an example" not in nothing.info.description
     assert len(rows(found["knowledge"], "comparisons")) == 3
 
 

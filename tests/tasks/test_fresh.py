@@ -9,12 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mlagentbench import experiments
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.task.catalogue import Task, find_task
 from mlagentbench.task.proofs import Files
+from mlagentbench.tasks.fresh import world
+from mlagentbench.tasks.fresh.documents import statement
 from tests.tasks.by_hand import mini, score
 
 TASKS = ("fresh-tabular", "fresh-text", "fresh-graph")
@@ -75,6 +79,33 @@ def test_one_of_twenty_documents_states_the_rule_and_each_seed_has_another(task:
         assert sum(rule["station"] in text for text in documents.values()) > 10, "the station's name alone does not lead to it"
         rules.append(rule)
     assert rules[0]["weights"] != rules[1]["weights"]
+
+
+def test_the_example_of_the_study_computes_the_rule_as_documents_state_it() -> None:
+    example = (Path(experiments.__file__).parent / "studies" / "examples" / "fresh-tabular.md").read_text()
+    rule = world.HiddenRule(("ash", "bale", "cord"), (1, 2, 3))
+    assert statement("table", "Arbor", rule).split("`cord` times 3")[1] in example
+    assert json.dumps(find_task("fresh-tabular").module("proof").solution()["train.py"]) in example  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("power", [1, world.POWER])
+@pytest.mark.parametrize("family", ["table", "graph"])
+def test_no_plane_wave_in_the_columns_tells_the_rule(family: world.Family, power: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for the rule without its document, by a Fourier transform of the answers: it finds a sum's remainder, but not a power's."""
+    monkeypatch.setattr(world, "POWER", power)
+    monkeypatch.setattr(world, "VALUES", 24)
+    rng = np.random.default_rng(5)
+    rule = world.draw_rule(family, rng)
+    table, edges, good = world.make(family, rule, 2000, rng)
+    if edges is None:
+        found, values, size = table, good - 0.5, 64
+    else:
+        found, size = edges, 2048
+        values = (good - 0.5)[edges["source"].to_numpy()] * table["charge"].to_numpy()[edges["target"].to_numpy()]
+    grid = np.zeros((size,) * len(rule.columns))
+    np.add.at(grid, tuple(found[name].to_numpy() for name in rule.columns), values - values.mean())
+    waves = np.abs(np.fft.rfftn(grid))
+    assert bool(waves.max() > 7 * np.median(waves)) is (power == 1)
 
 
 def test_finding_the_document_is_told_apart_from_using_it(task: Task, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlagentbench.tasks.fresh.world import CODES, LETTERS, PRIME, SHARE, Family, HiddenRule
+from mlagentbench.tasks.fresh.world import CODES, LETTERS, POWER, PRIME, SHARE, Family, HiddenRule
 
 ABOUT: dict[Family, str] = {
     "table": "A case is a row of `train.csv` or `test.csv`. `heat` and `load` are measurements, and the other columns are whole numbers.",
@@ -52,10 +52,15 @@ def _sum(rule: HiddenRule) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def _code(count: int) -> str:
+    power = f"raise the sum to the power of {POWER}, take the remainder after division by {PRIME}"
+    return f"{power}, and then the remainder after division by {count}"
+
+
 def _of_table(rule: HiddenRule) -> str:
     return (
-        f"Every case has a code: add {_sum(rule)}, take the remainder after division by {PRIME}, and then the remainder after division by"
-        f" {CODES}. Each code makes a case better or worse by an amount of its own. The amounts are nowhere written; past cases tell them."
+        f"Every case has a code: add {_sum(rule)}, {_code(CODES)}. Each code makes a case better or worse by an amount of its own. The"
+        " amounts are nowhere written; past cases tell them."
     )
 
 
@@ -63,16 +68,14 @@ def _of_text(rule: HiddenRule) -> str:
     numbers = ", ".join(f"{letter} {weight}" for letter, weight in zip(LETTERS, rule.weights, strict=True))
     return (
         f"The letters have numbers: {numbers}. For each word, multiply the number of each letter by its place in the word, from 1, and add"
-        f" these; take the remainder after division by {PRIME}, and then the remainder after division by 3. A word with 1 makes a case"
-        " better, a word with 2 worse by as much, and a word with 0 neither."
+        f" these; {_code(3)}. A word with 1 makes a case better, a word with 2 worse by as much, and a word with 0 neither."
     )
 
 
 def _of_graph(rule: HiddenRule) -> str:
     return (
-        f"For each edge, add {_sum(rule)}, take the remainder after division by {PRIME}, and then the remainder after division by {SHARE}."
-        " Where 0 is left, the charge of the edge's target is added to its source, and the larger the sum, the better the case. All other"
-        " edges pass on nothing."
+        f"For each edge, add {_sum(rule)}, {_code(SHARE)}. Where 0 is left, the charge of the edge's target is added to its source, and the"
+        " larger the sum, the better the case. All other edges pass on nothing."
     )
 
 

@@ -24,18 +24,18 @@ def hidden(rows):
     name, text = rule()
     Path("document.txt").write_text(name + "\\n")
     weights = {column: int(weight) for column, weight in re.findall(r"`(\\w+)` times (\\d+)", text)}
-    prime, last = map(int, re.findall(r"division by (\\d+)", text))
+    power, prime, last = map(int, re.findall(r"(?:power of|division by) (\\d+)", text))
 '''
 CODE = {
     "table": """
-    codes = [sum(int(row[column]) * weight for column, weight in weights.items()) % prime % last for row in rows]
+    codes = [pow(sum(int(row[column]) * weight for column, weight in weights.items()), power, prime) % last for row in rows]
     return np.eye(last)[codes]
 """,
     "text": """
     letters = {letter: int(weight) for letter, weight in re.findall(r"\\b(\\w) (\\d+)", text.split("numbers:")[1].split(".")[0])}
 
     def worth(word):
-        return (0, 1, -1)[sum(place * letters[letter] for place, letter in enumerate(word, 1)) % prime % last]
+        return (0, 1, -1)[pow(sum(place * letters[letter] for place, letter in enumerate(word, 1)), power, prime) % last]
 
     return np.array([[sum(map(worth, row["text"].split()))] for row in rows])
 """,
@@ -43,7 +43,7 @@ CODE = {
     charge = {row["id"]: float(row["charge"]) for row in rows}
     sums = dict.fromkeys(charge, 0.0)
     for edge in read("edges"):
-        if sum(int(edge[column]) * weight for column, weight in weights.items()) % prime % last == 0:
+        if pow(sum(int(edge[column]) * weight for column, weight in weights.items()), power, prime) % last == 0:
             sums[edge["source"]] += charge[edge["target"]]
     return np.array([[each] for each in sums.values()])
 """,

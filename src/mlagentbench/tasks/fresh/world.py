@@ -1,8 +1,9 @@
 """Generate cases of a made-up station, which are good or bad by a rule that no paper has, and documents of which one states the rule.
 
 A case is good if the sum of three parts is above the middle: one in plain sight, one that only the rule tells, and noise. The rule picks by
-a code: a weighted sum modulo a large prime, and then modulo a small number. There are too many weights to be searched for, and the codes of
-cases that look alike have nothing in common, so that the training cases alone do not tell it. The families:
+a code: the fifth power of a weighted sum, modulo a large prime, and then modulo a small number. There are too many weights to be searched
+for, and the codes of cases that look alike have nothing in common, so that the training cases alone do not tell it. Without the power they
+would: the remainder of a weighted sum is made of plane waves, which a Fourier transform of the training answers finds. The families:
 
 - table: the code of three of a row's columns is one of twelve, each of which is better or worse by an amount of its own.
 - text: the code of each rare word, of its letters, is 0, 1 or 2; those with 1 count as good, those with 2 as bad.
@@ -23,13 +24,15 @@ Family = Literal["table", "text", "graph"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
 PRIME = 2**31 - 1
-"""Codes are sums modulo this prime."""
+"""Codes are powers modulo this prime."""
+POWER = 5
+"""It has no factor in common with `PRIME - 1`, so that every remainder has its own power, and all codes are as frequent."""
 HIDDEN, NOISE = 1.6, 0.35
 """The standard deviations of the part that the rule decides, and of the noise; that of the part in plain sight is 1."""
 LETTERS = "abdegiklmnoprstu"
 COLUMNS = ("ash", "bale", "cord", "dusk", "ember", "flint", "gale", "husk")
-VALUES = 24
-"""Distinct values of each column of a table."""
+VALUES = 1000
+"""Distinct values of each column of a table: so many that no two cases agree in the columns of the code."""
 CODES = 12
 """Codes of a table's rows."""
 COMMON, RARE = 12, 9
@@ -82,9 +85,14 @@ def _table(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
     columns = {name: rng.integers(VALUES, size=cases) for name in COLUMNS}
     heat, load = rng.normal(size=(2, cases)).round(3)
     weighted = np.stack([columns[name] * weight for name, weight in zip(rule.columns, rule.weights, strict=True)])
-    code = weighted.sum(axis=0) % PRIME % CODES
+    code = powers(weighted.sum(axis=0)) % CODES
     worth = rng.permutation(np.linspace(-1, 1, CODES))
     return pl.DataFrame({**columns, "heat": heat, "load": load}), None, heat - load, worth[code]
+
+
+def powers(sums: Ints) -> Ints:
+    """Return the remainders modulo `PRIME` of powers of sums."""
+    return np.array([pow(each, POWER, PRIME) for each in sums.tolist()])
 
 
 def _texts(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
@@ -103,8 +111,8 @@ def _texts(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
 
 def word_worth(word: str, weights: tuple[int, ...]) -> int:
     """Return 1 for a word that counts as good, -1 for one that counts as bad, and 0 for any other."""
-    code = sum((place + 1) * weights[LETTERS.index(letter)] for place, letter in enumerate(word)) % PRIME % 3
-    return (0, 1, -1)[code]
+    code = sum((place + 1) * weights[LETTERS.index(letter)] for place, letter in enumerate(word))
+    return (0, 1, -1)[pow(code, POWER, PRIME) % 3]
 
 
 def _words(count: int, rng: np.random.Generator) -> NDArray[np.str_]:
@@ -118,7 +126,7 @@ def _graph(rule: HiddenRule, cases: int, rng: np.random.Generator) -> Parts:
     source = np.repeat(np.arange(cases), EDGES)
     target = rng.integers(cases, size=len(source))
     channel, grade = rng.integers(1000, size=(2, len(source)))
-    live = (channel * rule.weights[0] + grade * rule.weights[1]) % PRIME % SHARE == 0
+    live = powers(channel * rule.weights[0] + grade * rule.weights[1]) % SHARE == 0
     hidden = np.bincount(source, charge[target] * live, cases).astype(float)
     edges = pl.DataFrame({"source": source, "target": target, "channel": channel, "grade": grade})
     return pl.DataFrame({"heat": heat, "charge": charge}), edges, heat, hidden
