@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,6 +96,32 @@ def test_a_driver_that_is_told_to_retry_tries_again_what_it_gave_up(place: Place
     assert executor.tries == (5 if asked else 3), "three tries, and three more when it is told"
     assert set(driven.missing) == set(driven.failed) == (set() if asked else set(matrix.names))
     assert not state.requested("retry")
+
+
+def test_a_driver_that_is_cancelled_while_it_prepares_starts_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix, state = place.matrix()
+    executor = InProcess(state)
+    monkeypatch.setattr(driver, "make_executor", lambda *_: executor)
+    assert not driver.cancel(state, matrix), "nobody drives it"
+
+    with state.driving():
+        assert not state.requested("cancel"), "what was asked of an earlier driver"
+        assert driver.cancel(state, matrix)
+        driven = driver.run_experiment(state, matrix, state.settings)
+
+    assert (driven.stopped, executor.tries, len(driven.missing)) == ("it was cancelled", 0, 3)
+
+
+def test_a_result_is_read_again_when_another_has_taken_its_place_at_the_same_time(place: Place) -> None:
+    matrix, state = place.matrix()
+    run = write_run(state.log_directory, matrix.names[0], snapshots=False, audit=False)
+    file = run.path / "result.json"
+    first, before = state.result(run.name), file.stat()
+    assert first is not None
+    run.write_result(first.model_copy(update={"seconds": first.seconds + 1}))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert (again := state.result(run.name)) is not None and again.seconds == first.seconds + 1
 
 
 @pytest.mark.parametrize(("budget", "why"), [("tokens = 30_000", "tokens are used"), ("cost = 0.1", "of 0.10 dollars are used")])

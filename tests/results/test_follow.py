@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.errors import RunNotFound, UsageError
-from mlagentbench.results.follow import follow
+from mlagentbench.results.follow import BEGINNING, follow
 from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import vectorization_steps, write_run
 
@@ -30,7 +30,7 @@ def test_steps_come_as_they_are_published_and_end_with_the_lock(tmp_path: Path) 
 
     held, worker = threading.Event(), threading.Thread(target=work)
     worker.start()
-    assert held.wait(5)
+    assert held.wait(60)
     seen = [step.number for step in follow(directory, idle=lambda: looks.append(time.monotonic()))]
     worker.join()
     assert seen == [1, 2, 3, 4, 5]
@@ -47,6 +47,8 @@ def test_a_run_that_nothing_works_on_is_read_once(tmp_path: Path) -> None:
 
 def test_a_run_whose_process_has_not_taken_the_lock_yet_is_waited_for(tmp_path: Path) -> None:
     young = write_run(tmp_path / "logs", steps=[], finished=False)
+    made = time.time() - BEGINNING + 1
+    os.utime(young.path / "run.json", (made, made))
     looks: list[float] = []
     assert list(follow(young, idle=lambda: looks.append(time.monotonic()))) == []
     assert looks
@@ -65,7 +67,7 @@ def test_who_asks_whether_a_run_is_held_keeps_nobody_from_it(tmp_path: Path) -> 
     with lock.open() as asking:
         fcntl.flock(asking, fcntl.LOCK_SH)
         assert not directory.held, "another who asks is not who works on it"
-        threading.Timer(0.03, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
+        threading.Timer(0.3, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
         with directory.lock():
             assert RunDirectory(directory.path).held
             with pytest.raises(UsageError, match="another process"), RunDirectory(directory.path).lock():
@@ -75,7 +77,7 @@ def test_who_asks_whether_a_run_is_held_keeps_nobody_from_it(tmp_path: Path) -> 
 
 def wait_until(condition: object) -> None:
     assert callable(condition)
-    for _ in range(500):
+    for _ in range(6000):
         if condition():
             return
         time.sleep(0.01)

@@ -48,7 +48,7 @@ class Trace:
                 return True
         return False
 
-    def becomes(self, alive: bool, seconds: float = 5.0) -> bool:
+    def becomes(self, alive: bool, seconds: float = 60.0) -> bool:
         """Wait until it is, or is no more."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

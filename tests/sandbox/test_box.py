@@ -91,11 +91,11 @@ async def text(box: Box, *command: str) -> str:
 
 def test_commands_and_files_are_carried_out_beside_one_another(spec: SandboxSpec) -> None:
     async def story(box: Box) -> None:
-        slow = asyncio.create_task(
-            box.execute(["sh", "-c", "sleep 0.3; cat; echo $NAME >&2; exit 3"], given=b"in", environment={"NAME": "x"})
-        )
+        wait = "until [ -e go ]; do sleep 0.02; done; cat; echo $NAME >&2; exit 3"
+        slow = asyncio.create_task(box.execute(["sh", "-c", wait], given=b"in", environment={"NAME": "x"}))
         assert await text(box, "pwd") == "/workspace\n"
         assert not slow.done()
+        await box.write("go", b"")
         assert await slow == (3, b"in", b"x\n")
         assert (await box.execute(["no-such-program"])).code == 127
         await box.write("deep/file", b"\0\xff")
@@ -109,15 +109,26 @@ def test_commands_and_files_are_carried_out_beside_one_another(spec: SandboxSpec
         with pytest.raises(TimeoutError):
             await box.execute(["sleep", "60"], seconds=0.1)
         assert (await box.execute(["sh", "-c", "yes | head -c 300000; echo end"], most=1000)).output.endswith(b"y\nend\n")
+
+    in_a_box(spec, story)
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_command_that_is_cancelled_ends_also_where_it_had_not_started(spec: SandboxSpec, started: bool) -> None:
+    async def story(box: Box) -> None:
+        async def sleeps() -> bool:
+            return "sleep 61" in await text(box, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+
         asking = asyncio.create_task(box.execute(["sleep", "61"]))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)
+        while started and not await sleeps():
+            await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.wait((asking,))
-        for _ in range(100):
-            if "sleep 61" not in await text(box, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"):
-                break
-        else:
-            raise AssertionError("a cancelled command goes on")
+        async with asyncio.timeout(30):
+            await asyncio.sleep(0.2)  # in which one that had not started would
+            while await sleeps():
+                await asyncio.sleep(0.01)
 
     in_a_box(spec, story)
 
@@ -178,7 +189,7 @@ def test_a_malformed_reply_ends_the_box(spec: SandboxSpec, tmp_path: Path, monke
 
     async def story(box: Box) -> None:
         with pytest.raises(BoxEnded, match=why):
-            await asyncio.wait_for(box.execute(["true"], most=10), 20)
+            await asyncio.wait_for(box.execute(["true"], most=10), 60)
         with pytest.raises(BoxEnded):
             await box.execute(["true"])
 
@@ -220,9 +231,7 @@ def test_closing_ends_all_that_was_started_and_what_waits_for_it(spec: SandboxSp
         waiting = asyncio.create_task(box.execute(mark.split()))
         await asyncio.sleep(0.2)
         assert mark in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
-        started = time.monotonic()
         box.close()
-        assert time.monotonic() - started < 5
         assert mark not in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
         with pytest.raises(BoxEnded, match="closed"):
             await waiting
@@ -233,7 +242,7 @@ def test_closing_ends_all_that_was_started_and_what_waits_for_it(spec: SandboxSp
 def test_a_server_that_its_agent_kills_is_the_end_of_the_box(spec: SandboxSpec) -> None:
     async def story(box: Box) -> None:
         with pytest.raises(BoxEnded, match="has ended"):
-            await asyncio.wait_for(box.execute(["sh", "-c", "kill -9 2; sleep 60"]), 20)
+            await asyncio.wait_for(box.execute(["sh", "-c", "kill -9 2; sleep 60"]), 60)
         assert not box.running
 
     in_a_box(spec, story)

@@ -38,7 +38,7 @@ def test_a_group_ends_with_who_is_in_it(group: ControlGroup) -> None:
     while not group.end():
         time.sleep(0.01)
 
-    assert sleeper.wait(5) == -9
+    assert sleeper.wait(60) == -9
     assert not any(folder.exists() for folder in group.folders)
 
 

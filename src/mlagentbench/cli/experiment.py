@@ -213,8 +213,7 @@ def retry(matrix: Matrix, state: ExperimentState, settings: Settings, outcome: s
     If another process drives the experiment, it does so when its jobs have ended; else this one does.
     """
     console = command_console()
-    if state.driven:
-        state.request("retry")
+    if state.driven and state.request("retry"):
         console.print("The process that drives the experiment was told to try them again.")
         return 0
     names = {name for name in matrix.names if (result := state.result(name)) is not None and result.outcome.ended == outcome}

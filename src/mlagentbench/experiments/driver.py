@@ -101,7 +101,6 @@ def run_experiment(
         UsageError: the executor cannot be used, or a job never be placed.
         InfrastructureError: the cluster does not answer, or the disk is full.
     """
-    state.withdraw("cancel")
     executor = make_executor(state, matrix.name, settings)
     try:
         return _Driver(state, matrix, settings, executor, only, watch).run()
@@ -183,8 +182,7 @@ def cancel(state: ExperimentState, matrix: Matrix) -> bool:
     Raises:
         InfrastructureError: the cluster does not answer.
     """
-    state.request("cancel")
-    if state.driven:
+    if state.request("cancel"):
         return True
     if state.settings.executor != "local":
         executor = make_executor(state, matrix.name, state.settings)

@@ -10,6 +10,7 @@
     output/<job>.txt              what the job printed, appended at every try
     given/<cell>/                 the runs of a cell, as other cells are given them as experience
     cancel, retry                 requests of another terminal; the driver removes them
+    requests.lock                 held while one is made, and while a driver begins
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mlagentbench.rundir import provenance
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import read, text_of
 from mlagentbench.util.atomic import replace
-from mlagentbench.util.lock import acquire, held
+from mlagentbench.util.lock import LOOKED_AT, acquire, held
 
 EXPERIMENTS = "experiments"
 UNCOMMITTED = ("infrastructure", "cancelled")
@@ -77,7 +78,7 @@ class ExperimentState:
         self.jobs = self.folder / "jobs"
         self.output = self.folder / "output"
         self.given = self.folder / "given"
-        self._results: dict[str, tuple[int, Result]] = {}
+        self._results: dict[str, tuple[tuple[int, int], Result]] = {}
         self._committed: set[str] = set()
 
     def create(self) -> None:
@@ -128,14 +129,16 @@ class ExperimentState:
 
     @contextmanager
     def driving(self) -> Iterator[None]:
-        """Be the one that drives the experiment.
+        """Be the one that drives the experiment. A request to cancel it that was left before is withdrawn.
 
         Raises:
             UsageError: another process drives it.
         """
         with (self.folder / "driver.lock").open("ab") as file:
-            if not acquire(file, timeout=0.1):
-                raise UsageError("another process drives this experiment; follow it with mlab experiment status, end it with cancel")
+            with self._requests():
+                if not acquire(file, timeout=LOOKED_AT):
+                    raise UsageError("another process drives this experiment; follow it with mlab experiment status, end it with cancel")
+                self.withdraw("cancel")
             yield
 
     @property
@@ -143,9 +146,18 @@ class ExperimentState:
         """Whether a process drives the experiment now."""
         return held(self.folder / "driver.lock")
 
-    def request(self, what: Literal["cancel", "retry"]) -> None:
-        """Leave a request for the driver."""
-        (self.folder / what).touch()
+    def request(self, what: Literal["cancel", "retry"]) -> bool:
+        """Leave a request for the driver, and return whether there is one, which will find it."""
+        with self._requests():
+            (self.folder / what).touch()
+            return self.driven
+
+    @contextmanager
+    def _requests(self) -> Iterator[None]:
+        """Let a request be left either before a driver begins or for it to find."""
+        with (self.folder / "requests.lock").open("ab") as file:
+            acquire(file)
+            yield
 
     def requested(self, what: Literal["cancel", "retry"]) -> bool:
         """Return whether there is a request."""
@@ -165,8 +177,9 @@ class ExperimentState:
         """Return the result of a run; None if it has none that can be read. It is read again only when it has changed."""
         path = self.log_directory / name / "result.json"
         try:
-            changed = path.stat().st_mtime_ns
-            if self._results.get(name, (0, None))[0] != changed:
+            status = path.stat()
+            changed = (status.st_ino, status.st_mtime_ns)  # the clock of a disk counts in milliseconds
+            if self._results.get(name, (None, None))[0] != changed:
                 found = self.run(name).result
                 if found is None:
                     return None

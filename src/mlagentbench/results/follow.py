@@ -11,8 +11,8 @@ from mlagentbench.rundir.directory import RunDirectory
 
 EVERY = 0.3
 """Seconds between two checks for a new step."""
-BEGINNING = 3.0
-"""Seconds that a new run's process may need to take the run's lock."""
+BEGINNING = 10.0
+"""Seconds that a new run's process may need to take the run's lock, on a machine that is busy."""
 
 
 def follow(directory: RunDirectory, *, idle: Callable[[], None] | None = None) -> Iterator[Step]:

@@ -151,8 +151,9 @@ class SandboxProcess:
 
     def freeze(self) -> None:
         """Pause all its processes (SIGSTOP); the time until `thaw` does not count against its limit."""
-        self._time_left = self._left()
-        self._since = None
+        # In this order: the thread may look in between, and would count the same time twice.
+        left, self._since = self._left(), None
+        self._time_left = left
         self._tree.signal_members(signal.SIGSTOP)
 
     def thaw(self) -> None:

@@ -13,6 +13,8 @@ from typing import IO
 
 POLL = 0.02
 """Seconds between two tries."""
+LOOKED_AT = 1.0
+"""Seconds to try a lock that others only look at with `held`. Each holds it for microseconds, unless the machine stops it just then."""
 
 
 def acquire(file: int | IO[bytes] | IO[str], *, timeout: float | None = None, shared: bool = False) -> bool:

@@ -65,7 +65,12 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, _stop)
     print(f"[{time.strftime('%Y-%m-%d %H:%M:%S')}] started on {socket.gethostname()}", flush=True)
     outer = os.getpid()
-    return _watch(lambda: _fork(lambda: os._exit(_watch(lambda: _start(command), outer, seconds, GRACE))), parent, 0, 2 * GRACE)
+
+    def inner(started: int) -> None:
+        os.close(started)
+        os._exit(_watch(lambda: _fork(lambda _: _exec(command)), outer, seconds, GRACE))
+
+    return _watch(lambda: _fork(inner), parent, 0, 2 * GRACE)
 
 
 def _watch(start: Callable[[], int], parent: int, seconds: float, grace: float) -> int:
@@ -114,16 +119,24 @@ def _reap(child: int) -> int | None:
             return None
 
 
-def _fork(run: Callable[[], object]) -> int:
+def _fork(run: Callable[[int], object]) -> int:
+    """Start a child as the leader of a session, and return its id.
+
+    Before it leads one, a signal to its session would reach nobody, and before it executes a command, the handler above would swallow it.
+
+    Args:
+        run: what the child does. It gets a descriptor that is to be closed, or is closed by exec, when the child can take signals.
+    """
+    waiting, started = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(waiting)
         os.setsid()
-        run()
+        run(started)
+    os.close(started)
+    with open(waiting, "rb") as pipe:
+        pipe.read()
     return pid
-
-
-def _start(command: Sequence[str]) -> int:
-    return _fork(lambda: _exec(command))
 
 
 def _exec(command: Sequence[str]) -> None:

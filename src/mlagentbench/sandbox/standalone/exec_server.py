@@ -27,6 +27,8 @@ PR_SET_DUMPABLE = 4
 CHUNK = 1 << 16
 LINGER = 0.5
 """Seconds after a command's end in which its output is still read, if a process that it left behind holds the pipe."""
+LOOKS = 100
+"""How often that time is divided: it is counted in looks, since a clock would run on while the sandbox is frozen."""
 STARTED = 'echo 500 >/proc/self/oom_score_adj 2>/dev/null; exec "$@"'
 """When memory is short, the kernel kills a command rather than this server."""
 _ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
@@ -43,6 +45,9 @@ class Server:
         self._requests, self._replies = connection.makefile("rb"), connection.makefile("wb")
         self._lock = threading.Lock()
         self._running: dict[int, subprocess.Popen[bytes]] = {}
+        """The commands by the ids of their requests."""
+        self._killed: set[int] = set()
+        """The ids of those to kill, which their own threads may not have started yet."""
 
     def serve(self) -> None:
         """Carry out requests until the socket is closed."""
@@ -81,6 +86,8 @@ class Server:
         )
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._running[request["id"]] = process
+        if request["id"] in self._killed:
+            self._kill(request["id"])
         ends = [Tail(process.stdout, request["most"]), Tail(process.stderr, request["most"])]
         threading.Thread(target=_feed, args=(process.stdin, given), daemon=True).start()
         timed_out = False
@@ -95,6 +102,7 @@ class Server:
         return {"code": code if code >= 0 else 128 - code, "timed_out": timed_out, "output": len(output)}, output + errors
 
     def _kill(self, which: int) -> dict[str, Any]:
+        self._killed.add(which)
         process = self._running.get(which)
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -125,7 +133,8 @@ class Tail:
 
     def content(self) -> bytes:
         """Return what was read, after waiting for the end of the pipe, but not for long."""
-        self._thread.join(LINGER)
+        for _ in range(LOOKS):
+            self._thread.join(LINGER / LOOKS)
         return bytes(self._kept[-self._most :])
 
     def _follow(self) -> None:
