@@ -109,6 +109,43 @@ def test_tasks_are_listed() -> None:
     assert "vectorization" in mlab("tasks", "list").stdout
 
 
+def test_a_task_that_cannot_be_read_is_named_beside_the_others(tmp_path: Path) -> None:
+    make_task(tmp_path / "good")
+    config = (
+        "{name: x, grader: {name: y, grade_fn: a:b}, preparer: a:b, dataset: {answers: x/private/a.csv, sample_submission: x/public/a.csv}}"
+    )
+    for name, text in {"toy-ships": "name: x", "日本": config}.items():  # competitions of MLE-bench
+        (tmp_path / name).mkdir()
+        files = {"config.yaml": text, "leaderboard.csv": "score\n1\n2\n", "prepare.py": "", "grade.py": ""}
+        for file, content in files.items():
+            (tmp_path / name / file).write_text(content)
+    for more in ((), ("--json",)):
+        listed = mlab("tasks", "list", "--task-path", tmp_path, *more)
+        assert listed.returncode == 3 and "good" in listed.stdout and "vectorization" in listed.stdout
+        unnamed, unread = sorted(listed.stderr.splitlines(), key=len)
+        assert unread == f"{tmp_path}/toy-ships/config.yaml is no configuration of a competition of MLE-bench: KeyError: 'grader'"
+        assert unnamed.startswith(f"{tmp_path}/日本: id: String should match pattern")
+
+
+SEVERAL = "log directory or run, and 2 were given; to take every run in it: mlab"
+
+
+@pytest.mark.parametrize(
+    "command, expected",
+    [
+        ("show", "show takes one run, and 2 were given; name one, or compare all of them: mlab report runs"),
+        ("resume", "resume takes one run, and 2 were given; name one, or compare all of them: mlab report runs"),
+        *((command, f"{command} takes one {SEVERAL} {command} runs") for command in ("audit", "grade", "report", "verify", "view")),
+    ],
+)
+def test_what_a_shell_makes_of_all_runs_is_one_line_that_says_what_to_name(command: str, expected: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    with contextlib.chdir(tmp_path):
+        finished = here(command, "runs/a", "runs/b")
+    assert finished.returncode == 2 and complaint(finished) == f"mlab: {expected}\n"
+
+
 def test_a_task_is_shown_with_what_the_agent_is_told() -> None:
     shown = json.loads(mlab("tasks", "show", "vectorization", "--json").stdout)
     assert "Conv2DLayer" in shown["problem"]

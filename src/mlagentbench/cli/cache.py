@@ -21,7 +21,7 @@ from mlagentbench.errors import UsageError
 from mlagentbench.records import Variant
 from mlagentbench.report.console import Item, Listing, command_console
 from mlagentbench.report.formatting import plural, size
-from mlagentbench.task.catalogue import Task, find_tasks
+from mlagentbench.task.catalogue import Task, find_readable_tasks
 
 
 @click.group("cache", cls=LazyGroup)
@@ -36,7 +36,7 @@ def cache_group() -> None:
 def list_cache(cache: Path | None, task_paths: Sequence[Path], as_json: bool) -> None:
     """List prepared data and downloads, with their sizes."""
     cache = cache or cache_directory()
-    tasks = find_tasks(task_paths)
+    tasks, _ = find_readable_tasks(task_paths)
     found = [(entry, _state(entry, tasks, cache)) for entry in entries(cache)]
     if as_json:
         click.echo(json.dumps([_facts(entry, state) for entry, state in found], indent=1))

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import click
 from pydantic import JsonValue
 
+from mlagentbench.errors import UsageError
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.rundir.locate import locate
@@ -80,7 +81,8 @@ def run_argument(command: Command) -> Command:
     def located(run: str, log_directory: Path, **options: object) -> object:
         return command(run=locate(run, log_directory), **options)
 
-    return click.argument("run")(log_directory_option(located))
+    argument = click.argument("run", metavar="RUN", nargs=-1, required=True, callback=_only)
+    return argument(log_directory_option(located))
 
 
 def logs_argument(command: Command) -> Command:
@@ -93,7 +95,23 @@ def logs_argument(command: Command) -> Command:
     def located(logs: str, **options: object) -> object:
         return command(logs=locate(logs, DEFAULT_LOGS), **options)
 
-    return click.argument("logs", default=str(DEFAULT_LOGS))(located)
+    return click.argument("logs", metavar="[LOGS]", nargs=-1, callback=_only)(located)
+
+
+def _only(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str:
+    """Return the only value of RUN or LOGS, by default `DEFAULT_LOGS`.
+
+    Raises:
+        UsageError: there are several, as a shell makes of `runs/*`; the message names the directory to give instead.
+    """
+    if len(values) > 1:
+        parents = {Path(value).parent for value in values}
+        directory = parents.pop() if len(parents) == 1 and Path(values[0]).exists() else "DIR"
+        takes = f"{context.info_name} takes one %s, and {len(values)} were given"
+        if parameter.name == "run":
+            raise UsageError(f"{takes % 'run'}; name one, or compare all of them: mlab report {directory}")
+        raise UsageError(f"{takes % 'log directory or run'}; to take every run in it: {context.command_path} {directory}")
+    return values[0] if values else str(DEFAULT_LOGS)
 
 
 class GroupedCommand(click.Command):

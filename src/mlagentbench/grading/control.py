@@ -7,6 +7,7 @@ and the agent's submission is invalid. If it fails again, the task or the machin
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import time
 from dataclasses import replace
@@ -32,8 +33,9 @@ ORACLE_SECONDS = 300.0
 class Control:
     """Tells whether a task's grader works, by giving it a submission of the task's own.
 
-    That is the first oracle submission of `proof.py`. For a task without one, it is the starter's submission, after a run no longer than a
-    grading may take; if that has no score, it is empty files, which a grader must score or refuse.
+    That is the first oracle submission of `proof.py`, or the sample submission of a competition. For a task without one, it is the
+    starter's submission, after a run no longer than a grading may take; if that has no score, it is empty files, which a grader must score
+    or refuse.
 
     Args:
         task: the task.
@@ -64,8 +66,8 @@ class Control:
 
     async def _grades_its_own(self) -> bool:
         async with temporary_folder("mlab-control-") as folder:
-            if await self._write_oracle(folder / "oracle"):
-                return (await self._grader.grade(folder / "oracle")).score is not None
+            if await self._write_oracle(folder / "own") or await self._copy_sample(folder / "own"):
+                return (await self._grader.grade(folder / "own")).score is not None
             if await self._starter_has_a_score():
                 return True
             await finish(write_files, folder / "empty", dict.fromkeys(self._task.spec.submission.required, ""))
@@ -98,6 +100,16 @@ class Control:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+    async def _copy_sample(self, folder: Path) -> bool:
+        """Copy the sample submission that the task names; return whether it names one."""
+        sample = self._task.sample(self._data.public)
+        if sample is None:
+            return False
+        (name,) = self._task.spec.submission.required
+        folder.mkdir()
+        await finish(shutil.copy2, sample, folder / name)
+        return True
 
     async def _starter_has_a_score(self) -> bool:
         limits = script_limits(self._task.spec)

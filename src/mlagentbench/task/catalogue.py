@@ -20,9 +20,11 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from mlagentbench.errors import TaskError
 from mlagentbench.task.formats import competition, mlgym, original
-from mlagentbench.task.spec import TaskSpec, instance_ids, read_instance, read_toml
+from mlagentbench.task.spec import TaskSpec, instance_ids, invalid, read_instance, read_toml
 from mlagentbench.util.source import import_as_it_is
 
 ENTRY_POINT_GROUP = "mlagentbench.tasks"
@@ -69,6 +71,10 @@ class Task(NamedTuple):
     def problem(self) -> str:
         """The description that the agent is given."""
         return (self.folder / "problem.md").read_text(encoding="utf-8")
+
+    def sample(self, public: Path) -> Path | None:
+        """Return the file of the public data that is a valid submission; None where the task names none."""
+        return None
 
     def place_in(self, traceback: str) -> str:
         """Return the last place of a traceback in this task's own files, as `my_task/grade.py, line 25`; empty for none."""
@@ -142,6 +148,10 @@ class CompetitionTask(Task):
         """The description that the agent is given."""
         return competition.problem(self.folder)
 
+    def sample(self, public: Path) -> Path | None:
+        """Return the competition's sample submission."""
+        return competition.sample(self.folder, public)
+
     def module(self, name: str) -> ModuleType | None:
         """Return a module that stands in for `<name>.py` and calls the competition's own; None for a proof, which it has none of."""
         return _stand_in("competition", {"grade": "grade", "prepare": "full"}, name, self.folder)
@@ -200,12 +210,15 @@ def load_task(folder: Path) -> Task:
         TaskError: the folder lacks a part, or its `task.toml` breaks the rules.
     """
     folder = folder.resolve()
-    if original.is_original(folder):
-        return OriginalTask(original.read_original(folder), folder)
-    if competition.is_competition(folder):
-        return CompetitionTask(competition.read_competition(folder), folder)
-    if mlgym.is_mlgym(folder):
-        return MLGymTask(mlgym.read_mlgym(folder), folder.parent)
+    try:
+        if original.is_original(folder):
+            return OriginalTask(original.read_original(folder), folder)
+        if competition.is_competition(folder):
+            return CompetitionTask(competition.read_competition(folder), folder)
+        if mlgym.is_mlgym(folder):
+            return MLGymTask(mlgym.read_mlgym(folder), folder.parent)
+    except ValidationError as error:  # such as a folder's name of which no id can be made
+        raise invalid(folder, error) from None
     instance = None
     if not folder.exists() and (folder.parent / "task.toml").is_file():
         folder, instance = folder.parent, folder.name
@@ -223,10 +236,26 @@ def find_tasks(task_paths: Iterable[Path] = ()) -> Mapping[str, Task]:
     Raises:
         TaskError: a folder holds no task, a task or a package of tasks cannot be read, or two tasks have one id.
     """
-    folders, problems = _folders_by_id(task_paths)
+    tasks, problems = find_readable_tasks(task_paths)
     if problems:
         raise TaskError(problems[0])
-    return {task_id: load_task(folder) for task_id, folder in sorted(folders.items())}
+    return tasks
+
+
+def find_readable_tasks(task_paths: Iterable[Path] = ()) -> tuple[Mapping[str, Task], Sequence[str]]:
+    """Find the tasks that can be read, by id, sorted, and say of each other task or package of tasks why it cannot, a sentence each.
+
+    Raises:
+        TaskError: a folder holds no task, or two tasks have one id.
+    """
+    folders, problems = _folders_by_id(task_paths)
+    tasks = {}
+    for task_id, folder in sorted(folders.items()):
+        try:
+            tasks[task_id] = load_task(folder)
+        except TaskError as error:
+            problems.append(str(error))
+    return tasks, list(dict.fromkeys(problems))
 
 
 def find_task(task_id: str, task_paths: Iterable[Path] = ()) -> Task:

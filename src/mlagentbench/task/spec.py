@@ -226,8 +226,13 @@ def _valid(path: Path, kind: type[RecordType], table: Mapping[str, Any]) -> Reco
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            raise TaskError(f"{path}: unknown key {key!r}; remove it, or see the keys in docs/architecture.md") from None
-        raise TaskError(f"{path}: {key}: {first['msg']}") from None
+        raise invalid(path, error) from None
+
+
+def invalid(path: Path, error: ValidationError) -> TaskError:
+    """Return the error that says which value of a task's file or folder is not allowed."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return TaskError(f"{path}: unknown key {key!r}; remove it, or see the keys in docs/architecture.md")
+    return TaskError(f"{path}: {key}: {first['msg']}")

@@ -13,7 +13,8 @@ import pytest
 
 import mlagentbench
 from mlagentbench.data.prepare import Prepared, prepare
-from mlagentbench.errors import TaskError
+from mlagentbench.errors import GradingError, TaskError
+from mlagentbench.grading.control import Control
 from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.task.catalogue import Task, find_tasks, load_task
 from mlagentbench.task.formats.competition import Leaderboard
@@ -153,6 +154,23 @@ def test_what_is_no_submission_is_refused(folder: Path, tmp_path: Path) -> None:
     found = graded(task, prepare(task, "full").data, list(REFUSED), tmp_path / "submissions")
     for each, reason in zip(found, REFUSED.values(), strict=True):
         assert each.score is None and each.reason and reason in each.reason
+
+
+def test_a_file_that_the_grader_cannot_open_is_the_submissions_fault_only_if_the_sample_is_graded(folder: Path) -> None:
+    task = load_task(folder)
+    data = prepare(task, "full").data
+    named = "import os\n\ndef grade(submission, answers):\n    return os.stat('/' if submission['y'][0] == 0 else '/none').st_nlink\n"
+    (folder / "submission.csv").write_text("id,y\n1,1\n")
+
+    async def grader_works() -> bool:
+        async with Grader(task, variant="full", private=data.private) as grader:
+            with pytest.raises(GradingError, match="FileNotFoundError"):
+                await grader.grade(folder)
+            return await Control(task, "full", data.private, "none", grader).works()
+
+    for grade, works in ((named, True), ("def grade(submission, answers):\n    return len(open('/none').read())\n", False)):
+        (folder / "grade.py").write_text(grade)
+        assert asyncio.run(grader_works()) is works
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -12,9 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mlagentbench.cli.lazy import LazyCommand, LazyGroup
+from mlagentbench.cli.main import FAILED
 from mlagentbench.cli.options import task_path_option
 from mlagentbench.report.console import command_console, unbroken
-from mlagentbench.task.catalogue import Task, find_task, find_tasks
+from mlagentbench.report.formatting import visible
+from mlagentbench.task.catalogue import Task, find_readable_tasks, find_task
 
 PAPERS = ("canonical", "classic Kaggle", "Kaggle challenge", "recent research", "code improvement")
 """The categories of the paper's Table 1, in its order."""
@@ -38,12 +40,23 @@ def tasks() -> None:
 @tasks.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 @task_path_option
-def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
-    """List all tasks."""
-    found = find_tasks(task_paths)
+def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> int:
+    """List all tasks.
+
+    A task that cannot be read is named at the end with the reason, and the exit status is 3.
+    """
+    found, problems = find_readable_tasks(task_paths)
     if as_json:
         click.echo(json.dumps([_facts(task) for task in found.values()], indent=1))
-        return
+    else:
+        command_console().print(_table(found))
+    for problem in problems:
+        command_console(stderr=True).print(Text(visible(problem), style="red"), soft_wrap=True)
+    return FAILED if problems else 0
+
+
+def _table(found: Mapping[str, Task]) -> Table:
+    """Return the table of tasks, by category."""
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("task", no_wrap=True, min_width=max(map(len, found)) + 2)
     table.add_column("metric", max_width=28)
@@ -54,7 +67,7 @@ def list_tasks(as_json: bool, task_paths: Sequence[Path]) -> None:
             spec = task.spec
             if spec.category == category:
                 table.add_row(f"  {spec.id}", f"{ARROWS[spec.metric.direction]} {spec.metric.name}", spec.title)
-    command_console().print(table)
+    return table
 
 
 def _categories(found: Iterable[Task]) -> list[str]:

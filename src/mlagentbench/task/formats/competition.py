@@ -32,6 +32,8 @@ PUBLISHED = datetime.date(2024, 10, 9)
 STARTER = BUILT_IN / "_competition" / "starter"
 DATA = "data"
 """The folder of the workspace that holds the public data."""
+PUBLIC = "public"
+"""The folder of the public files, which prepare.py fills."""
 PRIVATE = "private"
 """The folder of the answers, which prepare.py fills."""
 SUBMISSION = "submission.csv"
@@ -122,17 +124,20 @@ def read_config(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.yaml"
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        grader, dataset = config["grader"], config["dataset"]
         for value in (
             config["name"],
-            config["grader"]["name"],
-            config["grader"]["grade_fn"],
+            grader["name"],
+            grader["grade_fn"],
             config["preparer"],
-            config["dataset"]["answers"],
+            dataset["answers"],
+            dataset["sample_submission"],
         ):
             if not isinstance(value, str):
                 raise TypeError(f"{value!r} is no text")
-        if PRIVATE not in PurePosixPath(config["dataset"]["answers"]).parts[:-1]:
-            raise ValueError(f"dataset.answers is {config['dataset']['answers']!r}, which is in no folder {PRIVATE!r}")
+        for key, parent in (("answers", PRIVATE), ("sample_submission", PUBLIC)):
+            if parent not in PurePosixPath(dataset[key]).parts[:-1]:
+                raise ValueError(f"dataset.{key} is {dataset[key]!r}, which is in no folder {parent!r}")
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         raise TaskError(f"{path} is no configuration of a competition of MLE-bench: {type(error).__name__}: {error}") from None
     return config  # type: ignore[no-any-return]
@@ -156,6 +161,29 @@ def read_leaderboard(folder: Path) -> Leaderboard:
     if not scores:
         raise TaskError(f"{path} has no scores")
     return Leaderboard(tuple(scores))
+
+
+def answers(folder: Path, private: Path) -> Path:
+    """Return the answers' file, in the folder of the private data.
+
+    Raises:
+        TaskError: as for `read_config`.
+    """
+    return private / _below(PRIVATE, read_config(folder)["dataset"]["answers"])
+
+
+def sample(folder: Path, public: Path) -> Path:
+    """Return the sample submission, which is a valid one, in the folder of the public data.
+
+    Raises:
+        TaskError: as for `read_config`.
+    """
+    return public / DATA / _below(PUBLIC, read_config(folder)["dataset"]["sample_submission"])
+
+
+def _below(parent: str, name: str) -> PurePosixPath:
+    parts = PurePosixPath(name).parts
+    return PurePosixPath(*parts[parts.index(parent) + 1 :])
 
 
 def problem(folder: Path) -> str:

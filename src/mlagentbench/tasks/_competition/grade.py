@@ -9,11 +9,12 @@ import io
 import json
 import math
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlagentbench import GradingContext, InvalidSubmission, Score
-from mlagentbench.task.formats.competition import PRIVATE, SUBMISSION, read_config, read_leaderboard
+from mlagentbench.task.formats.competition import SUBMISSION, read_config, read_leaderboard
+from mlagentbench.task.formats.competition import answers as answers_file
 from mlagentbench.tasks._competition.imports import function
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ def grade(folder: Path, context: GradingContext) -> Score:
     """
     config, leaderboard = read_config(folder), read_leaderboard(folder)
     grader = function(folder, config["grader"]["grade_fn"])
-    answers = _answers(context.private, config["dataset"]["answers"])
+    answers = _answers(answers_file(folder, context.private))
     submission = _table(context.submission.read_bytes(SUBMISSION, LARGEST), SUBMISSION)
     os.chdir(context.scratch)
     try:
         value = grader(submission, answers)
     except (ImportError, MemoryError, OSError):
-        raise
+        raise  # the submission's fault or the machine's: the caller has the sample submission graded to find out
     except (Exception, SystemExit) as error:
         # Graders raise InvalidSubmissionError, or whatever comes of data that they did not expect; MLE-bench treats both alike.
         raise InvalidSubmission(f"grade.py could not score it: {type(error).__name__}: {error}") from error
@@ -84,10 +85,8 @@ def _table(data: bytes, name: str) -> pd.DataFrame:
         raise InvalidSubmission(f"{name} is no CSV table: {error}") from None
 
 
-def _answers(private: Path, name: str) -> object:
+def _answers(path: Path) -> object:
     """Return the answers: a table, or for a JSON Lines file a list of objects."""
-    parts = PurePosixPath(name).parts
-    path = private.joinpath(*parts[parts.index(PRIVATE) + 1 :])
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return _table(path.read_bytes(), path.name)
