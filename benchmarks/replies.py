@@ -62,14 +62,14 @@ class Verdict(NamedTuple):
     detail: str
 
 
-def judge(row: Mapping[str, Any], actions: Mapping[str, PaperAction], *, strict: bool) -> Verdict:
+def judge(row: Mapping[str, Any], actions: Mapping[str, PaperAction]) -> Verdict:
     """What came of one reply."""
     text = row.get("text") or row.get("completion") or row.get("reply") or ""
     if "reply" in row:
         row = {**row, "expected_action": row.get("action"), "expected_args": row.get("arguments")}
     model = str(row.get("model", "-"))
     try:
-        response = parse_response(text, ENTRIES, actions, strict=strict)
+        response = parse_response(text, ENTRIES, actions)
     except ResponseFormatError as refusal:
         first = str(refusal).splitlines()[0]
         reason = next((reason for part, reason in REASONS.items() if part in first), "other")
@@ -93,21 +93,20 @@ def stands(key: str, value: Any, text: str) -> bool:
     return any(re.search(rf"{label}[\"']?\s*:\s*[\"']?{re.escape(form)}[\"']?\s*[,}}]", text, re.IGNORECASE) for form in forms)
 
 
-def verdicts(path: Path, *, strict: bool) -> Iterator[Verdict]:
+def verdicts(path: Path) -> Iterator[Verdict]:
     actions = paper_actions()
     for line in path.read_text(encoding="utf-8").splitlines():
-        yield judge(json.loads(line), actions, strict=strict)
+        yield judge(json.loads(line), actions)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--each", action="store_true", help="print what came of each reply, too")
-    parser.add_argument("--strict", action="store_true", help="ask for every thinking entry")
     options = parser.parse_args()
     for path in options.files:
         started = time.perf_counter()
-        found = list(verdicts(path, strict=options.strict))
+        found = list(verdicts(path))
         seconds = time.perf_counter() - started
         if options.each:
             for number, verdict in enumerate(found):

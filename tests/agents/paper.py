@@ -31,5 +31,5 @@ ACTIONS = {
 }
 
 
-def read(text: str, *, strict: bool = False) -> Response:
-    return parse_response(text, ENTRIES, ACTIONS, strict=strict)
+def read(text: str) -> Response:
+    return parse_response(text, ENTRIES, ACTIONS)

@@ -19,9 +19,9 @@ LIST = '{"dir_path": "."}'
 EXECUTE = ("Execute Script", {"script_name": "train.py"})
 
 
-def refusal(text: str, *, strict: bool = False) -> str:
+def refusal(text: str) -> str:
     with pytest.raises(ResponseFormatError) as caught:
-        read(text, strict=strict)
+        read(text)
     return str(caught.value)
 
 
@@ -213,7 +213,7 @@ def test_entries_are_found_in_any_order_and_dress_around_the_action() -> None:
         "Sure!\n\n**Thought:** go\non\n\n### Research Plan & Status (updated)\n1. **look**\n\n1) Fact check: none\n\n"
         f"Action: Execute Script\nAction Input: {TRAIN}\n\nReflection: late\n\nAction: List Files\nThought: another step's"
     )
-    assert read(reply, strict=True).entries == {
+    assert read(reply).entries == {
         "Thought": "go\non",
         "Research Plan and Status": "1. **look**",
         "Fact Check": "none",
@@ -221,12 +221,9 @@ def test_entries_are_found_in_any_order_and_dress_around_the_action() -> None:
     }
 
 
-def test_missing_entries_are_refused_only_when_strict() -> None:
+def test_entries_may_be_missing() -> None:
     reply = f"Reflection: fine\nThought: go\nAction: Execute Script\nAction Input: {TRAIN}"
     assert read(reply).entries == {"Reflection": "fine", "Thought": "go"}
-    message = refusal(reply, strict=True)
-    assert message.startswith("The reply lacks Research Plan and Status, Fact Check.")
-    assert "\nFact Check: [your text]\n" in message and '\nAction Input: {"script_name"' in message
 
 
 def test_action_labels_among_the_entries_are_passed_over() -> None:
@@ -320,7 +317,7 @@ def test_the_larger_sets_are_read_as_expected() -> None:
         if case["expected_args"] is None:
             refusal(case["completion"])
         else:
-            assert read(case["completion"], strict=True)[1:] == (case["expected_action"], case["expected_args"]), case["name"]
+            assert read(case["completion"])[1:] == (case["expected_action"], case["expected_args"]), case["name"]
     outcomes = []
     for line in (SHARED / "real_completions.jsonl").read_text().splitlines():
         try:

@@ -41,7 +41,7 @@ class Response(NamedTuple):
     """The given arguments, without defaults, by the action's own names for them."""
 
 
-def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, ActionDefinition], *, strict: bool = False) -> Response:
+def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, ActionDefinition]) -> Response:
     """Parse a reply of an agent's model, in time linear in its length.
 
     Arguments are converted in type only: a whole number may be given as `"10"` or `10.0`, any number as text, text as a bare number
@@ -51,7 +51,6 @@ def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, Acti
         text: the reply as the provider gave it.
         entries: the names of the requested thinking entries; `Action` and `Action Input` among them are ignored.
         actions: the definitions, by the paper's names.
-        strict: refuse a reply that lacks one of the entries.
 
     Raises:
         ResponseFormatError: the reply holds no complete action, or has two possible readings. The first line of the message says what is
@@ -62,11 +61,6 @@ def parse_response(text: str, entries: Sequence[str], actions: Mapping[str, Acti
     labels = find_labels(text, thoughts)
     call = _Search(text, thoughts, actions).first(labels)
     found = entries_around(text, labels, call.start, call.end)
-    if strict and (missing := [entry for entry in thoughts if entry not in found]):
-        raise ResponseFormatError(
-            f"The reply lacks {', '.join(missing)}.\nWrite every entry, each on a line of its own, like this:\n\n"
-            + _form(call.action, actions[call.action].usage, thoughts)
-        )
     return Response(found, call.action, call.arguments)
 
 
