@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mlagentbench import Action, Environment, RunSpec, Step
@@ -52,6 +53,14 @@ def perform(environment: Environment, *actions: Action) -> list[Step]:
         return steps
 
     return asyncio.run(story())
+
+
+def set_at(event: asyncio.Event, logs: Path, name: str) -> None:
+    """Set an event once the workspace of a run has a file."""
+    if list(logs.glob(f"*/workspace/{name}")):
+        event.set()
+    else:
+        asyncio.get_running_loop().call_later(0.02, set_at, event, logs, name)
 
 
 def finish(coroutine: Any) -> Any:

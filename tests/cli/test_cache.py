@@ -139,7 +139,7 @@ def test_a_preparation_in_progress_is_left_alone_and_one_that_was_killed_is_not(
     assert "the mini data of tiny is being prepared; it is left as it is" in finished.stderr
     assert list((tmp_path / "cache").rglob("train.csv"))
     process.kill()
-    process.wait(10)
+    process.wait(60)
     assert listed(tmp_path) == [("unfinished", "tiny", "mini", "left over")]
     assert mlab("cache", "clear", "--yes").returncode == 0
     assert not list((tmp_path / "cache" / "prepared").rglob("*.csv"))

@@ -126,7 +126,7 @@ def test_an_interrupt_keeps_what_has_come(mirror: Mirror, tmp_path: Path) -> Non
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert not list((tmp_path / "cache" / "prepared" / "tiny").iterdir())

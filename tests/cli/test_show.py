@@ -181,15 +181,15 @@ def test_following_ends_when_the_run_is_killed_and_says_how_to_go_on(tmp_path: P
         interrupted = start("show", directory.path, "--follow")
         assert wait_for(interrupted, "Write File")
         interrupted.send_signal(signal.SIGINT)
-        rest, complaints = interrupted.communicate(timeout=10)
+        rest, complaints = interrupted.communicate(timeout=60)
         assert (interrupted.returncode, complaints) == (130, "") and "Traceback" not in rest
         assert directory.held, "the run goes on"
         process.kill()
         process.wait()
-        told = watching.communicate(timeout=30)[0]
+        told = watching.communicate(timeout=60)[0]
         assert watching.returncode == 3
         assert "No process is working on it" in told and f"mlab resume {directory.path}" in " ".join(told.split())
-        last = json.loads(programs.communicate(timeout=30)[0].splitlines()[-1])
+        last = json.loads(programs.communicate(timeout=60)[0].splitlines()[-1])
         assert (last["working"], last["result"], programs.returncode) == (False, None, 3)
 
 

@@ -141,7 +141,7 @@ def test_an_interrupt_ends_it_at_once_and_leaves_nothing(tasks: Path, tmp_path: 
         time.sleep(0.1)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
     assert "Traceback" not in output, output
     assert [path.name for path in tmp_path.glob("mlab-*")] == []

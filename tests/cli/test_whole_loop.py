@@ -106,7 +106,7 @@ def test_inspects_viewer_shows_the_runs(tmp_path: Path) -> None:
         listed = _fetched(f"http://127.0.0.1:{port}/api/logs")
     finally:
         os.killpg(viewer.pid, signal.SIGTERM)
-        viewer.wait(30)
+        viewer.wait(60)
     assert next(logs.glob("*.eval")).name in listed
 
 

@@ -84,7 +84,7 @@ def test_a_competition_that_was_killed_is_finished(mirror: Mirror, tmp_path: Pat
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(60)
     folder = fetch.kaggle_competition(SLUG)
     assert (folder / "train.csv").read_bytes() == TRAIN
     assert mirror.requests[-1].range

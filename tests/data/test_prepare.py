@@ -99,7 +99,7 @@ def test_a_preparation_that_was_killed_is_cleaned_up_and_made_whole(tmp_path: Pa
         time.sleep(0.01)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
-    process.join(10)
+    process.join(60)
     assert list(cache.rglob("train.csv")), "what it left is still there"
     make_task(tmp_path)  # the same, and quicker
     made = prepare(task, "mini", cache)
@@ -119,7 +119,7 @@ def test_a_download_that_was_killed_while_it_was_prepared_is_gone_on_with(mirror
         assert process.poll() is None
         time.sleep(0.01)
     process.kill()
-    process.wait(10)
+    process.wait(60)
     mirror.faults.clear()
     public, _ = prepared(task, "full", cache)
     assert public and (public / "train.csv").read_bytes() == content
@@ -338,13 +338,20 @@ def test_what_does_not_fit_on_the_disk_is_not_begun(mirror: Mirror, tmp_path: Pa
 
 def test_who_waits_says_so(task: Task, cache: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=work, args=(task.folder, cache))
-    make_task(task.folder.parent, PREPARE.replace("time.sleep(0.3)", "time.sleep(1.5)"))
+    told = task.folder.parent / "told"
+    make_task(task.folder.parent, PREPARE.replace("time.sleep(0.3)", f"\n    while not os.path.exists({str(told)!r}): time.sleep(0.02)"))
     process.start()
     while not list(cache.rglob("train.csv")):
         time.sleep(0.01)
-    screen = io.StringIO()
+
+    class Screen(io.StringIO):
+        def write(self, text: str) -> int:
+            told.touch()
+            return super().write(text)
+
+    screen = Screen()
     prepare(task, "mini", cache, console=Console(file=screen))
-    process.join(10)
+    process.join(60)
     assert "tiny: another process is preparing it" in screen.getvalue()
 
 

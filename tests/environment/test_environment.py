@@ -98,7 +98,7 @@ def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: M
 
 def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment) -> None:
     script = 'import time\nprint("started", flush=True)\ntime.sleep(600)\n'
-    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1.5), box_limits=ScriptLimits(seconds=600))
+    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=3), box_limits=ScriptLimits(seconds=600))
 
     async def story() -> None:
         await environment.start()
@@ -202,20 +202,20 @@ class Waits:
     context_tokens = None
 
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
-        await asyncio.sleep(0.3)
-        return Reply("reply", Usage(calls=1), "waits", waited=0.3)
+        await asyncio.sleep(0.6)
+        return Reply("reply", Usage(calls=1), "waits", waited=0.6)
 
 
 def test_waiting_for_a_rate_limit_is_no_working_time(make_environment: MakeEnvironment) -> None:
-    environment = make_environment(models=Models(Waits(), Waits(), Waits()), limits=RunLimits(working_time=0.5))
+    environment = make_environment(models=Models(Waits(), Waits(), Waits()), limits=RunLimits(working_time=1.5))
 
     async def story() -> None:
         await environment.start()
         for _ in range(3):
             await environment.ask_agent("?", str)
             step = await environment.execute(LIST)
-            assert step.waited_seconds == 0.3 <= step.model_seconds
-        await asyncio.sleep(0.5)
+            assert step.waited_seconds == 0.6 <= step.model_seconds
+        await asyncio.sleep(1.5)
         with pytest.raises(LimitReached, match="working time"):
             await environment.ask_agent("?", str)
 

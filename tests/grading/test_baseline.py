@@ -193,12 +193,12 @@ def test_a_run_is_compared_with_the_papers_number_only_if_asked(tmp_path: Path, 
 
 
 def test_the_time_limit_of_a_run_holds_for_its_starter_too(tmp_path: Path) -> None:
-    task = make(tmp_path, train="import time\ntime.sleep(60)\n")
+    task = make(tmp_path, train="import time\ntime.sleep(600)\n")
     plan = make_plan(task, tmp_path / "runs", agent="baseline", variant="mini", sandbox="none", baseline="auto", limits=RunLimits(time=1))
     started = time.monotonic()
     with pytest.raises(TaskError, match=r"longer than the 1 s that the run may take; measure it once with `mlab baseline count"):
         found_for(plan)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 300
 
 
 def test_a_result_has_the_errors_of_its_score_and_its_gain_and_not_the_samples(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_grader_that_is_cancelled_is_gone_and_the_next_is_forked(task: Task, t
             assert grading.cancelled() and has_ended(mark.read_text())
             return await grader.grade(good)
 
-    found = asyncio.run(asyncio.wait_for(scene(), 30))
+    found = asyncio.run(asyncio.wait_for(scene(), 60))
     assert found.score is not None and found.score.value == 7.0
 
 

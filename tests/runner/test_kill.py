@@ -74,7 +74,7 @@ def _is_anothers(pid: int) -> bool:
 
 def assert_nobody() -> None:
     """Nothing that a killed process started lives on."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while left := [pid for pid in descendants(os.getpid()) if not _is_anothers(pid) and not is_zombie(pid)]:
         if time.monotonic() > deadline:
             named = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left}

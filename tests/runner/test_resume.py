@@ -18,7 +18,7 @@ from mlagentbench.task.catalogue import load_task
 from mlagentbench.workspace.snapshots.snapshots import Manifest
 from tests.plans import Plan, make_plan, resumed
 from tests.runner.lives import EXECUTE, REPLIES, content_of, make_task, models, scripted, workspace_digest, write_file
-from tests.support import finish, reply
+from tests.support import finish, reply, set_at
 
 FINAL = len(REPLIES)
 
@@ -36,13 +36,13 @@ def begin(plan: Plan, replies: Sequence[str] = REPLIES) -> RunDirectory:
     return RunDirectory(plan.log_directory / result.run)
 
 
-def go_on(directory: RunDirectory, replies: Sequence[str] = REPLIES, stop_after: float | None = None, **how: int | str) -> RunDirectory:
-    """Go on with a run, or with a fork of it."""
+def go_on(directory: RunDirectory, replies: Sequence[str] = REPLIES, stop_at: str | None = None, **how: int | str) -> RunDirectory:
+    """Go on with a run, or with a fork of it; with `stop_at`, it is stopped once its workspace has such a file."""
 
     async def story(plan: Plan) -> None:
         stop = asyncio.Event()
-        if stop_after is not None:
-            asyncio.get_running_loop().call_later(stop_after, stop.set)
+        if stop_at is not None:
+            set_at(stop, directory.path.parent, stop_at)
         assert plan.continues is not None
         await plan.conduct(models(scripted(replies), plan.continues.replies()), stop=stop)
 
@@ -71,15 +71,16 @@ def test_a_run_whose_model_failed_goes_on_as_if_it_had_not(plan: Plan) -> None:
 
 def test_an_interrupted_step_leaves_nothing_and_is_done_again(plan: Plan) -> None:
     messy = (
-        "import os, time\nopen('junk', 'w').write('x')\nos.remove('notes.txt')\nprint('begun', flush=True)\ntime.sleep({})\nprint('done')\n"
+        "import os, time\nopen('junk', 'w').write('x')\nos.remove('notes.txt')\nprint('begun', flush=True)\nopen('begun', 'w')\n"
+        "time.sleep({})\nprint('done')\n"
     )
     replies = [
         write_file("notes.txt", "kept"),
-        write_file("messy.py", messy.format(60)),
+        write_file("messy.py", messy.format(600)),
         reply("Execute Script", '{"script_name": "messy.py"}'),
     ]
     run = begin(plan, replies[:2])
-    interrupted = go_on(run, replies, stop_after=2.0)
+    interrupted = go_on(run, replies, stop_at="begun")
     assert interrupted.result is not None and interrupted.result.outcome.ended == "cancelled"
     assert len(run.steps()) == 2
     assert (run.workspace / "junk").exists(), "what the step did is still there"

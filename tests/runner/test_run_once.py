@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from mlagentbench.task.catalogue import load_task
 from mlagentbench.workspace.snapshots.snapshots import Manifest
 from tests.plans import Plan, make_plan
 from tests.runner.lives import make_task
-from tests.support import finish, reply
+from tests.support import finish, reply, set_at
 
 
 def submit(text: str) -> str:
@@ -36,11 +37,13 @@ def plan(tmp_path: Path) -> Plan:
     return make_plan(task, tmp_path / "runs", sandbox="none", score_steps=True)
 
 
-def carry_out(plan: Plan, replies: Sequence[str] = (), stop_after: float | None = None) -> Result:
+def carry_out(plan: Plan, replies: Sequence[str] = (), stop_at: str | None = None) -> Result:
+    """A run's result; with `stop_at`, it is stopped once its workspace has such a file."""
+
     async def story() -> Result:
         stop = asyncio.Event()
-        if stop_after is not None:
-            asyncio.get_running_loop().call_later(stop_after, stop.set)
+        if stop_at is not None:
+            set_at(stop, plan.log_directory, stop_at)
         return await plan.conduct(Models.scripted(Script([ScriptedReply(reply=text) for text in replies])), stop=stop)
 
     result = finish(story())
@@ -99,9 +102,9 @@ def test_a_limit_ends_it_and_what_is_there_is_graded(plan: Plan) -> None:
 
 
 def test_a_run_that_is_stopped_is_graded_as_it_stands(plan: Plan) -> None:
-    sleep = reply("Write File", '{"file_name": "train.py", "content": "import time; time.sleep(60)"}')
+    sleep = reply("Write File", json.dumps({"file_name": "train.py", "content": "import time; open('begun', 'w'); time.sleep(600)"}))
     run = reply("Execute Script", '{"script_name": "train.py"}')
-    result = carry_out(plan, [submit("20"), sleep, run], stop_after=2)
+    result = carry_out(plan, [submit("20"), sleep, run], stop_at="begun")
     assert (result.outcome.ended, result.outcome.verdict, result.steps) == ("cancelled", "success", 2)
 
 

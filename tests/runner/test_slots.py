@@ -77,14 +77,14 @@ def test_a_run_that_is_cancelled_or_fails_gives_its_place_back() -> None:
         waiter.cancel()
         holder.cancel()
         await asyncio.gather(holder, waiter, return_exceptions=True)
-        assert await asyncio.wait_for(watched.run("next", ("0",)), 1)
+        assert await asyncio.wait_for(watched.run("next", ("0",)), 60)
         # The place was given, and the run cancelled before it could take it.
         async with slots.slot(("0",)):
             late = asyncio.create_task(watched.run("late", ("0",)))
             await asyncio.sleep(0.01)
         late.cancel()
         await asyncio.gather(late, return_exceptions=True)
-        assert await asyncio.wait_for(watched.run("last", ("0",)), 1)
+        assert await asyncio.wait_for(watched.run("last", ("0",)), 60)
         assert "late" not in watched.order
 
     finish(main())

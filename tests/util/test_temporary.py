@@ -54,7 +54,11 @@ def test_its_removal_is_not_dropped_with_a_task_that_is_cancelled_again(temporar
 
 
 def test_what_a_thread_writes_for_a_cancelled_task_is_removed_too(temporary: Path) -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
     def write(folder: Path) -> None:
+        begun.set()
+        cancelled.wait(60)
         for number in range(20):
             time.sleep(0.01)
             (folder / "sub").mkdir(exist_ok=True)
@@ -66,8 +70,11 @@ def test_what_a_thread_writes_for_a_cancelled_task_is_removed_too(temporary: Pat
 
     async def program() -> None:
         task = asyncio.create_task(work())
-        await asyncio.sleep(0.05)
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
         task.cancel()
+        await asyncio.sleep(0)
+        cancelled.set()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
 

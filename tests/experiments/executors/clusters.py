@@ -104,7 +104,7 @@ class Work:
         return [pid for pid in pids if psutil.pid_exists(pid) and not is_zombie(pid)]
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "what the test waits for does not happen"

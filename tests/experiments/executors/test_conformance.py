@@ -37,7 +37,7 @@ def each_job_runs_once_and_has_its_gpu_to_itself(cluster: TestCluster, executor:
     assert len(spans) == GPUS
     for span in map(sorted, spans.values()):
         assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(span))
-    wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
+    wait_for(lambda: not any(work.processes(job) for job in jobs))
     assert "started on" in jobs[0].log.read_text()
     assert drive(jobs, executor, work.committed) == outcomes
     assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
@@ -54,7 +54,7 @@ def a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(cluste
 
     assert drive([job], executor, work.committed, every=0.1, pause=0.1, watch=kill) == {"run": "done"}
     assert len(work.starts(job)) == 2
-    wait_for(lambda: not work.processes(job), 5)
+    wait_for(lambda: not work.processes(job))
 
 
 def a_cancelled_job_is_told_and_leaves_nothing(cluster: TestCluster, executor: Executor, work: Work) -> None:
@@ -64,8 +64,8 @@ def a_cancelled_job_is_told_and_leaves_nothing(cluster: TestCluster, executor: E
     wait_for(lambda: all(work.starts(job) for job in running))
     assert executor.poll() == {**dict.fromkeys([job.id for job in running], "running"), "queued": "queued"}
     executor.cancel([queued.id, *(job.id for job in running), "unknown"])
-    wait_for(lambda: executor.poll() == {}, 10)
-    wait_for(lambda: not any(work.processes(job) for job in running), 5)
+    wait_for(lambda: executor.poll() == {})
+    wait_for(lambda: not any(work.processes(job) for job in running))
     assert all(work.ends(job) for job in running)
     assert not work.starts(queued)
 
@@ -86,14 +86,14 @@ def a_job_that_always_fails_is_given_up_and_the_others_are_done(cluster: TestClu
     times = [start["since"] for start in work.starts(bad)]
     assert len(times) == 3 and times[1] - times[0] >= 0.5 and times[2] - times[1] >= 1.0, "the pause between tries grows"
     assert "No such file" in missing.log.read_text()
-    wait_for(lambda: not work.processes(bad), 5)
+    wait_for(lambda: not work.processes(bad))
 
 
 def a_job_ends_at_its_time_limit(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    job = work.job("long", 100, time_s=1.0)
+    job = work.job("long", 100, time_s=3.0)
     assert drive([job], executor, work.committed, tries=1, every=0.1) == {"long": "failed"}
     assert work.ends(job)
-    wait_for(lambda: not work.processes(job), 5)
+    wait_for(lambda: not work.processes(job))
 
 
 def a_driver_that_is_told_to_stop_ends_no_run(cluster: TestCluster, executor: Executor, work: Work) -> None:
@@ -117,7 +117,7 @@ def a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluster: Te
     for job in jobs:
         begun = [start for start in work.starts(job) if start["since"] < killed]
         assert len(work.starts(job)) == (2 if begun and cluster.kills_jobs_with_driver else 1)
-    wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
+    wait_for(lambda: not any(work.processes(job) for job in jobs))
 
 
 def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, executor: Executor, work: Work) -> None:
@@ -135,7 +135,7 @@ def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, execu
         nodes = [start["node"] for start in work.starts(job)]
         assert nodes.count(killed[0]) <= 1
         assert len(nodes) == 1 + nodes.count(killed[0])
-    wait_for(lambda: not any(work.processes(job) for job in jobs), 5)
+    wait_for(lambda: not any(work.processes(job) for job in jobs))
     cluster.restore()
 
 
