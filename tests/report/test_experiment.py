@@ -38,6 +38,18 @@ def test_runs_stand_in_columns_that_are_not_mixed(logs: Path) -> None:
     ) in (experiment.notices())
 
 
+def test_columns_whose_runs_had_other_mini_data_are_named(logs: Path) -> None:
+    for agent in ("research", "react"):
+        for seed in (1, 2):
+            write_run(logs, f"{agent}-{seed}", agent=agent, mini_seed=seed, flags=())
+    experiment = Experiment.of(load(logs))
+    assert "Different mini seeds between columns" not in titles(experiment), "each column has runs of both"
+    write_run(logs, "react-3", agent="react", mini_seed=3, flags=())
+    (notice,) = (each for each in Experiment.of(load(logs)).notices() if each.title == "Different mini seeds between columns")
+    assert "react (context_steps 3), scripted/demo.yaml: 1, 2, 3" in notice.text
+    assert "research (context_steps 3), scripted/demo.yaml: 1, 2)" in notice.text
+
+
 def test_what_is_not_counted_is_named_and_in_no_mean(logs: Path) -> None:
     write_run(logs, "one", flags=())
     write_run(logs, "two", [ExampleStep("Look", seconds=9000.0)], ended="infrastructure", verdict="ungraded", flags=())

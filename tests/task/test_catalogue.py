@@ -171,3 +171,9 @@ def test_a_folder_can_hold_several_tasks_that_differ_in_their_parameters(folder:
         load_task(folder / "tiny-4")
     with pytest.raises(TaskError, match=r"several tasks: name one, such as .*tiny-2"):
         load_task(folder)
+
+
+def test_statements_say_which_way_the_metric_is_better() -> None:
+    for task in find_tasks().values():
+        words = {"maximize": "higher is better", "minimize": "lower is better"}[task.spec.metric.direction]
+        assert words in task.problem.lower(), task.id

@@ -100,6 +100,16 @@ def test_nothing_of_a_later_step_can_be_read_before_the_step_below_it_is_right(s
         assert all(starter.unlock(locked, each) is None for each in others)
 
 
+def test_the_size_of_a_locked_note_does_not_tell_its_kind() -> None:
+    lengths: dict[str, list[int]] = {}
+    for seed in range(20):
+        world = make(4, MINI, seed)
+        for number, step in enumerate(world.steps, 1):
+            lengths.setdefault(step.kind, []).append(len(prepare.note(world, number, np.random.default_rng(seed))))
+    means = [np.mean(each) for each in lengths.values()]
+    assert len(means) == len(KINDS) and max(means) - min(means) < 2 * np.mean([np.std(each) for each in lengths.values()])
+
+
 def test_the_test_rows_alone_open_nothing_and_a_key_tells_nothing_of_the_target() -> None:
     first, second = (make(2, MINI, seed) for seed in (0, 1))
     assert key(first.readings[1]) != key(second.readings[1])

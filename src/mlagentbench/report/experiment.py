@@ -234,7 +234,7 @@ class Experiment:
 
     def notices(self) -> list[Notice]:
         """Return the notices: conditions that differ, runs that are not counted, flags, and differences between the runs of a cell."""
-        found = [*_differences(self.column_of)]
+        found = [*_differences(self.column_of), *self._other_data()]
         apart = _together(cell.apart for _, _, cell in self.cells)
         if apart:
             kinds = ", ".join(f"{count} {APART.get(kind, kind)}" for kind, count in apart.most_common())
@@ -252,6 +252,22 @@ class Experiment:
             more = f", and {len(others)} more, each with its own values" if others else ""
             found.append(Notice("Runs of one cell differ", f"{first}{more})."))
         return found
+
+    def _other_data(self) -> Iterable[Notice]:
+        """Yield a notice if columns have runs of a task on mini data of different seeds."""
+        tasks = []
+        for task, runs in self.tasks.items():
+            seeds: dict[str, dict[str, None]] = {}
+            for run in runs:
+                if run.info.spec.variant == "mini":
+                    seed = run.info.spec.mini_seed
+                    seeds.setdefault(self.column(run), {})["none" if seed is None else str(seed)] = None
+            if len({frozenset(each) for each in seeds.values()}) > 1:
+                words = [f"{column}: {', '.join(each)}" for column, each in seeds.items()]
+                tasks.append(f"{task} ({'; '.join(words)})")
+        if tasks:
+            text = f"{', '.join(tasks)}. Their runs had other data, so a difference may be the data's; give all columns the same seeds."
+            yield Notice("Different mini seeds between columns", text)
 
 
 def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:

@@ -60,7 +60,8 @@ def note(world: World, number: int, rng: np.random.Generator) -> str:
     """Return what is known of a step, numbered from 1, followed by its references as a table."""
     step, rows = world.steps[number - 1], world.references[number - 1]
     references = pl.DataFrame({"id": rows, "reference": noisy(world.readings[number][rows], rng)})
-    what = NOTES[step.kind] + _code(step)
+    # All kinds' notes are as long, so that the size of a locked one does not tell its kind.
+    what = NOTES[step.kind].ljust(max(map(len, NOTES.values()))) + _code(step)
     return f"# Step {number}\n\n{what}\n\nAll arithmetic is on whole numbers modulo {MODULUS}.\n\n{references.write_csv()}"
 
 
