@@ -12,7 +12,7 @@ import pytest
 from mlagentbench.util.interrupts import IMPATIENCE
 
 PROGRAM = """
-import asyncio, sys, threading, time
+import asyncio, signal, sys, threading, time
 from mlagentbench.util import interrupts
 
 class Removed:
@@ -43,6 +43,11 @@ def outside():
     finally:
         time.sleep(0.3)
         print("cleaned up", flush=True)
+
+def while_another_thread_gets_it():
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    interrupts.run(gently())
 
 def in_a_removal():
     Removed()
@@ -106,6 +111,14 @@ def test_the_first_one_asks_and_the_second_stops(number: signal.Signals) -> None
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 130
+
+
+def test_a_signal_that_does_not_disturb_the_loops_wait_ends_it() -> None:
+    process = start("while_another_thread_gets_it()")
+    time.sleep(0.3)  # so that the wait has begun
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60) == ("asked to stop\n", "")
+    assert process.returncode == 0
 
 
 def test_a_terminal_that_closes_is_one_interrupt_though_it_sends_two() -> None:

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 import signal
+import socket
 import sys
 import termios
 import threading
@@ -118,12 +119,34 @@ def first(act: Callable[[], None]) -> Iterator[None]:
 def _run(work: Coroutine[object, None, T]) -> T:
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(work)
+        with _woken_by_signals(loop):
+            try:
+                return loop.run_until_complete(work)
+            finally:
+                loop.run_until_complete(_cancel_tasks())
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.run_until_complete(loop.shutdown_default_executor())
     finally:
-        loop.run_until_complete(_cancel_tasks())
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+@contextmanager
+def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Make a signal end an event loop's wait. Otherwise one that comes just before a wait is handled only after it, minutes later."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        loop.add_reader(reader, reader.recv, 4096)
+        before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(reader)
 
 
 async def _cancel_tasks() -> None:
