@@ -13,7 +13,7 @@ from mlagentbench import Result, RunSpec, Task
 from mlagentbench.environment import Listener, SilentListener
 from mlagentbench.model import Models
 from mlagentbench.rundir.directory import RunDirectory
-from mlagentbench.runner.preflight import CheckModels, ReadyRun, make_spec, ready_run, task_of
+from mlagentbench.runner.preflight import ReadyRun, make_spec, ready_run, task_of
 from mlagentbench.runner.resume import resume
 from mlagentbench.runner.run_once import AskPerson, RunHooks, run_once
 
@@ -32,11 +32,9 @@ class Plan(NamedTuple):
         own = {name: changes.pop(name) for name in self._fields if name in changes}
         return self._replace(spec=self.spec.replace(**changes), **own)
 
-    async def ready(self, check_models: CheckModels | None = None) -> ReadyRun:
+    async def ready(self) -> ReadyRun:
         """It, checked."""
-        return replace(
-            await ready_run(self.spec, self.log_directory, continues=self.continues, check_models=check_models), parallel=self.parallel
-        )
+        return replace(await ready_run(self.spec, self.log_directory, continues=self.continues), parallel=self.parallel)
 
     async def conduct(
         self, models: Models, *, listener: Listener | None = None, stop: asyncio.Event | None = None, person: AskPerson | None = None

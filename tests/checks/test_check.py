@@ -224,7 +224,7 @@ SWAPPED = Fault(
         ("proof.py", "\nineffective =", "\nsolution ="),
         ("proof.py", "\nother =", "\nineffective ="),
     ],
-    {"solution": "no success", "ineffective": "a success for one turned knob"},
+    {"solution": "no success", "ineffective": "a success for one changed setting"},
 )
 TAKES_INVALID = Fault(
     [

@@ -96,7 +96,7 @@ def test_a_submission_that_stands_for_the_starter_is_not_compared_with_itself() 
             "0.5 to 0.525 with 2 seeds, a standard deviation of 3.4% where 3%",
         ),
         ({"naive": {"constant": graded(0.3), "shuffled": graded(0.57)}}, "naive", "a success over the starter: 'shuffled'"),
-        ({"ineffective": ran(graded(0.6))}, "ineffective", "a success for one turned knob"),
+        ({"ineffective": ran(graded(0.6))}, "ineffective", "a success for one changed setting"),
         ({"solution": ran(graded(0.55))}, "solution", "+7.8% over the baseline, no success"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_page_of_the_catalogue_is_the_same_each_time(checked: Checked) -> No
     assert "## My own" in page
     row = next(line for line in page.splitlines() if "`sound`" in line).strip("| ").split(" | ")
     assert row[2:5] == ["root mean squared error ↓", "6.1 MPa", "0%"]
-    assert row[5].startswith(MINUS) and row[6].startswith(MINUS), "neither the knob nor a constant gains anything"
+    assert row[5].startswith(MINUS) and row[6].startswith(MINUS), "neither the setting nor a constant gains anything"
     assert re.fullmatch(r"[\d.]+ MPa \(\+\d\d%\)", row[7])
     assert row[8:] == ["—", "generated"]
 

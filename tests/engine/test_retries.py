@@ -16,6 +16,7 @@ from mlagentbench.errors import ModelUnavailable
 from mlagentbench.records import Usage
 from mlagentbench.results.logs import load
 from mlagentbench.run_spec import ModelSpec, RateLimit, RunLimits
+from mlagentbench.runner.preflight import preflight
 from mlagentbench.task.catalogue import load_task
 from tests import commands
 from tests.engine import server as bad
@@ -23,7 +24,7 @@ from tests.engine import whole
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
 from tests.engine.whole import Ended
 from tests.plans import Plan, make_plan, resumed
-from tests.support import finish, reply
+from tests.support import reply
 from tests.tiny_task import tiny_task
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
@@ -207,5 +208,5 @@ def test_a_missing_key_is_told_before_anything_runs(
 ) -> None:
     monkeypatch.delenv(key)
     with pytest.raises(ModelUnavailable, match=key):
-        finish(plan.but(models={"agent": ModelSpec(name=model)}).ready(check_models))
+        preflight([plan.spec.replace(models={"agent": ModelSpec(name=model)})], plan.log_directory, check_models=check_models)
     assert not server.requests and not plan.log_directory.exists()

@@ -278,7 +278,7 @@ def _script(name: ScoreFinding, run: Ran | None, success: bool | None, improveme
         return skipped(name, "there is no baseline to compare with")
     if success is not wins:
         consequence = (
-            "no success; so no agent can win" if wins else "a success for one turned knob; train the starter until that gains little"
+            "no success; so no agent can win" if wins else "a success for one changed setting; train the starter until that gains little"
         )
         return failed(name, f"{name}() is {_gain(improvement)}, {consequence}")
     return ok(name)

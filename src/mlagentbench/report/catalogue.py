@@ -25,7 +25,7 @@ ABOUT: Mapping[str, str] = {
 """What the tasks of a category have in common, where their own pages do not say it."""
 DIGITS = 2
 """Significant digits of scores; further digits differ from one machine to another."""
-COLUMNS = ("task", "what", "metric", "starter", "seeds", "one knob", "best constant", "solution", "needs", "real data")
+COLUMNS = ("task", "what", "metric", "starter", "seeds", "one setting", "best constant", "solution", "needs", "real data")
 OPENING = """\
 # The tasks
 
@@ -35,7 +35,7 @@ Scores are of the mini variant, which is generated and runs offline in seconds. 
 |---|---|
 | starter | its score as the agent finds it, the mean over its seeds |
 | seeds | the standard deviation of its score over 8 seeds, relative to the mean; 0% where the seed makes no difference |
-| one knob | the gain by the starter's obvious knob, such as twice the epochs or another learning rate |
+| one setting | the gain by changing the setting that comes to mind first, such as twice the epochs or another learning rate |
 | best constant | the gain by the best submission that knows nothing of a row: one answer for all, or the answers of other rows |
 | solution | the score that an able agent is known to reach, and its gain |
 | needs | extras of the package, to be installed as `pip install "mlagentbench[vision]"`; `make install EXTRAS=tasks` has them all |
@@ -43,7 +43,7 @@ Scores are of the mini variant, which is generated and runs offline in seconds. 
 The answers to the real data of a task marked † are public.
 
 This page is written by `mlab tasks check --all --variant mini --markdown docs/tasks.md`, which lets every task prove itself first: a task
-fails if its seeds, its knob or a constant are a success, or its solution is none.
+fails if another seed, this one setting or a constant is a success, or its solution is none.
 """
 PAPER = """\
 ## The paper's starters
@@ -113,7 +113,7 @@ def _row(entry: CheckedTask) -> Mapping[str, str]:
         "metric": f"{spec.metric.name} {'↑' if spec.metric.direction == 'maximize' else '↓'}",
         "starter": starter,
         "seeds": "—" if numbers.starter_spread is None else f"{percentage(numbers.starter_spread)}%",
-        "one knob": gain(numbers.ineffective_improvement),
+        "one setting": gain(numbers.ineffective_improvement),
         "best constant": gain(numbers.naive_improvement),
         "solution": "—" if timed else f"{score(numbers.solution)} ({gain(numbers.solution_improvement)})",
         "needs": ", ".join(spec.extras) or "—",

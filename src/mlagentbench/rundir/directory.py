@@ -322,10 +322,10 @@ class RunDirectory:
             self.attempts.check()
             file.write(text)
 
-    def output_end(self, step: int, size: int = 1000) -> str:
-        """Return the last `size` bytes of what a step's scripts have printed so far."""
+    def output_end(self, step: int) -> str:
+        """Return the last 1000 bytes of what a step's scripts have printed so far."""
         with suppress(OSError):
-            return bytes_of(self.attempts.newest(f"steps/{step:04d}.{OUTPUT}"), LARGEST_FILE)[-size:].decode(errors="replace")
+            return bytes_of(self.attempts.newest(f"steps/{step:04d}.{OUTPUT}"), LARGEST_FILE)[-1000:].decode(errors="replace")
         return ""
 
     def calls(self, step: int) -> list[ModelCall]:

@@ -170,15 +170,13 @@ def preflight(
     return checked
 
 
-async def ready_run(
-    spec: RunSpec, log_directory: Path, *, continues: RunDirectory | None = None, check_models: CheckModels | None = None
-) -> ReadyRun:
-    """Check one run, and find or measure its baseline.
+async def ready_run(spec: RunSpec, log_directory: Path, *, continues: RunDirectory | None = None) -> ReadyRun:
+    """Check one run but for its models, and find or measure its baseline.
 
     Raises:
         MLAgentBenchError: as in `preflight` and `with_baseline`.
     """
-    (checked,) = await asyncio.to_thread(preflight, [spec], log_directory, continues=continues, check_models=check_models)
+    (checked,) = await asyncio.to_thread(preflight, [spec], log_directory, continues=continues)
     return await with_baseline(checked)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from mlagentbench.errors import TaskError
@@ -16,14 +15,13 @@ LONGEST = 60
 _LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "*.pyc", "__init__.py")
 
 
-def new_task(task_id: str, directory: Path, title: str | None = None, taken: Iterable[str] | None = None) -> Task:
+def new_task(task_id: str, directory: Path, title: str | None = None) -> Task:
     """Create a task's folder, which passes `mlab tasks check` and can be run as it stands.
 
     Args:
         task_id: the id by which it is run; its folder has the same name, with underscores.
         directory: the folder in which to create it; created where it does not exist.
         title: a line that says what the task is about; None for the template's title.
-        taken: ids that it may not have; None for those of the catalogue.
 
     Raises:
         TaskError: the id is not valid or is taken, or the folder exists already or cannot be created.
@@ -32,7 +30,7 @@ def new_task(task_id: str, directory: Path, title: str | None = None, taken: Ite
         raise TaskError(
             f"{task_id!r} is no task id; take up to {LONGEST} lower-case letters and digits, in words joined by -, such as my-task"
         )
-    if task_id in (find_tasks() if taken is None else taken):
+    if task_id in find_tasks():
         raise TaskError(f"there is a task {task_id!r} already; choose another id")
     folder = directory / task_id.replace("-", "_")
     if folder.exists() or folder.is_symlink():

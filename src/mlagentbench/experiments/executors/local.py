@@ -20,18 +20,18 @@ PATIENCE = 10.0
 class LocalExecutor:
     """Starts jobs as child processes, in the order of submission; a job that does not fit is overtaken by those that do.
 
-    Jobs end with this process. They are started, and their resources given to the next ones, by `submit` and `poll`.
+    Jobs end with this process. They are started, and their resources given to the next ones, by `submit` and `poll`. The memory to share
+    out is what is free when the executor is made.
 
     Args:
         cpus: cores to share out; None for all that this process may use.
         gpus: ids of the GPUs to share out, as `CUDA_VISIBLE_DEVICES` names them.
-        mem_gb: memory to share out, in GB (2^30 bytes); None for what is free now.
     """
 
-    def __init__(self, cpus: float | None = None, gpus: Sequence[str] = (), mem_gb: float | None = None) -> None:
+    def __init__(self, cpus: float | None = None, gpus: Sequence[str] = ()) -> None:
         self._cpus: float = cores() if cpus is None else cpus
         self._gpus = tuple(gpus)
-        self._mem_gb = free_memory_mb() / 1024 if mem_gb is None else mem_gb
+        self._mem_gb = free_memory_mb() / 1024
         self._queue: list[Job] = []
         self._running: dict[str, _Running] = {}
 

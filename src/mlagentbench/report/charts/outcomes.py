@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import altair as alt
 
+from mlagentbench.report import wording
 from mlagentbench.report.charts.palette import LIGHT, Palette, ground
 from mlagentbench.report.charts.style import data, layered, quoted, short
 from mlagentbench.results.cells import Cell
@@ -19,13 +20,7 @@ ROOM = 18
 
 Kind = Literal["verdict", "ended", "mode"]
 APART = "not counted"
-VERDICTS: Mapping[str, str] = {
-    "success": "success",
-    "no_improvement": "no success",
-    "invalid_submission": "invalid submission",
-    "no_submission": "no submission",
-    "apart": APART,
-}
+VERDICTS: Mapping[str, str] = {**{verdict: words for verdict, words in wording.VERDICTS.items() if verdict != "ungraded"}, "apart": APART}
 ENDINGS: Mapping[str, str] = {
     "final_answer": "final answer",
     "limit_steps": "limit of steps",

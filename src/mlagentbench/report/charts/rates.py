@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.palette import LIGHT, Palette
+from mlagentbench.report.charts.palette import LIGHT
 from mlagentbench.report.charts.style import data, layered, name, quoted, short
 from mlagentbench.report.formatting import interval_text, number, percentage, plural
 from mlagentbench.report.tables.model import AVERAGE, Row, Table, pivot
@@ -99,7 +99,7 @@ def tint(level: int) -> str:
     return "#" + "".join(f"{part:02x}" for part in mixed)
 
 
-def heat_map(heat: HeatMap, palette: Palette = LIGHT) -> alt.LayerChart | None:
+def heat_map(heat: HeatMap) -> alt.LayerChart | None:
     """Draw a heat map for a file; the page shows heat maps as HTML tables.
 
     Returns:
@@ -128,11 +128,11 @@ def heat_map(heat: HeatMap, palette: Palette = LIGHT) -> alt.LayerChart | None:
     every = alt.Chart(data(rows))
     layers = [
         known.mark_rect(cornerRadius=3).encode(x=x, y=y, color=alt.Color("color:N", scale=None)),
-        every.mark_text(dy=-6, fontSize=14, fontWeight=600, color=palette.ink).encode(x=x, y=y, text="text:N"),
-        every.mark_text(dy=11, fontSize=12, color=palette.ink).encode(x=x, y=y, text="note:N"),
+        every.mark_text(dy=-6, fontSize=14, fontWeight=600, color=LIGHT.ink).encode(x=x, y=y, text="text:N"),
+        every.mark_text(dy=11, fontSize=12, color=LIGHT.ink).encode(x=x, y=y, text="note:N"),
     ]
     heading = alt.TitleParams(title, subtitle=words, offset=18)
-    return layered(layers, CELL_WIDTH * len(heat.columns), CELL_HEIGHT * len(names), palette, title=heading)
+    return layered(layers, CELL_WIDTH * len(heat.columns), CELL_HEIGHT * len(names), LIGHT, title=heading)
 
 
 def _cell(row: Row, most: int) -> HeatCell:

@@ -27,6 +27,8 @@ POWER = 0.8
 """How probable it is that a test with `runs_needed` runs sees a difference."""
 MOST_RUNS = 500
 """The most runs a task for which the power is computed."""
+DRAWS = 4000
+"""How many experiments are simulated for a power."""
 FEW_RUNS = 30
 """The most runs of a single task for which the power is exact rather than simulated."""
 
@@ -128,7 +130,7 @@ def runs_needed(rates: Sequence[tuple[float, float]]) -> int | None:
     return low
 
 
-def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int, *, draws: int = 4000) -> float:
+def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int) -> float:
     """Return how often `on_these_tasks` would reject equal rates, with some runs of each task by both agents.
 
     For few runs of one task it is exact. For more it is simulated with the normal form of the exact test, with its continuity correction.
@@ -137,13 +139,12 @@ def power_of(first: NDArray[np.float64], second: NDArray[np.float64], runs: int,
         first: the first agent's success rate on each task.
         second: the second agent's.
         runs: the runs of each task by each agent.
-        draws: how many experiments are simulated.
     """
     if len(first) == 1 and runs <= FEW_RUNS:
         return _power_on_one_task(float(first[0]), float(second[0]), runs)
     random = np.random.default_rng(SEED)
-    ones = random.binomial(runs, first, (draws, len(first)))
-    others = random.binomial(runs, second, (draws, len(second)))
+    ones = random.binomial(runs, first, (DRAWS, len(first)))
+    others = random.binomial(runs, second, (DRAWS, len(second)))
     successes, both = ones + others, 2 * runs
     variance = (successes * (both - successes)).sum(axis=1) * runs**2 / (both**2 * max(1, both - 1))
     distance = np.abs((ones - successes / 2).sum(axis=1)) - 0.5
