@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 import pytest
 import yaml
@@ -41,8 +42,10 @@ def grade(context):
 TRAIN = """\
 import os, sys, time
 began = time.time()
+{wait}
 time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else {seconds})
 print("gpu", os.environ["CUDA_VISIBLE_DEVICES"], began, time.time())
+{then}
 """
 NOTE = reply("Write File", '{"file_name": "notes.txt", "content": "one\\ntwo\\n"}')
 RUN = reply("Execute Script", '{"script_name": "train.py"}')
@@ -61,10 +64,12 @@ class Place:
     def replies(self, *replies: str) -> None:
         self.model.write_text(yaml.safe_dump([{"reply": text} for text in replies]))
 
-    def task(self, name: str, *, gpu: bool = True, seconds: float = 0.5, prepare: str = "") -> None:
+    def task(
+        self, name: str, *, gpu: bool = True, seconds: float = 0.5, wait: str = "", then: str = "", prepare: str = "", grade: str = GRADE
+    ) -> None:
         folder = self.folder / "tasks" / name
         keys = {"gpu": str(gpu).lower()}
-        tiny_task(folder, file="notes.txt", keys=keys, grade=GRADE, train=TRAIN.format(seconds=seconds))
+        tiny_task(folder, file="notes.txt", keys=keys, grade=grade, train=TRAIN.format(seconds=seconds, wait=wait, then=then))
         if prepare:
             (folder / "prepare.py").write_text(prepare)
 
@@ -87,12 +92,21 @@ class Place:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return mlab(*self.arguments(*arguments))
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, stderr: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
         command = [*commands.MLAB, *self.arguments(*arguments)]
-        return commands.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return commands.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
     def runs(self) -> list[RunDirectory]:
         return find_runs(self.logs) if list(self.logs.glob("*/run.json")) else []
+
+    def mark(self) -> str:
+        """A line of a script that leaves a mark."""
+        (self.folder / "marks").mkdir(exist_ok=True)
+        return f"open({str(self.folder / 'marks')!r} + '/' + str(os.getpid()), 'w').close()"
+
+    def wait_for_marks(self, count: int) -> str:
+        """A line of a script that waits for so many marks."""
+        return f"while len(os.listdir({str(self.folder / 'marks')!r})) < {count}: time.sleep(0.02)"
 
     def wait_until_scripts_run(self, count: int) -> None:
         deadline = time.monotonic() + 60
@@ -119,7 +133,7 @@ class Used:
 
 
 def test_each_run_has_a_gpu_to_itself_and_all_of_them_are_used(place: Place) -> None:
-    place.task("learn")
+    place.task("learn", wait=f"{place.mark()}\n{place.wait_for_marks(2)}")
     finished = place.run("learn", "--runs", "5", "--parallel", "5", "--gpus", "7,9", "--no-score-steps", "--json")
     assert finished.returncode == 0, finished.stderr
     used = sorted((Used(run) for run in place.runs()), key=lambda one: one.began)
@@ -132,8 +146,8 @@ def test_each_run_has_a_gpu_to_itself_and_all_of_them_are_used(place: Place) -> 
 
 
 def test_a_task_without_use_for_a_gpu_gets_none_and_waits_for_none(place: Place) -> None:
-    place.task("learn", seconds=2)
-    place.task("count", gpu=False, seconds=0.1)
+    place.task("count", gpu=False, seconds=0.1, then=place.mark())
+    place.task("learn", wait=place.wait_for_marks(2))
     finished = place.run("learn", "count", "--runs", "2", "--parallel", "2", "--gpu", "7", "--no-score-steps", "--json")
     assert finished.returncode == 0, finished.stderr
     used = [Used(run) for run in place.runs()]
@@ -153,13 +167,17 @@ def test_a_gpu_that_is_not_there_is_said_before_anything_runs(place: Place) -> N
 
 
 def test_a_run_is_told_as_soon_as_it_ends(place: Place) -> None:
-    place.task("count", seconds=0.7)
+    go = place.folder / "go"
+    others_wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.02)"
+    first = f"try: open({str(place.folder / 'first')!r}, 'x').close()\nexcept FileExistsError:\n    {others_wait}"
+    place.task("count", seconds=0, wait=first)
     process = place.start("count", "--runs", "3", "--parallel", "1", "--no-score-steps", "--json")
     assert process.stdout is not None
     told = json.loads(process.stdout.readline())
     assert (told["score"], told["ended"]) == (2.0, "final_answer")
     assert process.poll() is None
-    assert sum(run.result is not None for run in place.runs()) <= 2, "others were still to come"
+    assert sum(run.result is not None for run in place.runs()) == 1, "others were still to come"
+    go.touch()
     rest, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert len({json.loads(line)["run"] for line in rest.splitlines()} | {told["run"]}) == 3
@@ -195,16 +213,21 @@ def test_the_first_interrupt_grades_what_goes_on_and_starts_nothing_more(place: 
 
 
 def test_the_second_interrupt_stops_at_once(place: Place) -> None:
-    place.task("count", seconds=600)
-    process = place.start("count", "--runs", "8", "--parallel", "4", "--json")
-    place.wait_until_scripts_run(4)
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=120)
+    place.task("count", seconds=600, grade="import time\n\n\ndef grade(context):\n    time.sleep(600)\n")
+    with (place.folder / "errors.txt").open("w+") as said:
+        process = place.start("count", "--runs", "8", "--parallel", "4", "--json", stderr=said)
+        place.wait_until_scripts_run(4)
+        process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + 60
+        while "Interrupt again to stop at once" not in Path(said.name).read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    errors = Path(said.name).read_text()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors, errors
-    assert len(output.splitlines()) < 4
+    assert output == "", "none is graded"
     assert [len(run.steps()) for run in place.runs()] == [1] * 4, "every finished step is kept"
     assert not _alive(place), "no script is left"
 

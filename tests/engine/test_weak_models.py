@@ -100,7 +100,7 @@ def test_the_question_that_the_time_limit_cut_off_is_in_the_time_and_in_the_reco
     ended = carry_out(plan.but(limits=RunLimits(steps=5, time=1.5)))
     result = ended.result
     assert result.outcome.ended == "limit_time"
-    assert 1.3 < result.model_seconds <= result.seconds < 10
+    assert 0.5 < result.model_seconds <= result.seconds < 300
     cut, check = ended.directory.calls(1)
     assert (cut.stop_reason, cut.reply, cut.usage.calls, check.purpose) == ("limit_time", "", 0, "provider check")
     with resumed(ended.directory.path, 0) as fork:
