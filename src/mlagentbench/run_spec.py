@@ -333,7 +333,7 @@ class RunInfo(Record):
     """For a run that another program carried out: its logs; else None."""
 
     def broke_at(self, result: Result) -> int | None:
-        """Return the change, from 1, that no submission of a run with this result got past; None if it got past all, or `rungs` is None."""
+        """Return the number (from 1) of the first dependent change that the run did not make; None if it made all, or the task has none."""
         return None if self.rungs is None or result.rung >= self.rungs else result.rung + 1
 
     @model_validator(mode="before")

@@ -7,10 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mlagentbench.original.write import import_logs
+from mlagentbench.results.load import Run
+
 ENTRIES = ("Reflection", "Research Plan and Status", "Fact Check", "Thought", "Action", "Action Input")
 BEGAN = 1_700_000_000.0
 """When the log's run began, in seconds from the epoch; a step takes ten."""
 TOLD = "Your response was in incorrect format. Please provide a valid response with all entries: " + ", ".join(ENTRIES)
+
+
+def imported(folder: Path, runs: Path | None = None) -> Run:
+    """The only run of a log folder."""
+    (found,) = import_logs(folder, runs or folder.parent / "runs")
+    assert found.run is not None, found.reason
+    return found.run
 
 
 class OriginalLog:

@@ -21,12 +21,6 @@ from mlagentbench.results.load import load
 from tests.original.logs import OriginalLog, example
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No prepared data, wherever the tests run."""
-    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
-
-
 def log_at(folder: Path, number: int = 0, **options: str) -> OriginalLog:
     """Write a run, each number another one."""
     log = example(folder, **options)

@@ -11,25 +11,11 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from mlagentbench.engine.export import log_path
-from mlagentbench.original.write import import_logs
 from mlagentbench.report.run_view import run_view
 from mlagentbench.results.frames import runs_frame, steps_frame
 from mlagentbench.results.load import Run
 from mlagentbench.run_spec import RunLimits
-from tests.original.logs import OriginalLog, example
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No prepared data, wherever the tests run."""
-    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
-
-
-def imported(folder: Path) -> Run:
-    """The only run of a log folder."""
-    (found,) = import_logs(folder, folder.parent / "runs")
-    assert found.run is not None, found.reason
-    return found.run
+from tests.original.logs import OriginalLog, example, imported
 
 
 def steps_and_runs_are_undated(run: Run) -> bool:

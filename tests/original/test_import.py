@@ -13,23 +13,10 @@ from mlagentbench.cli.main import run as mlab
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.original.write import import_logs
 from mlagentbench.records import Usage
-from mlagentbench.results.load import Run, load
+from mlagentbench.results.load import load
 from mlagentbench.rundir.provenance import head_of
 from mlagentbench.runner.resume import resume
-from tests.original.logs import BEGAN, TOLD, OriginalLog, example
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No prepared data, wherever the tests run."""
-    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
-
-
-def imported(folder: Path, runs: Path | None = None) -> Run:
-    """The only run of a log folder."""
-    (found,) = import_logs(folder, runs or folder.parent / "runs")
-    assert found.run is not None, found.reason
-    return found.run
+from tests.original.logs import BEGAN, TOLD, OriginalLog, example, imported
 
 
 def test_a_log_becomes_a_run_with_everything_that_it_tells(tmp_path: Path) -> None:

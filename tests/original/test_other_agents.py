@@ -8,22 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.original.trace import TraceStep
-from mlagentbench.original.write import import_logs
-from mlagentbench.results.load import Run
-from tests.original.logs import OriginalLog
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No prepared data, wherever the tests run."""
-    monkeypatch.setenv("MLAB_CACHE", str(tmp_path / "cache"))
-
-
-def imported(folder: Path) -> Run:
-    """The only run of a log folder."""
-    (found,) = import_logs(folder, folder.parent / "runs")
-    assert found.run is not None, found.reason
-    return found.run
+from tests.original.logs import OriginalLog, imported
 
 
 def test_the_baseline_runs_the_starter_and_asks_no_model(tmp_path: Path) -> None:

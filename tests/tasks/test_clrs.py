@@ -14,6 +14,7 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.baseline import write_files
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
@@ -43,10 +44,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 
 def graded(task: Task, data: Prepared, folder: Path, files: Files) -> Graded:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    write_files(folder, files)
     return asyncio.run(grade(task, folder, variant="mini", private=data.private, sandbox=SANDBOX))
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.grading.baseline import write_files
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
@@ -50,10 +51,7 @@ def starter(task: Task) -> ModuleType:
 
 
 def graded(task: Task, data: Prepared, folder: Path, files: Files, sandbox: SandboxChoice = "auto") -> Graded:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(str(content))
+    write_files(folder, files)
     return asyncio.run(grade(task, folder, variant="mini", private=data.private, sandbox=sandbox))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mlagentbench.errors import GradingError
+from mlagentbench.grading.baseline import write_files
 from mlagentbench.grading.grade import Graded, grade
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.sandbox.isolation import probe
@@ -24,10 +25,7 @@ SANDBOX: SandboxChoice = "auto" if any(found.available for found in probe()) els
 
 
 def graded(task: Task, folder: Path, files: proof.Files, *, sandbox: SandboxChoice = SANDBOX) -> Graded:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+    write_files(folder, files)
     return asyncio.run(grade(task, folder, variant="mini", sandbox=sandbox))
 
 

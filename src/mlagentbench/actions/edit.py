@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 import textwrap
@@ -13,6 +12,7 @@ from mlagentbench.actions.fences import fenced
 from mlagentbench.actions.files import printable
 from mlagentbench.errors import ActionError
 from mlagentbench.model import GenerateOptions
+from mlagentbench.util.source import parsed
 
 MOST_LINES = 100
 """The most lines that one inspection shows, as in the paper."""
@@ -124,15 +124,7 @@ def script_in(reply: str) -> str:
     start = fences[0] + 1
     ends = [number for number in fences[1:] if not lines[number].strip().strip("`")] or [len(lines)]
     scripts = ["\n".join(lines[start:end]).rstrip("\n") + "\n" for end in ends]
-    return next((script for script in reversed(scripts) if _parses(script)), scripts[0])
-
-
-def _parses(script: str) -> bool:
-    try:
-        ast.parse(textwrap.dedent(script))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    return next((script for script in reversed(scripts) if parsed(textwrap.dedent(script)) is not None), scripts[0])
 
 
 def _before_last_change(context: ActionContext, path: str) -> bytes | None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from mlagentbench.audit.labels import label
 from mlagentbench.audit.numbers import numbers
 from mlagentbench.audit.record import SignKind
+from mlagentbench.util.source import parsed
 
 TIMERS = frozenset({"time", "perf_counter", "monotonic", "process_time", "time_ns", "perf_counter_ns", "monotonic_ns", "process_time_ns"})
 _METRIC = re.compile(r"accuracy|score|loss|error|auc|f1|rmse|mae|mse|metric", re.IGNORECASE)
@@ -55,9 +56,8 @@ class Data(NamedTuple):
 
 def code_signs(source: str, data: Data) -> list[CodeSign] | None:
     """Return the signs in some source, in the order of its lines; None if it is no Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return None
     lines, names = source.splitlines(), _Names.of(tree)
     found = []
@@ -70,9 +70,8 @@ def code_signs(source: str, data: Data) -> list[CodeSign] | None:
 
 def reads_anything(source: str, data: Data) -> bool:
     """Return whether some source opens or loads anything, or names the read-only data; True for what is no Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return True
     names = _Names.of(tree)
     for node in ast.walk(tree):

@@ -85,12 +85,12 @@ class Reading:
 
     @property
     def label(self) -> ResultLabel:
-        """What it is the number of."""
+        """The metric and split that the number belongs to, as its line says."""
         return self._shown.labels(self._index)[self._place]
 
     @property
     def heading(self) -> str:
-        """The last line before without a result, up to three lines above; such as the name of a model whose scores follow."""
+        """The nearest line above, within three lines, that has no result, such as the name of a model whose scores follow."""
         for index in range(self._index, max(-1, self._index - HEADING - 1), -1):
             if not any(named.metric for named in self._shown.labels(index)):
                 return self._shown.lines[index]

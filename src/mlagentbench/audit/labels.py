@@ -58,7 +58,7 @@ _HELD_OUT = re.compile(r"\b(?:test|val(?:id)?|validation|dev|held[- ]out|public|
 
 
 class ResultLabel(NamedTuple):
-    """What a number is the number of."""
+    """The metric and the data split that a number belongs to."""
 
     metric: str | None
     """The metric's name here; None for a number that is not said to be a result."""

@@ -98,7 +98,7 @@ class PreparedRecord(Record):
 
     @property
     def digest(self) -> str:
-        """SHA-256, in hex, of the checksums of all files: data of one key differs where it was drawn from a secret, or looked up."""
+        """SHA-256, in hex, of the checksums of all files. Two preparations with one key can differ in it, as after a fresh download."""
         files = [{path: file.sha256 for path, file in each.items()} for each in (self.public, self.private)]
         return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 

@@ -55,7 +55,7 @@ class JudgeAnswer(BaseModel):
 
 @scanner(name="judge", messages="all")
 def judge() -> Scanner[Transcript]:
-    """Have the scan's model say how a run came out, and judge the claims that the audit found, without seeing the audit's verdicts."""
+    """Return a scanner that asks a model for a run's mode and for a verdict on each claim. The model does not see the audit's verdicts."""
     return llm_scanner(
         question=_question,
         answer=AnswerStructured(type=JudgeAnswer),

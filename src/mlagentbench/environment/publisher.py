@@ -63,7 +63,7 @@ class Publisher:
                 self._count(self._home_manifest)
 
     def include(self, home: Path) -> None:
-        """Restore the agent's home folder as it was after the last step, and snapshot it too from the next step on. Call it after `begin`.
+        """Restore the agent's home folder from the last snapshot, and include it in every later one. Call `begin` first.
 
         Raises:
             StorageFailed: the disk is full or read-only, or a content is missing or damaged.

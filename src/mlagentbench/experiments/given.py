@@ -23,10 +23,10 @@ def experience_folder(state: ExperimentState, cell: MatrixCell) -> Path:
 
 
 def give(state: ExperimentState, cell: MatrixCell) -> None:
-    """Make the folder that the runs of a cell are given, unless it is there: for each run of its sources, what its agent saw and did.
+    """Write the experience that the runs of a cell may read, unless it exists: what the agents of earlier runs saw and did.
 
-    That is what it was to do (`run.json`), each step with its output, and the last workspace without its large files. What the grader found
-    is not part of it.
+    For each run of the cell's sources these are its `run.json`, its steps with their output, and its last workspace without large files.
+    Scores are left out.
 
     Args:
         state: the experiment's folder.

@@ -77,7 +77,7 @@ class Components:
 
     @cached_property
     def pairs(self) -> list[tuple[str, str, str]]:
-        """Each component, with the column that has it and the one that differs in lacking it."""
+        """Pairs of columns that differ in one component: its name, the column with it, and the column without it."""
         settings = {column: found for column, info in infos(self._experiment).items() if (found := setting(info, column))}
         return [
             (next(iter(one.components - other.components)), full, without)

@@ -190,7 +190,7 @@ class Experiment:
         return found if 1 < len(found) < len(self.tasks) else {}
 
     def pooled(self, by: Literal["agent", "model"]) -> Mapping[str, Mapping[str, Cell]]:
-        """Return all cells by agent or by model alone, in the order of `ranking`; empty if that says no more than the columns do."""
+        """Return all cells grouped by agent or by model, in the order of `ranking`; empty if there is one group, or as many as columns."""
         found: dict[str, dict[str, Cell]] = {}
         for column in self.ranking:
             for task, cell in self.columns[column].items():

@@ -56,7 +56,7 @@ class AtAttempts(NamedTuple):
 
 
 def at_budgets(columns: Mapping[str, Mapping[str, Cell]]) -> list[AtBudget]:
-    """Return success and improvement by budget, for each column of which every step was graded.
+    """Return success and improvement by budget, for each column whose runs have a score for every step.
 
     An amount is left out for a column if it is not known for all of its runs. Budgets are the same for all columns.
     """
@@ -75,7 +75,7 @@ def at_budgets(columns: Mapping[str, Mapping[str, Cell]]) -> list[AtBudget]:
 
 
 def within(cell: Cell, spent: Spent, budget: float) -> Cell:
-    """Return a cell of which every step was graded as it would count had each run ended within a budget; without runs that do not count."""
+    """Return a cell as if each counted run had ended within a budget. Every step of its runs must be graded."""
     return replace(cell, runs=tuple(_reached(run, spent, budget) for run in cell.counted))
 
 

@@ -194,9 +194,9 @@ def together(runs: Sequence[Run], *, mixing: Collection[Mixable] = ()) -> list[t
 
 
 def moves(runs: Sequence[Counts]) -> Moves:
-    """Return what the mean improvement of runs with a valid submission moves by with the mean of each shared baseline (the delta method).
+    """Return the derivative of runs' mean improvement by each baseline that they share (the delta method).
 
-    An improvement that is clipped does not move.
+    Only runs with a valid submission count. A clipped improvement has the derivative 0.
     """
     found: dict[tuple[float, ...], float] = {}
     for run in runs:
@@ -206,7 +206,7 @@ def moves(runs: Sequence[Counts]) -> Moves:
 
 
 def deviations(moves: Moves) -> robust.Shared:
-    """Return what a mean moves by with each value of some baselines, as `robust.average` needs them."""
+    """Return the effect of each measured value of the baselines on a mean, as `robust.average` needs them."""
     found = []
     for values, move in moves.items():
         middle = sum(values) / len(values)
@@ -220,7 +220,7 @@ def rate_over_tasks(cells: Iterable[Cell]) -> Interval | None:
 
 
 def bounds_over_tasks(cells: Iterable[Cell]) -> RateBounds | None:
-    """Return the mean of the bounds of some cells of a column, each task counting once, tasks of which all runs were left out too."""
+    """Return the bounds of a column's success rate: the mean over its tasks, those without a counted run included."""
     found = [bounds for cell in cells if (bounds := cell.bounds) is not None]
     if not found:
         return None
@@ -229,7 +229,7 @@ def bounds_over_tasks(cells: Iterable[Cell]) -> RateBounds | None:
 
 
 def improvements_of(cells: Iterable[Cell]) -> tuple[list[list[float]], list[robust.Shared]]:
-    """Return the improvements of some cells of a column by task, and what moves their means, as the functions of `robust` need them."""
+    """Return a column's improvements by task, and the effect of shared baselines on their means, as the functions of `robust` need them."""
     found = [(cell.averaged, deviations(cell.moves)) for cell in cells if cell.averaged]
     return [groups for groups, _ in found], [shared for _, shared in found]
 

@@ -226,7 +226,7 @@ def without_copies(runs: Iterable[Run]) -> tuple[list[Run], list[str]]:
 
 
 def by_start(run: Run) -> tuple[float, str]:
-    """Return the sort key that puts the oldest run first, and those of an experiment by name, whichever machine began its own first."""
+    """Return a sort key: the oldest run first. Runs of one experiment are sorted by name, since several machines may have started them."""
     scheduled = run.info.scheduled
     return run.info.started if scheduled is None else scheduled, run.name
 

@@ -80,11 +80,11 @@ class Attempts:
             raise Superseded(f"another process goes on with {self._run}, since this one was thought dead; nothing more is written here")
 
     def save(self, write: Callable[[Path, bool], None], target: Path) -> None:
-        """Write a snapshot's manifest in this attempt's place; that of the start, which is the same for all attempts, in the run's own.
+        """Write a snapshot's manifest into this attempt's folder. That of step 0, which all attempts share, goes to the run's folder.
 
         Args:
-            write: writes it at a path; unless the flag is false, only a new file.
-            target: where it is to be in the end.
+            write: a function that writes the manifest to a path; its flag says whether the file must be new.
+            target: the manifest's path once the step is published.
 
         Raises:
             OSError: it cannot be written, or another process has written it.
@@ -107,7 +107,7 @@ class Attempts:
         return [self.folder(number) for number in sorted(self._numbers())]
 
     def newest(self, name: str) -> Path:
-        """Return where a file is that grows beside a step: with the newest attempt that has one, or in the run's own place."""
+        """Return the path of a file of a step in progress: in the newest attempt that has one, or else in the run's folder."""
         own = [folder / name for folder in self.folders() if (folder / name).exists()]
         return own[-1] if own else self._run / name
 
@@ -155,7 +155,7 @@ def complete(own: Path, run: Path) -> None:
 
 
 def set_aside(files: Sequence[Path]) -> list[Path]:
-    """Rename what grew beside one step that was never published: `0007.calls.jsonl` to `0007.lost1.calls.jsonl`. Returns the new names."""
+    """Rename the files of a step that was never published, such as `0007.calls.jsonl` to `0007.lost1.calls.jsonl`; return the new paths."""
     step = files[0].name.partition(".")[0] if files else ""
     count = 1 + len({name.split(".")[1] for name in names_in(files[0].parent) if name.startswith(f"{step}.lost")}) if files else 0
     renamed = [file.with_name(file.name.replace(".", f".lost{count}.", 1)) for file in files]
@@ -166,7 +166,7 @@ def set_aside(files: Sequence[Path]) -> list[Path]:
 
 
 def clear_step(run: Path, step: int, growing: Sequence[Path]) -> None:
-    """Clear the run's places of what a killed process left of a step that it did not publish.
+    """Remove what a killed process left of a step that it did not publish.
 
     If this process was stopped in here, and the step has been published meanwhile by one that took over, that one's files are put back.
 

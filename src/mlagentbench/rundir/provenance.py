@@ -96,9 +96,9 @@ def digest_of(directory: RunDirectory, name: str) -> str | None:
 
 
 def seal(directory: RunDirectory, task: str | None) -> None:
-    """Extend the chain of a run that has just ended by what it has written, or begin it. A damaged chain stays as it is.
+    """Add the files of a run that has just ended to its chain, or begin a chain. A damaged chain stays as it is.
 
-    A file of a finished step is chained once. What a step in progress had left when the run ended before may have changed.
+    A file of a finished step is added once. The files of a step that was interrupted earlier may have changed, and are added again.
 
     Args:
         directory: the run's directory.
@@ -113,9 +113,9 @@ def seal(directory: RunDirectory, task: str | None) -> None:
 
 
 def unsealed(directory: RunDirectory, chain: Provenance) -> list[str]:
-    """Return the files that a run has written after the last step that its chain covers, as a process does that is killed before it seals.
+    """Return the files that a run's chain does not cover, because its process was killed before it sealed the run.
 
-    They are those of further steps, and then also the result and the audit, which come after them.
+    They are the files of the steps after the last one in the chain, and with them the result and the audit.
     """
     chained = max((_number(link.name) for link in chain.links), default=-1)
     later = [name for name in covered(directory) if _number(name) > chained]

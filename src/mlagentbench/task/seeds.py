@@ -14,7 +14,7 @@ than those of most others."""
 
 
 def mini_data_seed(number: int | None = None) -> int:
-    """Return the seed of mini data, of 62 bits: `SEED`, or another one for each number, as hard to guess though the number is small."""
+    """Return the seed of mini data (62 bits) for a `--mini-seed`; `SEED` without one. A small number does not make it easy to guess."""
     if number is None:
         return SEED
     return int.from_bytes(hashlib.sha256(f"{SEED}/{number}".encode()).digest()[:8], "big") >> 2

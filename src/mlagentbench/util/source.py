@@ -1,4 +1,4 @@
-"""Import Python files as they are now.
+"""Parse Python that others wrote, and import Python files as they are now.
 
 Python keeps a file's bytecode while the file's size and the second of its last change stay the same. One that was changed twice within a
 second would be run as it was, while its digest is of what it is.
@@ -6,10 +6,19 @@ second would be run as it was, while its digest is of what it is.
 
 from __future__ import annotations
 
+import ast
 import sys
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType
+
+
+def parsed(source: str) -> ast.Module | None:
+    """Return the syntax tree of some source; None if it is no Python, or nested too deeply."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 class CurrentSourceLoader(SourceFileLoader):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mlagentbench.agents.reply.labels import end_of_thinking
 from mlagentbench.errors import ResponseFormatError
+from mlagentbench.util.source import parsed
 
 PYTHON = ("", "python", "python3", "py")
 _FENCE = re.compile(r"^ {0,3}```+[ \t]*([\w+-]*)[ \t]*$", re.MULTILINE)
@@ -40,7 +40,7 @@ def read_script(text: str) -> WrittenScript:
     if not ends:
         raise ResponseFormatError(f"The block of its script has no end, as if the reply had been cut off. Write a shorter script. {FORM}")
     scripts = {end: text[fences[start].end() : fences[end].start()].strip("\n") + "\n" for end in ends}
-    end = next((end for end in reversed(ends) if _parses(scripts[end])), ends[0])
+    end = next((end for end in reversed(ends) if parsed(scripts[end]) is not None), ends[0])
     if not scripts[end].strip():
         raise ResponseFormatError(f"The block of its script is empty. {FORM}")
     if _opening(fences, end + 1) is not None:
@@ -56,11 +56,3 @@ def _opening(fences: Sequence[re.Match[str]], first: int) -> int | None:
             return number
         inside = not inside or fence[1] != ""
     return None
-
-
-def _parses(script: str) -> bool:
-    try:
-        ast.parse(script)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True

@@ -163,7 +163,7 @@ class Bucket:
         return Permit(*permit[:4], self.falls, waited)
 
     def leave(self, permit: Permit, now: float, share: float = 1.0) -> None:
-        """Give up the place of a request that will not be sent."""
+        """Take back a request that will not be sent."""
         self._pay(now, share)
         self.paid_requests += 1
         self.paid_tokens += permit.tokens
@@ -184,7 +184,7 @@ class Bucket:
             self.counted = now
 
     def refused(self, permit: Permit, refusal: Refusal, now: float, share: float = 1.0) -> None:
-        """Note a request that was refused. It keeps its place: it is sent again before those behind it."""
+        """Record that the provider refused a request. The request keeps its place in the queue."""
         self._pay(now, share)
         self.paid_requests -= 1
         self.paid_tokens -= permit.tokens

@@ -45,7 +45,7 @@ def processor_seconds(process: int) -> float:
 
 
 def served_by(root: int) -> int:
-    """Return the process that a sandbox's first one was started for: the last of its descendants, or itself where it has none."""
+    """Return the process that runs the code in a sandbox: the last descendant of the sandbox's first process, or that one itself."""
     return (descendants(root) or [root])[-1]
 
 
