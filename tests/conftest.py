@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from mlagentbench.sandbox.base import WORKSPACE, Mount, SandboxSpec
 from mlagentbench.sandbox.bubblewrap import BubblewrapSandbox
 from mlagentbench.sandbox.plain import PlainSandbox
+from mlagentbench.util.interrupts import SIGNALS
 from mlagentbench.util.machine import cores
 from mlagentbench.workspace.paths import create_workspace
 from tests import commands
@@ -25,6 +27,13 @@ from tests.mirror import Mirror, serve
 from tests.support import MakeEnvironment, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
+
+
+def pytest_configure() -> None:
+    """Let no test's process inherit that an interrupt is ignored, as it is for what a shell's script starts in the background."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import psutil
@@ -36,8 +37,13 @@ class RayCluster:
         return RayExecutor(self._cluster.address)
 
     def restore(self) -> None:
-        while len(self._nodes) < 2:
-            self._nodes.append(self._cluster.add_node(num_cpus=16, num_gpus=2, object_store_memory=STORE))
+        """Start the nodes that are missing, as a shell's script does in its background: interrupts are ignored there."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            while len(self._nodes) < 2:
+                self._nodes.append(self._cluster.add_node(num_cpus=16, num_gpus=2, object_store_memory=STORE))
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def kill_worker(self, launcher: int) -> None:
         psutil.Process(launcher).parent().kill()

@@ -6,6 +6,7 @@ by what is on disk) nor starts a process anew for each one that uses a GPU, whic
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections.abc import Iterable
@@ -67,7 +68,7 @@ class RayExecutor:
         wanted = set(ids)
         references = [task.reference for id, task in self._tasks.items() if id in wanted]
         for reference in references:
-            self._ray.cancel(reference)  # KeyboardInterrupt in `_run`
+            self._ray.cancel(reference)  # an interrupt in `_run`
         if references:
             _ended, left = self._ray.wait(references, num_returns=len(references), timeout=ENDING)
             if left:
@@ -111,13 +112,18 @@ def _run(job: Job) -> int:
     """Run a job on a node, in a worker of Ray's, and return its exit status."""
     import ray
 
-    process = launch.start(job, {"CUDA_VISIBLE_DEVICES": ",".join(map(str, ray.get_gpu_ids()))})
+    cancelled: list[int] = []
+    # Ray cancels a task with an interrupt. An exception could come while the job is being started, and leave it alone; and a worker whose
+    # cluster was started in the background of a shell's script has inherited that interrupts are ignored.
+    before = signal.signal(signal.SIGINT, lambda number, frame: cancelled.append(number))
     try:
-        while process.poll() is None:  # not wait(), which the KeyboardInterrupt of a cancelled task would not end
+        process = launch.start(job, {"CUDA_VISIBLE_DEVICES": ",".join(map(str, ray.get_gpu_ids()))})
+        while process.poll() is None and not cancelled:
             time.sleep(launch.TICK)
-    finally:
         if process.poll() is None:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(launch.GRACE + 5)
-    return process.returncode
+        return process.returncode
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
