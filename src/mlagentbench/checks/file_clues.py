@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import os
 import stat
 import tarfile
@@ -20,11 +21,11 @@ from PIL import ExifTags, Image
 
 from mlagentbench.checks.dependence import FEW_ROWS
 from mlagentbench.checks.parts import Clue, parts_of_text, words
-from mlagentbench.checks.public_files import MAX_BYTES, PublicTable
+from mlagentbench.checks.public_files import MAX_BYTES, PublicTable, fields_of
 from mlagentbench.checks.public_tables import Answers, joined
 
 Array = NDArray[Any]
-Facts = dict[str, int | str]
+Facts = dict[str, float | str]
 """What one file tells, by name: a number, or a text."""
 
 PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
@@ -154,6 +155,8 @@ def _content_of(name: str, row: int | None, read: Callable[[], bytes], sketches:
     facts |= {f"byte {place + 1} from the end": byte for place, byte in enumerate(data[: -END - 1 : -1])}
     if Path(name).suffix.lower() in PICTURES:
         return facts | _picture(name, row, data, sketches)
+    if row is not None and Path(name).suffix.lower() == ".json":
+        facts |= _record(data)
     if len(sketches) < MOST_FILES and data:
         try:
             sketches.append(Sketch("texts", name, row, words(data[:MAX_TEXT].decode(), WORDS)))
@@ -161,6 +164,16 @@ def _content_of(name: str, row: int | None, read: Callable[[], bytes], sketches:
             digest = np.frombuffer(hashlib.sha256(data).digest(), np.uint8)
             sketches.append(Sketch("files", name, row, digest.astype(np.float64)))
     return facts
+
+
+def _record(data: bytes) -> Facts:
+    """Return the numbers and texts of a JSON file that holds one record."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return {}
+    fields = fields_of(found) if isinstance(found, dict) else ()
+    return {f"the field {name!r}": value for name, value in fields if isinstance(value, int | float | str)}
 
 
 def _picture(name: str, row: int | None, data: bytes, sketches: list[Sketch]) -> Facts:
@@ -211,7 +224,7 @@ def _clues(where: str, by_row: Mapping[int, Facts], rows: int) -> Iterator[Clue]
     whats = {name for facts in by_row.values() for name in facts}
     for what in sorted(whats, key=lambda name: (name.startswith("byte"), name)):  # what has a name says more than its bytes
         values = {row: facts[what] for row, facts in by_row.items() if what in facts}
-        numbers = {row: value for row, value in values.items() if isinstance(value, int)}
+        numbers = {row: value for row, value in values.items() if isinstance(value, int | float)}
         if len(numbers) == len(values):
             first = min(numbers.values())
             column = np.full(rows, np.nan)

@@ -21,7 +21,7 @@ from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipp
 from mlagentbench.checks.parts import Clue, parts_of_text
 from mlagentbench.checks.private_copies import find_copies
 from mlagentbench.checks.public_files import Array, PublicArray, PublicTable
-from mlagentbench.checks.public_tables import Answers, columns_of, place_of
+from mlagentbench.checks.public_tables import Answers, columns_of, neighbours_of, place_of
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task
 
@@ -31,6 +31,8 @@ ORDER = 0.8
 """How much of the answers an order must give away to be a leak. It should give away nothing, but neighbours may be alike."""
 COPIED = 0.9
 """How much of the answers must stand beside copies of test rows to be a leak: a few rows are near others by chance."""
+EXACT = 0.9999
+"""How much of the answers a column must tell of other rows than its own to be a leak: all, since neighbours may be alike."""
 AGREES = 0.5
 """The share of answers, beyond what the commonest one explains, that a column with an answer's name may hold."""
 
@@ -60,6 +62,7 @@ def lint(task: Task, data: Prepared, answers: Answers | None, tables: list[Publi
             chain(
                 _telling(columns, answers, (by_sorting, by_looking_up), PROXY),
                 _telling((column for column in columns if column.whole is None), answers, (by_averaging,), 1 - LACK_OF_FIT),
+                _telling(chain.from_iterable(neighbours_of(table, answers) for table in tables), answers, (by_sorting,), EXACT),
             ),
             "leave it out of the public data, or make it less than the answer",
         )

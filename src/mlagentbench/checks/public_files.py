@@ -9,6 +9,7 @@ import json
 import re
 import sqlite3
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,8 +39,8 @@ MAX_TEXT = 16 << 20
 """Bytes above which a file of no known format is not read as a list."""
 CORNERS = 4
 """Columns at each end of a wide array, such as the first and last pixels of pictures, that are checked one by one."""
-LINE = "the line's quotation marks and ends"
-"""The name of a column that is added to tables in which these differ."""
+LINE, KEYS = "the line's quotation marks and ends", "the record's keys"
+"""The names of columns that are added to tables in which these differ."""
 
 
 class PublicTable(NamedTuple):
@@ -67,7 +68,8 @@ def read_tables(public: Path) -> tuple[list[PublicTable], list[PublicArray]]:
     for path in sorted(public.rglob("*")):
         if path.is_file() and path.stat().st_size <= MAX_BYTES:
             for name, data in unpacked(path.relative_to(public).as_posix(), path.read_bytes()):
-                tables += [table for table in _parse_any(name, data) if len(table.frame) >= FEW_ROWS]
+                found = [_upright(table) for table in _parse_any(name, data)]
+                tables += [table for table in found if len(table.frame) >= FEW_ROWS]
                 grids += _parse_arrays(name, data)
     return tables, grids
 
@@ -140,6 +142,13 @@ def _parse_any(name: str, data: bytes) -> Iterator[PublicTable]:
         return
 
 
+def _upright(table: PublicTable) -> PublicTable:
+    """Return a table of few rows and many columns with a row for each column."""
+    frame = table.frame
+    wide = len(frame) < FEW_ROWS <= frame.width and len(frame)
+    return table._replace(frame=frame.transpose(include_header=True, header_name="the column")) if wide else table
+
+
 def _lines(data: bytes, rows: int) -> pl.Series | None:
     """Return the quotation marks, line ends and blank lines of each row of a table; None if they are alike, or rows are not lines."""
     lines = re.findall(rb"[^\r\n]+[\r\n]*", data)[1:]
@@ -150,12 +159,27 @@ def _lines(data: bytes, rows: int) -> pl.Series | None:
 
 
 def _list(name: str, data: bytes) -> Iterator[PublicTable]:
-    """Yield the table that a text is if all its lines have the same number of words, with a column for each place in the line."""
+    """Yield the tables that a text is if its lines, or most of them, have the same number of words: a column for each place in the line.
+
+    Words end at white space, commas and the like in the first table, and at any mark but `.+-_` in the second, as in YAML, XML and code.
+    """
     if b"\0" in data[:CHECKED]:
         return
-    rows = [re.split(r"[\s,;|]+", line.strip()) for line in data.decode().splitlines() if line.strip()]
-    if rows and len({len(row) for row in rows}) == 1 and len(rows[0]) <= MAX_COLUMNS:
-        yield PublicTable(name, pl.DataFrame(rows, schema=[f"word {place + 1}" for place in range(len(rows[0]))], orient="row"))
+    lines = [line.strip() for line in data.decode().splitlines() if line.strip()]
+    rows = [re.split(r"[\s,;|]+", line) for line in lines]
+    if len({len(row) for row in rows}) == 1:
+        yield _of_words(name, rows)
+    marked = [re.findall(r"[\w.+-]+", line) for line in lines]
+    width, count = Counter(map(len, marked)).most_common(1)[0] if marked else (0, 0)
+    if width and 2 * count > len(lines) and marked != rows:
+        yield _of_words(name, [row for row in marked if len(row) == width])
+
+
+def _of_words(name: str, rows: list[list[str]]) -> PublicTable:
+    width = min(len(rows[0]), MAX_COLUMNS)
+    return PublicTable(
+        name, pl.DataFrame([row[:width] for row in rows], schema=[f"word {place + 1}" for place in range(width)], orient="row")
+    )
 
 
 def _database(name: str, data: bytes) -> Iterator[PublicTable]:
@@ -196,13 +220,17 @@ def _tables_in(name: str, found: object, depth: int = 0) -> Iterator[PublicTable
 
 def _records(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Return a table of text from records; the fields of a record within a record are named `outer.inner`."""
-    return pl.DataFrame([{key: _flat(value) for key, value in _fields(row)} for row in rows], infer_schema_length=None)
+    records = [{key: _flat(value) for key, value in fields_of(row)} for row in rows]
+    keys = pl.Series(KEYS, [" ".join(record) for record in records], dtype=pl.String)
+    frame = pl.DataFrame(records, infer_schema_length=None)
+    return frame.with_columns(keys) if keys.n_unique() > 1 else frame
 
 
-def _fields(row: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, object]]:
+def fields_of(row: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the fields of a record and of the records within it, these named `outer.inner`."""
     for key, value in row.items():
         if isinstance(value, dict):
-            yield from _fields(value, f"{outer}{key}.")
+            yield from fields_of(value, f"{outer}{key}.")
         else:
             yield f"{outer}{key}", value
 

@@ -17,6 +17,8 @@ from mlagentbench.checks.public_files import MAX_COLUMNS, SEPARATORS, PublicArra
 
 Array = NDArray[Any]
 
+MOST_NEIGHBOURS = 200
+"""Rows that are looked at for what other rows hold of them, which shows in a few of them."""
 ID, PLACE = "the row's id", "the row's place"
 """The names of columns that this module adds; no task uses them."""
 ID_NAME = re.compile(r"(^|_)(id|idx|index|node|row|key)$|Id$|ID$")
@@ -131,7 +133,40 @@ def _table_columns(table: PublicTable, answers: Answers) -> list[Clue]:
         else:
             parts = parts_of_number(values, written, shown, table.name, answers.classes)
         found += [part._replace(whole=shown) for part in parts]
+    if frame is not None and frame.width:
+        gaps = frame.select(pl.sum_horizontal(pl.all().is_null() | (pl.all().str.strip_chars() == ""))).to_series()
+        found.append(Clue("the number of gaps in the row", table.name, gaps.cast(pl.Float64).to_numpy()))
     return found
+
+
+def neighbours_of(table: PublicTable, answers: Answers) -> Iterator[Clue]:
+    """Yield each column of numbers with its values of the next row, of the row before, and with their changes from the row before.
+
+    The rows are in the order of the table, of the answers and of their ids: a column may hold the answer of another row, or their sum.
+    """
+    place, frame = place_of(table, answers), joined(table, answers)
+    columns = [(column.name, numbers_or_text(column)) for column in (frame.get_columns() if frame is not None else ())]
+    numbers = [(name, values) for name, values in columns if values.dtype.kind == "f"]
+    by_id = np.argsort(np.argsort(numbers_or_text(answers.ids), kind="stable"))
+    left_out = np.random.default_rng(0).permutation(answers.rows)[MOST_NEIGHBOURS:]
+    known: set[bytes] = set()
+    for by, rank in (("its rows", place), ("the answers", np.arange(answers.rows)), ("the ids", by_id)):
+        if not numbers or rank is None or np.isnan(rank).any():
+            continue
+        order = np.argsort(rank, kind="stable")
+        if order.tobytes() in known:
+            continue
+        known.add(order.tobytes())
+        for name, values in numbers:
+            after, before = np.full(len(values), np.nan), np.full(len(values), np.nan)
+            after[order[:-1]], before[order[1:]] = values[order[1:]], values[order[:-1]]
+            for which, found in (
+                ("in the next row", after),
+                ("in the row before", before),
+                ("less that in the row before", values - before),
+            ):
+                found[left_out] = np.nan
+                yield Clue(f"the column {name!r} {which}, in the order of {by},", table.name, found)
 
 
 def _grid_columns(grid: PublicArray, answers: Answers) -> list[Clue]:
@@ -155,22 +190,50 @@ def _key(frame: pl.DataFrame, answers: Answers) -> str | None:
     if answers.id_column is None:
         return None
     ids = answers.ids
-    best, most = None, max(FEW_ROWS, len(ids) // 10) - 1
-    for name in (answers.id_column, *frame.columns):
-        if name in frame.columns:
-            hits = int(ids.is_in(_as_ids(frame[name], ids).implode()).sum())
-            if hits > most:
-                best, most = name, hits
-    return best
+    least = max(FEW_ROWS, len(ids) // 10)
+    for named in (_named, _as_ids):
+        best, most = None, least - 1
+        for name in (answers.id_column, *frame.columns):
+            if name in frame.columns:
+                hits = _hits(named(frame[name], ids), ids)
+                if hits > most:
+                    best, most = name, hits
+        if best is not None:
+            return best
+    return None
 
 
 def _as_ids(column: pl.Series, ids: pl.Series) -> pl.Series:
-    """Return a column's values as ids: as they are, or the stems of file names where more ids are among these."""
+    """Return a column's values as ids, as `_named` does, or if these are few and differ, without regard to capitals, marks and zeros."""
+    values = _named(column, ids)
+    if _hits(values, ids) >= FEW_ROWS or values.n_unique() < len(values):
+        return values
+    for form in (_bare, _digits):
+        known = form(ids)
+        if known.n_unique() == len(known) and _hits(form(values), known) >= FEW_ROWS:
+            return form(values).replace(known, ids)
+    return values
+
+
+def _named(column: pl.Series, ids: pl.Series) -> pl.Series:
+    """Return a column's values as they are, or the stems of file names where more ids are among these."""
     values = column.str.strip_chars()
     stems = values.str.replace(r"^.*/", "").str.replace(r"\.[A-Za-z]\w*$", "")
     if (stems == values).all():
         return values
-    return stems if ids.is_in(stems.implode()).sum() > ids.is_in(values.implode()).sum() else values
+    return stems if _hits(stems, ids) > _hits(values, ids) else values
+
+
+def _hits(values: pl.Series, ids: pl.Series) -> int:
+    return int(ids.is_in(values.implode()).sum())
+
+
+def _bare(texts: pl.Series) -> pl.Series:
+    return texts.str.to_lowercase().str.replace_all(r"[^a-z0-9]", "")
+
+
+def _digits(texts: pl.Series) -> pl.Series:
+    return texts.str.replace_all(r"\D", "").str.strip_chars_start("0")
 
 
 def _counts(table: PublicTable, answers: Answers) -> list[Clue]:
