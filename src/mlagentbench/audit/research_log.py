@@ -38,7 +38,7 @@ def losses(steps: Sequence[Step], past: History) -> LogLosses:
             found["summaries"] += 1
             run = ran.get(previous.number) if previous else None
             if run is not None:
-                found["dropped_numbers"] += sum(not _has(written, result) for result in _results(run.readings))
+                found["dropped_numbers"] += sum(not _holds(written, result.number.value) for result in _results(run.readings))
                 found["dropped_errors"] += not run.succeeded and not _MENTIONED.search(written) and not _ERROR.search(written)
             found["altered_numbers"] += sum(
                 not past.seen(stated.number, step.number)
@@ -57,7 +57,7 @@ def losses(steps: Sequence[Step], past: History) -> LogLosses:
                 for value in spans
             )
             found["altered_numbers"] += sum(
-                _altered(stated.number.value, kept)
+                not _holds(kept, stated.number.value)
                 for stated in statements(step)
                 if stated.place == RETRIEVAL and stated.number is not None
             )
@@ -72,9 +72,6 @@ def _results(readings: Sequence[Reading]) -> list[Reading]:
     return list({(reading.label.metric, reading.label.split): reading for reading in readings if reading.label.metric}.values())
 
 
-def _has(text: str, reading: Reading) -> bool:
-    return any(low <= abs(reading.number.value) <= high for number in numbers(text) for low, high in ranges(number))
-
-
-def _altered(value: float, kept: str) -> bool:
-    return not any(low <= abs(value) <= high for number in numbers(kept) for low, high in ranges(number))
+def _holds(text: str, value: float) -> bool:
+    """Return whether a text holds a number, as precisely as the text writes it."""
+    return any(low <= abs(value) <= high for number in numbers(text) for low, high in ranges(number))

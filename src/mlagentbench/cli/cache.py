@@ -125,16 +125,12 @@ def _state(entry: CacheEntry, tasks: Mapping[str, Task], cache: Path) -> str:
     if entry.kind == "unfinished":
         return "in progress" if entry.in_use(cache) else "left over"
     if entry.kind == "download":
-        return "in progress" if entry.in_use(cache) else "unfinished" if any(_parts(entry.path)) else ""
+        return "in progress" if entry.in_use(cache) else "unfinished" if any(entry.path.rglob(".*.part")) else ""
     task = tasks.get(entry.task or "")
     if task is None:
         return "of no known task"
     record = read_record(entry.path / RECORD, PreparedRecord)
     return "" if record and place_of(task, record.variant, cache, record.mini_seed) == entry.path else "out of date"
-
-
-def _parts(folder: Path) -> Iterable[Path]:
-    return folder.rglob(".*.part")
 
 
 def _facts(entry: CacheEntry, state: str) -> dict[str, object]:

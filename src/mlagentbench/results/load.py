@@ -23,6 +23,7 @@ from mlagentbench.run_spec import RunInfo
 from mlagentbench.rundir.directory import CALLS, OUTPUT, RunDirectory, find_runs
 from mlagentbench.rundir.files import LARGEST_FILE, PUT_BACK, grade_again, numbers_of
 from mlagentbench.task.spec import Metric
+from mlagentbench.util.text import one_line
 from mlagentbench.workspace.files import bytes_of
 from mlagentbench.workspace.snapshots.snapshots import FileChange, Manifest, ManifestEntry, SnapshotStore
 
@@ -170,7 +171,7 @@ class Run:
             store = SnapshotStore(self.directory.objects)
             return tuple(store.diff(Manifest.load(before), Manifest.load(after)))
         except (OSError, StorageFailed) as error:
-            raise RunNotFound(f"{self.directory.path}: the changes of step {step} cannot be read: {_line(error)}") from None
+            raise RunNotFound(f"{self.directory.path}: the changes of step {step} cannot be read: {one_line(str(error), 200)}") from None
 
 
 class Loaded(NamedTuple):
@@ -336,7 +337,3 @@ def _damage_beside(directory: RunDirectory) -> Iterator[str]:
         output = directory.steps_folder / f"{number:04d}.{OUTPUT}"
         if not stat.S_ISREG(os.lstat(output).st_mode):
             yield f"{output} is damaged: it is no regular file; {PUT_BACK}"
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

@@ -134,8 +134,4 @@ def _write(path: Path, content: bytes) -> Path:
 
 
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\|`*_<>]|\](?=\())", r"\\\1", _line(text))
-
-
-def _line(text: str) -> str:
-    return " ".join(visible(text).split())
+    return re.sub(r"([\\|`*_<>]|\](?=\())", r"\\\1", " ".join(visible(text).split()))
