@@ -18,7 +18,7 @@ from mlagentbench.grading.control import Control
 from mlagentbench.grading.grade import Graded, Grader, grade_all
 from mlagentbench.task.catalogue import Task, find_tasks, load_task
 from mlagentbench.task.formats.competition import Leaderboard
-from tests.cli.test_cli import mlab, script
+from tests.cli.test_cli import here, mlab, script
 from tests.support import reply
 
 pytest.importorskip("pandas")
@@ -171,6 +171,28 @@ def test_a_file_that_the_grader_cannot_open_is_the_submissions_fault_only_if_the
     for grade, works in ((named, True), ("def grade(submission, answers):\n    return len(open('/none').read())\n", False)):
         (folder / "grade.py").write_text(grade)
         assert asyncio.run(grader_works()) is works
+
+
+def test_a_tie_with_a_threshold_wins_its_medal(folder: Path, tmp_path: Path) -> None:
+    board = [0.1] * 10 + [0.2] * 14 + [0.3] * 24 + [0.9] * 72
+    (folder / "leaderboard.csv").write_text("score\n" + "".join(f"{score}\n" for score in board))
+    task = load_task(folder)
+    data = prepare(task, "full").data
+    expected = {0.1: "gold", 0.10001: "silver", 0.2: "silver", 0.3: "bronze", 0.300001: "bronze", 0.30001: None}
+    found = graded(task, data, [submission(data, off) for off in expected], tmp_path / "submissions")
+    assert [each.score.details["medal"] for each in found if each.score] == list(expected.values())
+
+
+def test_answers_that_cannot_be_read_are_not_the_agents_fault(folder: Path, tmp_path: Path) -> None:
+    (folder / "prepare.py").write_text("def prepare(raw, public, private):\n    (private / 'test.csv').write_text('')\n")
+    task = load_task(folder)
+    (found,) = graded(task, prepare(task, "full").data, ["id,y\n0,1\n"], tmp_path / "submissions")
+    assert found.failed and "the answers cannot be read: test.csv is no CSV table" in str(found.reason)
+
+
+def test_a_competition_has_no_proof_to_check_it_with(folder: Path) -> None:
+    refused = here("tasks", "check", "toy-ships", "--task-path", folder)
+    assert refused.returncode == 2 and "toy-ships cannot be checked" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.slow

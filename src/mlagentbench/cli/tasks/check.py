@@ -63,6 +63,9 @@ def check_tasks(
     if every == bool(task_ids):
         raise UsageError("name the tasks to check, or give --all")
     tasks = list(find_tasks(task_paths).values()) if every else [find_task(task_id, task_paths) for task_id in dict.fromkeys(task_ids)]
+    if other := [task.id for task in tasks if task.notices]:
+        why = "it has another benchmark's layout, which has no proof.py to check it with"
+        raise UsageError(f"{other[0]} cannot be checked: {why}; make it a task as in docs/adding-a-task.md, or leave it out")
     if markdown is not None and not markdown.parent.is_dir():
         raise UsageError(f"there is no folder {markdown.parent} to write {markdown.name} into")
     isolation.choose(sandbox)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlagentbench import GradingContext, InvalidSubmission, Score
+from mlagentbench.errors import TaskError
 from mlagentbench.task.formats.competition import SUBMISSION, read_config, read_leaderboard
 from mlagentbench.task.formats.competition import answers as answers_file
 from mlagentbench.tasks._competition.imports import function
@@ -86,7 +87,14 @@ def _table(data: bytes, name: str) -> pd.DataFrame:
 
 
 def _answers(path: Path) -> object:
-    """Return the answers: a table, or for a JSON Lines file a list of objects."""
+    """Return the answers: a table, or for a JSON Lines file a list of objects.
+
+    Raises:
+        TaskError: they are no table.
+    """
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return _table(path.read_bytes(), path.name)
+    try:
+        return _table(path.read_bytes(), path.name)
+    except InvalidSubmission as error:
+        raise TaskError(f"the answers cannot be read: {error}") from None
