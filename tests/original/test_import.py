@@ -10,6 +10,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from mlagentbench.cli.main import run as mlab
+from mlagentbench.engine.export import log_path
 from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.original.write import import_logs
 from mlagentbench.records import Usage
@@ -207,7 +208,7 @@ def test_a_log_that_grew_takes_the_place_of_what_was_imported_of_it(tmp_path: Pa
     assert (before.state, after.state) == ("new", "renewed")
     (run,) = load(tmp_path / "runs")
     assert len(run.steps) == 2
-    assert [log.name for log in (tmp_path / "runs").glob("*.eval")] == [after.eval_log and after.eval_log.name]
+    assert [log.name for log in (tmp_path / "runs").glob("*.eval")] == [log_path(run).name]
 
 
 def test_an_import_that_was_killed_is_done_again(tmp_path: Path) -> None:
@@ -243,8 +244,8 @@ def test_all_runs_below_a_folder_are_found_and_none_inside_a_run(tmp_path: Path)
 
 def test_inspects_viewer_is_given_the_same_story(tmp_path: Path) -> None:
     (found,) = import_logs(example(tmp_path / "log").end(files={"train.py": ""}), tmp_path / "runs")
-    assert found.eval_log is not None
-    log = read_eval_log(str(found.eval_log))
+    assert found.run is not None
+    log = read_eval_log(str(log_path(found.run)))
 
     assert (log.status, log.eval.task, log.eval.model, log.eval.solver) == ("success", "cifar10", "gpt-4", "research")
     (sample,) = log.samples or []

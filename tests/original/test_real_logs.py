@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
+from mlagentbench.engine.export import log_path
 from mlagentbench.original.write import ImportedRun, import_logs
 
 LOGS = Path(__file__).parents[3] / "shared" / "data" / "original_logs"
@@ -98,8 +99,8 @@ def test_replies_that_held_no_action_are_those_that_their_programs_complained_of
 def test_inspect_reads_them(imported: list[ImportedRun]) -> None:
     for each in imported:
         assert each.run is not None
-        assert each.eval_log is not None
-        log = read_eval_log(str(each.eval_log))
+        assert each.run is not None
+        log = read_eval_log(str(log_path(each.run)))
         (sample,) = log.samples or []
         assert sum(usage.total_tokens for usage in sample.model_usage.values()) == each.run.usage.tokens
         assert sum(event.event == "tool" for event in sample.events) == len(each.run.steps)

@@ -41,7 +41,6 @@ class ImportedRun(NamedTuple):
     logs: Path
     run: Run | None
     """The run; None if the log could not be imported."""
-    eval_log: Path | None
     state: str
     """`new`; `there already`; `renewed` if the log had changed; or `failed`."""
     reason: str = ""
@@ -109,7 +108,7 @@ def _import_or_fail(logs: LogFolders, log_directory: Path, known: EarlierImports
 
 def _failed(path: Path, reason: str) -> ImportedRun:
     line = " ".join(reason.split())
-    return ImportedRun(path, None, None, "failed", line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…")
+    return ImportedRun(path, None, "failed", line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…")
 
 
 def _import(logs: LogFolders, log_directory: Path, known: EarlierImports, *, grade: bool) -> ImportedRun:
@@ -122,14 +121,14 @@ def _import(logs: LogFolders, log_directory: Path, known: EarlierImports, *, gra
         run = load(before)[0]
         if not log_path(run).exists():
             write_eval_log(run)
-        return ImportedRun(logs.root, run, log_path(run), "there already")
+        return ImportedRun(logs.root, run, "there already")
     with _replacing([each for each in {before, path} if each and each.exists()], path) as replaced:
         _write_run(log_directory, converted, grade)
         _seal(RunDirectory(path))
         run = load(path)[0]
-        eval_log = write_eval_log(run)
+        write_eval_log(run)
     known.add(path)
-    return ImportedRun(logs.root, run, eval_log, "renewed" if replaced else "new")
+    return ImportedRun(logs.root, run, "renewed" if replaced else "new")
 
 
 def _write_run(log_directory: Path, converted: Converted, grade: bool) -> None:
