@@ -49,6 +49,19 @@ def test_every_task_is_listed_and_shown_without_them() -> None:
     assert all(task in shown for task in find_tasks())
 
 
+def test_every_grader_is_imported_without_them() -> None:
+    """What judges weights and code imports the libraries in its sandbox, so that the grader's own process does not wait for them."""
+    code = """
+import json
+from pathlib import Path
+from mlagentbench.task.catalogue import load_task
+
+for path in json.loads(sys.argv[1]):
+    assert load_task(Path(path)).module("grade") is not None
+"""
+    without_libraries(code, [str(task.path) for task in find_tasks().values()])
+
+
 @pytest.mark.slow
 def test_tables_are_graded_without_them(tmp_path: Path) -> None:
     tasks = [task for task in find_tasks().values() if task.spec.submission.mode == "file" and _installed(task)]

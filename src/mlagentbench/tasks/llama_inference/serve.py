@@ -13,9 +13,6 @@ import time
 from typing import Any
 
 import numpy as np
-import torch
-import transformers
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from mlagentbench.grading.code.protocol import Array, Frame
 from mlagentbench.grading.code.restrict import confine, load_native_code
@@ -24,18 +21,24 @@ from mlagentbench.grading.code.server import HELLO, IMPORT, Answer, plain, priva
 LOAD, GENERATE, JUDGE = range(3, 6)
 MAX_VALUES = 2**20
 MODEL = "model"
-LOADED = (AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM)
-"""Accessed here so that the modules they need are loaded before `confine` forbids to load native code."""
+LOADED = ("AutoModelForCausalLM", "AutoTokenizer", "LlamaForCausalLM")
+"""Names of transformers that are accessed so that the modules they need are loaded before `confine` forbids to load native code."""
 
 
 def main() -> None:
     """Answer the grader's requests until there are no more."""
+    # Imported here, since the grader imports this module for its constants, and needs neither.
+    import torch
+    import transformers
+
     questions, answers = private_pipes()
     load_native_code("numpy", "safetensors", "tokenizers")
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    reference = LlamaForCausalLM.from_pretrained("code/model", dtype=torch.float32).eval() if "reference" in sys.argv else None
+    for name in LOADED:
+        getattr(transformers, name)
+    reference = transformers.LlamaForCausalLM.from_pretrained("code/model", dtype=torch.float32).eval() if "reference" in sys.argv else None
     os.chdir("code")
     code = os.getcwd()
     unconfined = confine(int(sys.argv[1]) if int(sys.argv[1]) >= 0 else None)
@@ -66,6 +69,8 @@ class _GeneratorServer:
 
     def _judge(self, prompt: Array, tokens: Array) -> Array:
         """Return how far each token's logit is below the highest, in standard deviations of the logits at its position."""
+        import torch
+
         row = torch.from_numpy(np.concatenate((prompt, tokens)).astype(np.int64))
         with torch.inference_mode():
             logits = self._reference(input_ids=row[None, :-1], use_cache=False).logits[0, len(prompt) - 1 :].double()
