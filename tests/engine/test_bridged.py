@@ -108,7 +108,7 @@ class World:
 
     @property
     def last(self) -> RunDirectory:
-        return find_runs(self.logs)[-1]
+        return max(find_runs(self.logs), key=lambda run: run.info.started)
 
 
 @pytest.fixture
