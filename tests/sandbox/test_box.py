@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import struct
 import subprocess
@@ -221,6 +223,32 @@ def test_a_frozen_box_changes_nothing(spec: SandboxSpec) -> None:
         assert done.output == b"all\n" and log.stat().st_size == 80, "a shell does not notice it"
 
     in_a_box(spec, story)
+
+
+READ = """
+import os, sys
+from mlagentbench.sandbox.standalone import exec_server
+exec_server.LINGER = 0.1
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # so that its threads run one after the other
+tail = exec_server.Tail(os.fdopen(os.dup(0), "rb"), 10)
+print("reading", flush=True)
+print(tail.content().decode(), flush=True)
+os._exit(0)
+"""
+
+
+def test_what_comes_while_the_server_is_frozen_is_read(tmp_path: Path) -> None:
+    for _ in range(5):
+        inside, outside = os.pipe()
+        with subprocess.Popen([sys.executable, "-c", READ], stdin=inside, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None and server.stdout.readline() == "reading\n"
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(0.2)
+            os.write(outside, b"x" * 10)
+            server.send_signal(signal.SIGCONT)
+            assert server.stdout.readline() == "x" * 10 + "\n"
+            os.close(outside)
+        os.close(inside)
 
 
 def test_closing_ends_all_that_was_started_and_what_waits_for_it(spec: SandboxSpec) -> None:
