@@ -17,6 +17,17 @@ from mlagentbench.sandbox.isolation import probe
 
 Run = Callable[..., Execution]
 
+DAEMON = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", sys.argv[1]])
+    os._exit(0)
+os.wait()
+"""
+"""A classic daemon: forked twice, in a session of its own, its parent gone. It keeps the pipe of the output."""
+
 
 @functools.cache
 def available() -> tuple[str, ...]:

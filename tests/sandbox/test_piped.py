@@ -1,0 +1,129 @@
+"""A command over pipes, as a grader uses it: what is said both ways, its limits, and its pauses."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from mlagentbench.limits import ScriptLimits
+from mlagentbench.sandbox.base import Sandbox, SandboxSpec
+from mlagentbench.sandbox.process import TICK, SandboxProcess, start
+from tests.sandbox.processes import DAEMON, Trace
+
+ECHO = """
+import sys
+for line in sys.stdin:
+    print(line.strip()[::-1], flush=True)
+    print("seen", line.strip(), file=sys.stderr, flush=True)
+"""
+
+
+def test_a_grader_talks_with_a_command_over_pipes(sandbox: Sandbox, workspace: Path) -> None:
+    with start(sandbox, ("python", "-c", ECHO), SandboxSpec(workspace)) as process:
+        for word in (b"abc", b"xyz"):
+            process.stdin.write(word + b"\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == word[::-1] + b"\n"
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait(60) == 0
+
+    assert process.reason == "exit"
+    assert process.stderr_tail() == "seen abc\nseen xyz\n"
+
+
+def test_leaving_a_piped_command_ends_all_it_started(sandbox: Sandbox, workspace: Path, trace: Trace) -> None:
+    with start(
+        sandbox, ("python", "-c", f"{DAEMON}\nprint('up', flush=True)\nimport time; time.sleep(60)", trace.seconds), SandboxSpec(workspace)
+    ) as process:
+        assert process.stdout.readline() == b"up\n"
+        assert trace.becomes(True)
+        process.stdin.write(b"never flushed")
+
+    assert not trace.alive()
+    assert process.reason == "cancelled"
+
+
+def test_a_piped_command_is_ended_at_its_time_limit(sandbox: Sandbox, workspace: Path) -> None:
+    with start(sandbox, ("sleep", "60"), SandboxSpec(workspace, limits=ScriptLimits(seconds=0.5))) as process:
+        assert process.stdout.read() == b""  # it would wait for a minute
+
+        assert process.wait(60) == 137
+    assert process.reason == "time"
+
+
+def test_a_piped_command_is_ended_at_its_memory_limit(sandbox: Sandbox, workspace: Path) -> None:
+    hungry = ("python", "-c", "kept = []\nwhile True: kept.append(b'x' * (8 << 20))")
+    with start(sandbox, hungry, SandboxSpec(workspace, limits=ScriptLimits(memory_mb=300, seconds=30))) as process:
+        assert process.stdout.read() == b""
+    assert process.reason == "memory"
+
+
+def test_a_flood_of_errors_does_not_stop_a_piped_command(sandbox: Sandbox, workspace: Path) -> None:
+    flood = "import sys\nfor _ in range(60): sys.stderr.write('x' * (1 << 20))\nprint('done', flush=True)"
+    with start(sandbox, ("python", "-c", flood), SandboxSpec(workspace)) as process:
+        assert process.stdout.readline() == b"done\n"
+    assert len(process.stderr_tail()) < 65 * 1024
+
+
+def test_the_time_left_is_never_less_than_it_is_while_a_command_is_being_frozen(sandbox: Sandbox, workspace: Path) -> None:
+    looks: list[float] = []
+
+    def look(frame: FrameType, event: str, argument: object) -> object:
+        """Look at each line of `freeze`, as the thread that watches the command may."""
+        if frame.f_code is not SandboxProcess.freeze.__code__:
+            return None
+        looks.append(process._left())
+        return look
+
+    with start(sandbox, ("sleep", "600"), SandboxSpec(workspace, limits=ScriptLimits(seconds=600))) as process:
+        assert process._since is not None
+        process._since -= 400
+        before = sys.gettrace()
+        sys.settrace(look)
+        try:
+            process.freeze()
+        finally:
+            sys.settrace(before)
+        assert len(looks) > 2 and min(looks) > 100
+        process.thaw()
+
+
+class Clock:
+    """The clock of a module, which can be put forward."""
+
+    ahead = 0.0
+    sleep = staticmethod(time.sleep)
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(
+    sandbox: Sandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlagentbench.sandbox.process.time", clock := Clock())
+    count = "import time\nwhile True:\n    open('ticks', 'a').write('.')\n    time.sleep(0.01)"
+    ticks = workspace / "ticks"
+    with start(sandbox, ("python", "-c", count), SandboxSpec(workspace, limits=ScriptLimits(seconds=600))) as process:
+        while not ticks.exists() and process.running:
+            time.sleep(0.01)
+        process.freeze()
+        time.sleep(0.05)
+        size = ticks.stat().st_size
+        clock.ahead += 1000
+        time.sleep(6 * TICK)  # in which its limits are checked
+        assert ticks.stat().st_size == size
+        assert process.running
+
+        process.thaw()
+        while ticks.stat().st_size == size and process.running:
+            time.sleep(0.01)
+        assert process.running
+        clock.ahead += 1000
+        assert process.wait(60) == 137
+    assert process.reason == "time"
