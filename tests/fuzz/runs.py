@@ -30,6 +30,7 @@ import mlagentbench
 from mlagentbench.cli.main import run as mlab
 from tests.example_experiment import CONTESTANTS, TASKS, write_experiment
 from tests.example_runs import vectorization_steps, write_run
+from tests.fuzz.damage_bytes import flipped
 from tests.tiny_task import tiny_task
 
 FREE = ("hardware", "agent_options", "options", "arguments", "memory", "details", "entries", "versions", "spec")
@@ -162,13 +163,6 @@ def _no_model(chance: Random, record: Any, name: str) -> bool:
     return True
 
 
-def _flipped(chance: Random, content: bytes) -> bytes:
-    found = bytearray(content)
-    for _ in range(chance.choice((1, 1, 8, 64)) if found else 0):
-        found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
-    return bytes(found)
-
-
 def _twice(chance: Random, content: bytes) -> bytes:
     """Write a key twice, of which readers take the last."""
     return content.replace(b"{", b'{"seconds": [], "run": 7, "number": "x", ', 1)
@@ -231,7 +225,7 @@ DAMAGES: Mapping[str, tuple[tuple[str, ...], Change]] = {
     "cut": ((".json", ".jsonl", ""), _written(lambda chance, old: old[: chance.randrange(max(1, len(old) - 2))])),
     "emptied": (ANY, _written(lambda chance, old: b"")),
     "binary": (ANY, _written(lambda chance, old: chance.randbytes(200))),
-    "flipped bits": (ANY, lambda chance, file: _written(_flipped)(chance, file) and False),
+    "flipped bits": (ANY, lambda chance, file: _written(flipped)(chance, file) and False),
     "not UTF-8": (TEXTS, _written(lambda chance, old: old.replace(b": ", b': "\xff\xfe\xed\xa0\x80', 1), torn=False)),
     "NUL bytes": (TEXTS, _written(lambda chance, old: old.replace(b'"', b"\0", 1), torn=False)),
     "nested": (ANY, _written(_nested)),
