@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,10 +98,22 @@ class Work:
         path = self.folder / f"{id}.{what}"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def processes(self, job: Job) -> list[int]:
-        """The job's processes that are alive."""
-        pids = {start[what] for start in self.starts(job) for what in ("pid", "keeper", "launcher", "stray")}
-        return [pid for pid in pids if psutil.pid_exists(pid) and not is_zombie(pid)]
+    def hold(self) -> None:
+        """Have jobs that start from now on stand still until `release`, so that none ends before what a test does to it."""
+        (self.folder / "held").touch()
+
+    def release(self) -> None:
+        (self.folder / "held").unlink(missing_ok=True)
+
+    def processes(self, jobs: Iterable[Job]) -> list[int]:
+        """The jobs' processes that are alive."""
+        return alive(start for job in jobs for start in self.starts(job))
+
+
+def alive(starts: Iterable[dict[str, Any]]) -> list[int]:
+    """The processes of some starts of jobs that are alive."""
+    pids = {start[what] for start in starts for what in ("pid", "keeper", "launcher", "stray")}
+    return [pid for pid in pids if psutil.pid_exists(pid) and not is_zombie(pid)]
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -7,15 +7,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.errors import UsageError
-from mlagentbench.experiments.jobs import Executor, Job, drive
+from mlagentbench.experiments.jobs import Executor, Job, JobState, drive
 from tests.experiments.executors import slurm_cluster
-from tests.experiments.executors.clusters import GPUS, Local, TestCluster, Work, driver_source, wait_for
+from tests.experiments.executors.clusters import GPUS, Local, TestCluster, Work, alive, driver_source, wait_for
 from tests.experiments.executors.ray_cluster import RayCluster
 from tests.experiments.executors.slurm_cluster import SlurmCluster
 
@@ -24,12 +24,18 @@ Property = Callable[[TestCluster, Executor, Work], None]
 
 def each_job_runs_once_and_has_its_gpu_to_itself(cluster: TestCluster, executor: Executor, work: Work) -> None:
     jobs = [work.job(f"run-{number}", 0.4, env={"GIVEN": f"{number}, and 'more'"}) for number in range(2 * GPUS)]
-    states = set()
-    outcomes = drive(jobs, executor, work.committed, every=0.1, watch=lambda alive: states.update(alive.values()))
+    states: set[JobState] = set()
+
+    def watch(alive: Mapping[str, JobState]) -> None:
+        states.update(alive.values())
+        if states == {"queued", "running"}:
+            work.release()
+
+    work.hold()
+    outcomes = drive(jobs, executor, work.committed, every=0.1, watch=watch)
     assert outcomes == dict.fromkeys([job.id for job in jobs], "done")
     assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
     assert [work.starts(job)[0]["given"] for job in jobs] == [job.env["GIVEN"] for job in jobs]
-    assert states == {"queued", "running"}
     spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for result in map(work.result, jobs):
         assert result["gpu"] and "," not in result["gpu"]
@@ -37,24 +43,27 @@ def each_job_runs_once_and_has_its_gpu_to_itself(cluster: TestCluster, executor:
     assert len(spans) == GPUS
     for span in map(sorted, spans.values()):
         assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(span))
-    wait_for(lambda: not any(work.processes(job) for job in jobs))
+    wait_for(lambda: not work.processes(jobs))
     assert "started on" in jobs[0].log.read_text()
     assert drive(jobs, executor, work.committed) == outcomes
     assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
 
 
 def a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    job = work.job("run", 2)
+    job = work.job("run", 0.1)
     strays: list[int] = []
 
-    def kill(alive: object) -> None:
+    def kill(states: object) -> None:
         if not strays and (starts := work.starts(job)):
             strays.extend(starts[0][what] for what in ("pid", "stray"))
             cluster.kill_worker(starts[0]["launcher"])
+            wait_for(lambda: not alive(starts))
+            work.release()
 
+    work.hold()
     assert drive([job], executor, work.committed, every=0.1, pause=0.1, watch=kill) == {"run": "done"}
     assert len(work.starts(job)) == 2
-    wait_for(lambda: not work.processes(job))
+    wait_for(lambda: not work.processes([job]))
 
 
 def a_cancelled_job_is_told_and_leaves_nothing(cluster: TestCluster, executor: Executor, work: Work) -> None:
@@ -65,7 +74,7 @@ def a_cancelled_job_is_told_and_leaves_nothing(cluster: TestCluster, executor: E
     assert executor.poll() == {**dict.fromkeys([job.id for job in running], "running"), "queued": "queued"}
     executor.cancel([queued.id, *(job.id for job in running), "unknown"])
     wait_for(lambda: executor.poll() == {})
-    wait_for(lambda: not any(work.processes(job) for job in running))
+    wait_for(lambda: not work.processes(running))
     assert all(work.ends(job) for job in running)
     assert not work.starts(queued)
 
@@ -86,56 +95,70 @@ def a_job_that_always_fails_is_given_up_and_the_others_are_done(cluster: TestClu
     times = [start["since"] for start in work.starts(bad)]
     assert len(times) == 3 and times[1] - times[0] >= 0.5 and times[2] - times[1] >= 1.0, "the pause between tries grows"
     assert "No such file" in missing.log.read_text()
-    wait_for(lambda: not work.processes(bad))
+    wait_for(lambda: not work.processes([bad]))
 
 
 def a_job_ends_at_its_time_limit(cluster: TestCluster, executor: Executor, work: Work) -> None:
     job = work.job("long", 100, time_s=3.0)
     assert drive([job], executor, work.committed, tries=1, every=0.1) == {"long": "failed"}
     assert work.ends(job)
-    wait_for(lambda: not work.processes(job))
+    wait_for(lambda: not work.processes([job]))
 
 
 def a_driver_that_is_told_to_stop_ends_no_run(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    jobs = [work.job(f"run-{number}", 1.5) for number in range(GPUS + 2)]
+    jobs = [work.job(f"run-{number}", 0.1) for number in range(GPUS + 2)]
     running = jobs[:GPUS]
-    outcomes = drive(jobs, executor, work.committed, every=0.1, stop=lambda: all(work.starts(job) for job in running))
+
+    def watch(states: Mapping[str, JobState]) -> None:
+        if set(states) == {job.id for job in running}:
+            work.release()
+
+    work.hold()
+    outcomes = drive(jobs, executor, work.committed, every=0.1, stop=lambda: all(work.starts(job) for job in running), watch=watch)
     assert outcomes == {**dict.fromkeys([job.id for job in running], "done"), **dict.fromkeys([job.id for job in jobs[GPUS:]], "stopped")}
 
 
 def a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    jobs = [work.job(f"run-{number}", 1.5) for number in range(GPUS + 2)]
+    jobs = [work.job(f"run-{number}", 0.1) for number in range(GPUS + 2)]
     source = driver_source(cluster, work, jobs)
+    work.hold()
     first = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.DEVNULL)
     wait_for(lambda: sum(bool(work.starts(job)) for job in jobs) >= GPUS)
     first.kill()
     first.wait()
-    killed = time.time()
-    again = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=120)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout) == dict.fromkeys([job.id for job in jobs], "done")
+    begun = {job.id: work.starts(job) for job in jobs}
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as again:
+        if cluster.kills_jobs_with_driver:
+            wait_for(lambda: not alive(itertools.chain(*begun.values())))
+        work.release()
+        output, errors = again.communicate(timeout=120)
+    assert again.returncode == 0, errors
+    assert json.loads(output) == dict.fromkeys([job.id for job in jobs], "done")
+    assert sum(map(bool, begun.values())) == GPUS
     for job in jobs:
-        begun = [start for start in work.starts(job) if start["since"] < killed]
-        assert len(work.starts(job)) == (2 if begun and cluster.kills_jobs_with_driver else 1)
-    wait_for(lambda: not any(work.processes(job) for job in jobs))
+        assert len(work.starts(job)) == (2 if begun[job.id] and cluster.kills_jobs_with_driver else 1)
+    wait_for(lambda: not work.processes(jobs))
 
 
 def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    jobs = [work.job(f"run-{number}", 2) for number in range(GPUS + 2)]
+    jobs = [work.job(f"run-{number}", 0.1) for number in range(GPUS + 2)]
     killed: list[str] = []
 
-    def kill(alive: object) -> None:
+    def kill(states: object) -> None:
         begun = [work.starts(job) for job in jobs[:GPUS]]
         if not killed and all(begun):
             killed.append(begun[0][0]["node"])
             cluster.kill_node(killed[0])
+            wait_for(lambda: not alive(start for starts in begun for start in starts if start["node"] == killed[0]))
+            work.release()
 
+    work.hold()
     assert drive(jobs, executor, work.committed, every=0.1, pause=0.1, watch=kill) == dict.fromkeys([job.id for job in jobs], "done")
     for job in jobs:
         nodes = [start["node"] for start in work.starts(job)]
         assert nodes.count(killed[0]) <= 1
         assert len(nodes) == 1 + nodes.count(killed[0])
-    wait_for(lambda: not any(work.processes(job) for job in jobs))
+    wait_for(lambda: not work.processes(jobs))
     cluster.restore()
 
 

@@ -1,7 +1,7 @@
 """The job of these tests: `python work.py FOLDER ID SECONDS`. It runs for a while on its GPU and commits a result, once.
 
 It leaves behind a process that no signal to its group reaches, as a careless script on a GPU does, and notes all that the tests ask about.
-SECONDS below 0: it fails.
+SECONDS below 0: it fails. While FOLDER/held exists, it does not begin to count them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ def note(path: Path, **facts: object) -> None:
 
 def main() -> int:
     folder, name, seconds = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+
+    def terminated(number: int, frame: object) -> None:
+        note(folder / f"{name}.ends", signal=number)
+        sys.exit(143)
+
+    signal.signal(signal.SIGTERM, terminated)
     stray = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     node = os.environ.get("SLURMD_NODENAME") or os.environ.get("RAY_RAYLET_PID") or socket.gethostname()
     since = time.time()
@@ -44,12 +50,8 @@ def main() -> int:
     result = folder / f"{name}.result"
     if result.exists():
         return 0
-
-    def terminated(number: int, frame: object) -> None:
-        note(folder / f"{name}.ends", signal=number)
-        sys.exit(143)
-
-    signal.signal(signal.SIGTERM, terminated)
+    while (folder / "held").exists():
+        time.sleep(0.02)
     time.sleep(seconds)
     temporary = folder / f".{name}.{os.getpid()}"
     temporary.write_text(json.dumps({"node": node, "gpu": os.environ["CUDA_VISIBLE_DEVICES"], "since": since, "until": time.time()}))
