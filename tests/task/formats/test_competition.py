@@ -244,7 +244,7 @@ def test_what_upstream_does_not_mind_is_let_pass(folder: Path, tmp_path: Path) -
     task = load_task(folder)
     assert task.spec.metric.direction == "maximize"
     first, second = graded(task, prepare(task, "full").data, ["id,y\n1,0.5\n", "id,y\n1,-1\n"], tmp_path / "submissions")
-    assert first.score is not None and first.score.value == 0.5 and first.score.details["teams"] == 2
+    assert first.score is not None and first.score.value == 0.5 and first.score.details["teams"] == 3
     assert second.score is None and second.reason is not None and "SystemExit" in second.reason
 
 
@@ -264,3 +264,13 @@ def test_thresholds_depend_on_the_number_of_teams(teams: int, places: tuple[int,
     board = Leaderboard(tuple(float(teams - place) for place in range(teams)))
     assert [teams - least + 1 for least in board.thresholds.values()] == list(places)
     assert board.medal(float(teams)) == "gold" and board.medal(0.0) is None and not board.lower_is_better
+
+
+def test_teams_without_a_score_are_teams() -> None:
+    """As in MLE-bench, whose places are those of all rows, and whose comparisons with a missing score are false."""
+    nan = float("nan")
+    board = Leaderboard((0.1, 0.2, 0.3, 0.4, *[nan] * 16))
+    assert board.lower_is_better and board.median == pytest.approx(0.25)
+    assert board.thresholds == {"gold": 0.2, "silver": 0.4}, "places 2, 4 and 8 of 20"
+    assert [board.medal(score) for score in (0.2, 0.3, 0.4, 0.5)] == ["gold", "silver", "silver", None]
+    assert (board.percentile(0.4), board.percentile(0.25)) == (80.0, 90.0)

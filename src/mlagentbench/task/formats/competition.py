@@ -19,7 +19,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import yaml
 
@@ -41,33 +41,39 @@ LARGE_FILE = "version https://git-lfs"
 """How a file begins that Git LFS has not fetched yet."""
 
 Medal = Literal["gold", "silver", "bronze"]
+MEDALS: tuple[Medal, ...] = get_args(Medal)
 
 
 class Leaderboard(NamedTuple):
-    """The final scores of a competition's teams, best first."""
+    """The final scores of a competition's teams, best first; NaN for a team without a score, which counts as a team all the same."""
 
     scores: tuple[float, ...]
 
     @property
     def lower_is_better(self) -> bool:
         """Whether lower scores are better: the first is lower than the last."""
-        return self.scores[0] < self.scores[-1]
+        known = self._known
+        return known[0] < known[-1]
 
     @property
     def thresholds(self) -> Mapping[Medal, float]:
-        """The least good score that wins each medal, by Kaggle's rule for this number of teams (kaggle.com/progression)."""
+        """The least good score that wins each medal, by Kaggle's rule for this number of teams (kaggle.com/progression).
+
+        A medal whose last place went to a team without a score is left out: nobody wins it.
+        """
         teams = len(self.scores)
         if teams < 250:
             places = (teams // 10 if teams < 100 else 10, teams // 5, teams * 2 // 5)
         else:
             gold = 10 + teams // 500
             places = (gold, 50, 100) if teams < 1000 else (gold, teams // 20, teams // 10)
-        return dict(zip(("gold", "silver", "bronze"), (self.scores[max(1, place) - 1] for place in places), strict=True))
+        last: dict[Medal, float] = dict(zip(MEDALS, (self.scores[max(1, place) - 1] for place in places), strict=True))
+        return {medal: least for medal, least in last.items() if not math.isnan(least)}
 
     @property
     def median(self) -> float:
-        """The median score."""
-        return statistics.median(self.scores)
+        """The median of the scores that there are."""
+        return statistics.median(self._known)
 
     def medal(self, score: float) -> Medal | None:
         """Return the medal that a score wins; None for none."""
@@ -75,7 +81,11 @@ class Leaderboard(NamedTuple):
 
     def percentile(self, score: float) -> float:
         """Return the percentage of the teams with a worse score."""
-        return 100 * sum(self._better(score, other) for other in self.scores) / len(self.scores)
+        return 100 * sum(math.isnan(other) or self._better(score, other) for other in self.scores) / len(self.scores)
+
+    @property
+    def _known(self) -> Sequence[float]:
+        return [score for score in self.scores if not math.isnan(score)]
 
     def _better(self, one: float, other: float) -> bool:
         return one < other if self.lower_is_better else one > other
@@ -157,8 +167,7 @@ def read_leaderboard(folder: Path) -> Leaderboard:
         scores = [float(row["score"] or "nan") for row in csv.DictReader(text.splitlines())]
     except (OSError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise TaskError(f"{path} is no leaderboard with a column 'score': {type(error).__name__}: {error}") from None
-    scores = [score for score in scores if not math.isnan(score)]
-    if not scores:
+    if all(map(math.isnan, scores)):
         raise TaskError(f"{path} has no scores")
     return Leaderboard(tuple(scores))
 
