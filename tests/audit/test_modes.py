@@ -150,10 +150,18 @@ def test_only_a_certain_sign_takes_the_success_away(tmp_path: Path) -> None:
 def test_frames_have_the_audit_and_a_damaged_one_is_named(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "runs", steps=[edit(), ran("test accuracy: 0.5"), answer("The test accuracy is 0.9.")])
     assert runs_frame([load_run(directory)])["mode"].item() is None
-    audit_run(directory, None)
+    found = audit_run(directory, None)
     row = runs_frame([load_run(directory)])
     assert (row["claims"].item(), row["unfounded_claims"].item(), row["unfounded_answer"].item()) == (1, 1, True)
-    assert KeyFigure("Claims", "1", "1 contradicted; an unfounded one is in the final answer") in run_view(load_run(directory), 100).figures
+    assert KeyFigure("Claims", "1", "contradicted; it is in the final answer") in run_view(load_run(directory), 100).figures
+    guessed = found.claims[0].model_copy(update={"stated": "guessed"})
+    for claims, words in (
+        ((guessed,), "contradicted; the agent called it a guess"),
+        ((guessed, found.claims[0]), "2 contradicted; the agent called 1 of them no more than a guess"),
+    ):
+        audit = found.model_copy(update={"claims": claims, "carried": False})
+        directory.path.joinpath("audit.json").write_text(audit.model_dump_json())
+        assert KeyFigure("Claims", str(len(claims)), words) in run_view(load_run(directory), 100).figures
 
     directory.path.joinpath("audit.json").write_text("{")
     run = load_run(directory)

@@ -112,4 +112,5 @@ def test_the_page_shows_them(logs: Path) -> None:
     ):
         assert words in overview, words
     run = next(run.name for run in scan(logs).runs if "research-b" in run.name)
-    assert "the plan broke at change 2 of 4" in story(pages(logs)[f"report-runs/{run}.html"])
+    shown = story(pages(logs)[f"report-runs/{run}.html"])
+    assert "the plan broke at change 2 of 4" in shown and "1 claim: unsupported" in shown

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from mlagentbench.audit.record import UNFOUNDED, ClaimVerdict
+from mlagentbench.audit.record import UNFOUNDED
 from mlagentbench.records import Usage
 from mlagentbench.report import formatting, wording
 from mlagentbench.report.step_view import shown_path, usage_words
@@ -136,12 +135,13 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
         note = wording.price_words(info.spec.prices.values()) if run.usage.cost is not None else _unpriced(run.usage)
         figures.append(KeyFigure("Cost", formatting.cost(run.usage.cost, run.usage.tokens), note))
     if run.audit:
-        judged = Counter(claim.verdict for claim in run.audit.claims)
-        words = [f"{judged[verdict]} {verdict}" for verdict in get_args(ClaimVerdict) if judged[verdict]]
-        guesses = sum(claim.stated == "guessed" and claim.verdict in UNFOUNDED for claim in run.audit.claims)
-        notes = [", ".join(words), f"{guesses} of them called a guess by the agent" if guesses else ""]
-        notes.append("an unfounded one is in the final answer" if run.audit.carried else "")
-        figures.append(KeyFigure("Claims", str(len(run.audit.claims)), "; ".join(filter(None, notes))))
+        claims = run.audit.claims
+        notes = [wording.verdict_counts(claims)]
+        if guesses := sum(claim.stated == "guessed" and claim.verdict in UNFOUNDED for claim in claims):
+            notes.append("the agent called " + ("it a guess" if len(claims) == 1 else f"{guesses} of them no more than a guess"))
+        if run.audit.carried:
+            notes.append(("it" if len(claims) == 1 else "an unfounded one") + " is in the final answer")
+        figures.append(KeyFigure("Claims", str(len(claims)), "; ".join(filter(None, notes))))
         if run.audit.mode:
             figures.append(KeyFigure("How it came out", wording.MODES[run.audit.mode.mode], wording.mode_words(info, run.audit)))
     figures.append(KeyFigure("Isolation", info.isolation, "what the agent's scripts ran in"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, get_args
 
-from mlagentbench.audit.record import Audit, FailureMode, SignKind
+from mlagentbench.audit.record import Audit, Claim, ClaimVerdict, FailureMode, SignKind
 from mlagentbench.records import Baseline, BaselineSource, Direction, Flag, GradeStatus, Price, Result, Score, StepStatus, Termination
 from mlagentbench.report.formatting import estimate, number, percent, plural, quantity
 from mlagentbench.run_spec import RunInfo
@@ -225,6 +226,12 @@ def mode_words(info: RunInfo, found: Audit) -> str:
     broke = found.plan.broke_at
     reasons = [found.mode.reason] if found.mode else []
     return "; ".join([*reasons, *([f"the plan broke at change {broke} of {info.rungs}"] if broke is not None else [])])
+
+
+def verdict_counts(claims: Sequence[Claim]) -> str:
+    """Return how many claims have which verdict, such as `2 confirmed, 1 stale`; for a single claim, its verdict."""
+    judged = Counter(claim.verdict for claim in claims)
+    return claims[0].verdict if len(claims) == 1 else ", ".join(f"{judged[each]} {each}" for each in get_args(ClaimVerdict) if judged[each])
 
 
 LOST: Mapping[str, str] = {

@@ -22,7 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mlagentbench.errors import UsageError
-from mlagentbench.report import formatting
+from mlagentbench.report import formatting, wording
 from mlagentbench.report.charts import forest, interval_curves, scores, style, thresholds
 from mlagentbench.report.charts.palette import THEMED
 from mlagentbench.report.formatting import plural, visible
@@ -184,6 +184,7 @@ def _templates() -> Environment:
     )
     templates.globals.update(
         plural=plural,
+        verdict_counts=wording.verdict_counts,
         policy=Markup(_policy(style, script)),
         style=Markup(style),
         script=Markup(script),
