@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import pytest
@@ -16,6 +17,8 @@ from mlagentbench.sandbox.base import EndReason, Execution
 from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.new import TEMPLATE
 
+DIGESTS = itertools.count()
+"""Those of submissions, of which no two are the same."""
 REFUSED = {str(number): (Graded(reason="row 3 is blank", seconds=0), "blank") for number in range(6)}
 
 
@@ -33,7 +36,7 @@ def graded(value: float, beside: float | None = None) -> Graded:
 
 
 def ran(found: Graded | None, *, exit_code: int = 0, reason: EndReason = "exit", output: str = "") -> StarterRun:
-    return StarterRun(Execution(output, exit_code, reason, seconds=2.0, output_bytes=0), found)
+    return StarterRun(Execution(output, exit_code, reason, seconds=2.0, output_bytes=0), found, digest=str(next(DIGESTS)))
 
 
 def judged(of: Task | None = None, **changed: object) -> tuple[dict[Name, str], Numbers]:
@@ -103,6 +106,14 @@ def test_a_submission_that_stands_for_the_starter_is_not_compared_with_itself() 
 def test_a_fault_is_named(changed: Mapping[str, object], name: Name, expected: str) -> None:
     found, _ = judged(**changed)
     assert expected in found[name]
+
+
+def test_a_change_that_leaves_what_the_starter_leaves_shows_nothing() -> None:
+    first, second = ran(graded(0.5)), ran(graded(0.52))
+    found, _ = judged(starters=(first, second), ineffective=ran(graded(0.5))._replace(digest=first.digest))
+    assert found.keys() == {"ineffective"} and "what ineffective() leaves is what the starter leaves" in found["ineffective"]
+    found, _ = judged(starters=(first, second), ineffective=ran(graded(0.52))._replace(digest=second.digest))
+    assert found == {}, "they are run with the first seed, and so compared with it"
 
 
 def test_a_graders_mistake_is_told_once() -> None:

@@ -37,7 +37,7 @@ from mlagentbench.util.temporary import temporary_folder
 RUNS = 8
 """How often a starter is run, with the seeds 0, 1, ..., to find how much its score varies with the seed."""
 FIRST_RUNS = 3
-"""If so many runs have one score, the seed makes no difference, and no more are made."""
+"""If so many runs leave the same submission, the seed makes no difference, and no more are made."""
 WORKER_SECONDS = 900.0
 """Seconds after which a process with a task's own code is killed."""
 
@@ -260,7 +260,7 @@ async def _run_starter(
 
 
 async def _run_seeds(task: Task, work: CheckSettings, data: Prepared) -> list[StarterRun | GradingError]:
-    """Run the starter with several seeds, if it runs and its score may depend on the seed.
+    """Run the starter with several seeds, if it runs and what it leaves may depend on the seed.
 
     A timed starter is run once, because the grader measures it many times beside each submission.
     """
@@ -271,8 +271,8 @@ async def _run_seeds(task: Task, work: CheckSettings, data: Prepared) -> list[St
     if task.spec.starter.state != "runs" or task.spec.submission.mode == "code":
         return await run(range(1))
     first = await run(range(FIRST_RUNS))
-    scores = {each.score.value if isinstance(each, StarterRun) and each.score else None for each in first}
-    return first if None in scores or len(scores) == 1 else [*first, *await run(range(FIRST_RUNS, RUNS))]
+    left = {each.digest if isinstance(each, StarterRun) and each.score else None for each in first}
+    return first if None in left or len(left) == 1 else [*first, *await run(range(FIRST_RUNS, RUNS))]
 
 
 async def _run_written(task: Task, work: CheckSettings, data: Prepared, folder: Path | None) -> StarterRun | GradingError | None:

@@ -39,7 +39,7 @@ class Finding(Record):
     name: Name
     status: Status
     detail: str = ""
-    """In one line: what is wrong and what to do if it failed, why if it was skipped."""
+    """In one line: what is wrong and what to do if it failed, why if it was skipped; empty if all is well."""
 
 
 class Numbers(Record):
@@ -99,9 +99,9 @@ class Check(Record):
         return next((finding.status for finding in self.findings if finding.name == name), None)
 
 
-def ok(name: Name, detail: str = "") -> Finding:
+def ok(name: Name) -> Finding:
     """Return a finding that all is well."""
-    return Finding(name=name, status="ok", detail=detail)
+    return Finding(name=name, status="ok")
 
 
 def failed(name: Name, detail: str) -> Finding:
@@ -114,7 +114,7 @@ def skipped(name: Name, detail: str) -> Finding:
     return Finding(name=name, status="skipped", detail=" ".join(detail.split()))
 
 
-def some(values: list[str], most: int = 3) -> str:
-    """Return the first few of some texts, and how many more there are."""
-    more = f" and {len(values) - most} more" if len(values) > most else ""
-    return ", ".join(values[:most]) + more
+def some(values: list[str]) -> str:
+    """Return the first three of some texts, and how many more there are."""
+    more = f" and {len(values) - 3} more" if len(values) > 3 else ""
+    return ", ".join(values[:3]) + more

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from mlagentbench.checks.findings import SCORES, Finding, Numbers, ScoreFinding, failed, ok, skipped, some
+from mlagentbench.checks.findings import SCORES, Finding, Numbers, failed, ok, skipped, some
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.baseline import StarterRun
 from mlagentbench.grading.grade import Graded
@@ -59,8 +59,8 @@ def judge(task: Task, measured: Measurements) -> tuple[list[Finding], Numbers]:
         *_naive(task, measured, numbers),
         *_ids(task.spec.metric, measured, numbers),
         _invalid(measured),
-        _script("solution", measured.solution, numbers.solution_success, numbers.solution_improvement, wins=True),
-        _script("ineffective", measured.ineffective, numbers.ineffective_success, numbers.ineffective_improvement, wins=False),
+        _script("solution", measured, numbers.solution_success, numbers.solution_improvement),
+        _script("ineffective", measured, numbers.ineffective_success, numbers.ineffective_improvement),
     ]
     return findings, numbers
 
@@ -267,13 +267,17 @@ def _refusal(graded: Graded, words: str) -> str | None:
     return None
 
 
-def _script(name: ScoreFinding, run: Ran | None, success: bool | None, improvement: float | None, *, wins: bool) -> Finding:
-    """Check the run with `solution()`, which must win, or with `ineffective()`, which must not."""
+def _script(name: Literal["solution", "ineffective"], measured: Measurements, success: bool | None, improvement: float | None) -> Finding:
+    """Check the run with `solution()`, which must win, or with `ineffective()`, which must change something and yet not win."""
+    wins = name == "solution"
+    run, untouched = measured.solution if wins else measured.ineffective, measured.starters[0]
     if run is None:
         return skipped(name, f"proof.py has no {name}()")
     why = _why_not(run)
     if why is not None:
         return failed(name, f"with {name}() {why}")
+    if isinstance(run, StarterRun) and isinstance(untouched, StarterRun) and run.digest == untouched.digest:
+        return failed(name, f"what {name}() leaves is what the starter leaves, so it shows nothing; have it change more")
     if success is None:
         return skipped(name, "there is no baseline to compare with")
     if success is not wins:

@@ -75,6 +75,8 @@ class StarterRun(NamedTuple):
     execution: Execution
     graded: Graded | None
     """None if it left no submission."""
+    digest: str = ""
+    """Of the submission: equal for equal files."""
 
     @property
     def score(self) -> Score | None:
@@ -178,8 +180,8 @@ async def run_starter(
         seeded = {} if seed is None else {SEED: str(seed)}
         sandbox_spec = replace(sandbox_spec, environment={**settings.environment, **seeded})
         execution = await process.run(sandbox, ("python", task.spec.starter.script), sandbox_spec)
-        submission = await finish(_submission, task, workspace, folder)
-        return StarterRun(execution, await grade_folder(task, variant, data, submission, settings.sandbox, settings.forks))
+        submission, digest = await finish(_submission, task, workspace, folder)
+        return StarterRun(execution, await grade_folder(task, variant, data, submission, settings.sandbox, settings.forks), digest)
 
 
 async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
@@ -214,14 +216,14 @@ def write_files(folder: Path, files: Files) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _submission(task: Task, workspace: Workspace, folder: Path) -> Path:
-    """Copy the submission's files out of the workspace by a snapshot, as for a run, so that no link is followed."""
+def _submission(task: Task, workspace: Workspace, folder: Path) -> tuple[Path, str]:
+    """Copy the submission's files out of the workspace by a snapshot, as for a run: no link is followed. Return it and its digest."""
     store = SnapshotStore(folder / "objects")
     chosen = store.take(workspace).select(task.spec.submission.files)
     submission = folder / "submission"
     submission.mkdir()
     store.restore(chosen, submission)
-    return submission
+    return submission, chosen.digest
 
 
 async def measure(

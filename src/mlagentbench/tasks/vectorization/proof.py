@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from pathlib import Path
 
-from mlagentbench import Files, Invalid, Prepared
+from mlagentbench import Files, Invalid, Prepared, edited_starter
 
 WINDOWS = """
 edge = (self.padding, self.padding)
@@ -171,5 +170,6 @@ def solution() -> Files:
 
 
 def ineffective() -> Files:
-    """Return the starter unchanged."""
-    return {"train.py": (Path(__file__).parent / "starter" / "train.py").read_text(encoding="utf-8")}
+    """Return the starter with its two outer loops exchanged, which take as many passes."""
+    batch, channels = "        for n in range(batch):\n", "            for o in range(self.out_channels):\n"
+    return edited_starter(__file__, {batch + channels: channels[4:] + "    " + batch})
