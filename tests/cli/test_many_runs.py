@@ -13,7 +13,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +50,8 @@ print("gpu", os.environ["CUDA_VISIBLE_DEVICES"], began, time.time())
 NOTE = reply("Write File", '{"file_name": "notes.txt", "content": "one\\ntwo\\n"}')
 RUN = reply("Execute Script", '{"script_name": "train.py"}')
 END = reply("Final Answer", '{"final_answer": "done"}')
+CONTROL = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+"""What moves a terminal's cursor and gives colours."""
 
 
 class Place:
@@ -104,7 +106,7 @@ class Place:
         (self.folder / "marks").mkdir(exist_ok=True)
         return f"open({str(self.folder / 'marks')!r} + '/' + str(os.getpid()), 'w').close()"
 
-    def wait_for_marks(self, count: int) -> str:
+    def wait_for_marks(self, count: int | str) -> str:
         """A line of a script that waits for so many marks."""
         return f"while len(os.listdir({str(self.folder / 'marks')!r})) < {count}: time.sleep(0.02)"
 
@@ -133,7 +135,9 @@ class Used:
 
 
 def test_each_run_has_a_gpu_to_itself_and_all_of_them_are_used(place: Place) -> None:
-    place.task("learn", wait=f"{place.mark()}\n{place.wait_for_marks(2)}")
+    # The first waits for the second and the third for the fourth, so that either pair is there at once.
+    count = f"begun = len(os.listdir({str(place.folder / 'marks')!r}))"
+    place.task("learn", seconds=0, wait=f"{place.mark()}\n{count}\n{place.wait_for_marks('min(begun + begun % 2, 4)')}")
     finished = place.run("learn", "--runs", "5", "--parallel", "5", "--gpus", "7,9", "--no-score-steps", "--json")
     assert finished.returncode == 0, finished.stderr
     used = sorted((Used(run) for run in place.runs()), key=lambda one: one.began)
@@ -253,12 +257,19 @@ def test_without_a_terminal_there_are_plain_lines(place: Place) -> None:
 
 
 def test_on_a_terminal_a_table_moves_and_leaves_the_results(place: Place) -> None:
-    place.task("count", seconds=1)
-    code, output = _on_a_terminal(place.arguments("count", "--runs", "12", "--parallel", "12", "--no-score-steps"), height=10, width=110)
+    go = place.folder / "go"
+    place.task("count", seconds=0, wait=f"while not os.path.exists({str(go)!r}): time.sleep(0.05)")
+
+    def see(output: bytes) -> None:
+        if "12 running (5 not shown) · 0 over".encode() in CONTROL.sub(b"", output):
+            go.touch()
+
+    arguments = place.arguments("count", "--runs", "12", "--parallel", "12", "--no-score-steps")
+    code, output = _on_a_terminal(arguments, height=10, width=110, see=see)
+    assert go.exists(), output
     assert code == 0, output
     assert "\x1b[?25l" in output and "\x1b[?25h" in output, "the cursor was hidden, and is back"
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output)
-    assert re.search(r"12 running \(5 not shown\) · 0 over", plain)
+    plain = CONTROL.sub(b"", output.encode()).decode()
     assert re.search(r"12 over: 12 no success", plain)
     assert max(_heights(output)) == 9, "it leaves a line for the cursor"
     assert "count: 12 runs: 12 no success" in plain.replace("\r\n", "\n").split("12 over")[-1]
@@ -354,17 +365,20 @@ def _alive(place: Place) -> list[tuple[str, str]]:
     return found
 
 
-def _on_a_terminal(arguments: list[str], *, height: int, width: int) -> tuple[int, str]:
-    """The exit status, and all that a terminal of a size was sent."""
+def _on_a_terminal(arguments: list[str], *, height: int, width: int, see: Callable[[bytes], None]) -> tuple[int, str]:
+    """The exit status, and all that a terminal of a size was sent; what has come so far is seen each time that more comes."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     command = [*commands.MLAB, *arguments]
     process = commands.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**environment, "TERM": "xterm-256color"})
     os.close(theirs)
-    output = b"".join(_read(ours, time.monotonic() + 120))
+    output = b""
+    for part in _read(ours, time.monotonic() + 120):
+        output += part
+        see(output)
     os.close(ours)
-    return process.wait(30), output.decode(errors="replace")
+    return process.wait(60), output.decode(errors="replace")
 
 
 def _read(terminal: int, deadline: float) -> Iterator[bytes]:

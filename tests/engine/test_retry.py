@@ -52,19 +52,29 @@ def the_log(folder: Path) -> Path:
     return log
 
 
-def kill_in_its_script(command: list[str], logs: Path, **how: Any) -> None:
-    """Start a run and kill it when it has got to its script."""
+def begin(task: Path, model: str, logs: Path) -> list[str]:
+    """A command that begins a run whose scripts see this machine's files."""
+    where = ("--task-path", str(task), "--sandbox", "none", "--log-dir", str(logs))
+    return [*commands.MLAB, "run", "guess", *where, "--model", model, "--baseline", "paper"]
+
+
+def end_in_its_script(command: list[str], logs: Path, number: signal.Signals, **how: Any) -> int:
+    """Start a run and send it a signal when it has got to its script, which does not wait the next time. Returns how it ended."""
     process = commands.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
     deadline = time.monotonic() + 60
     while not any("asleep" in path.read_text() for path in logs.glob("*/steps/0003.output.txt")):
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait(30)
+    process.send_signal(number)
+    status = process.wait(60)
+    (logs.parent / "go").touch()
+    return status
 
 
-def sleeper(seconds: int) -> str:
-    return write_file("sleeper.py", f"import time\nprint('asleep', flush=True)\ntime.sleep({seconds})\n")
+def sleeper(folder: Path) -> str:
+    """A script that sleeps until a folder has a file `go`; without a sandbox it sees it."""
+    wait = f"while not os.path.exists({str(folder / 'go')!r}): time.sleep(0.02)"
+    return write_file("sleeper.py", f"import os, time\nprint('asleep', flush=True)\n{wait}\n")
 
 
 def actions(run: RunDirectory) -> list[str]:
@@ -79,9 +89,8 @@ def task(tmp_path: Path) -> Path:
 
 def test_a_run_of_mlab_that_was_killed_goes_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
-    model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, write_file("submission.txt", "12"), END)
-    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs), "--baseline", "paper"]
-    kill_in_its_script(start, logs)
+    model = script(tmp_path / "s.yaml", LIST, sleeper(tmp_path), SLEEP, write_file("submission.txt", "12"), END)
+    end_in_its_script(begin(task, model, logs), logs, signal.SIGKILL)
     (run,) = find_runs(logs)
     before = run.steps()
     assert len(before) == 2
@@ -126,14 +135,8 @@ def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
 
 def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) -> None:
     logs = tmp_path / "runs"
-    model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
-    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs), "--baseline", "paper"]
-    process = commands.Popen(start, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list(logs.glob("*/steps/0002.json")):
-        time.sleep(0.05)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+    model = script(tmp_path / "s.yaml", LIST, sleeper(tmp_path), SLEEP, END)
+    assert end_in_its_script(begin(task, model, logs), logs, signal.SIGINT) == 130
     (run,) = find_runs(logs)
     assert run.result is not None and run.result.outcome.ended == "cancelled"
     inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path)
@@ -143,10 +146,10 @@ def test_a_run_of_mlab_that_was_interrupted_goes_on(tmp_path: Path, task: Path) 
 
 def test_a_run_of_inspect_that_was_killed_goes_on(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    model = script(tmp_path / "s.yaml", LIST, sleeper(3), SLEEP, END)
-    command = [*commands.INSPECT, "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini"]
+    model = script(tmp_path / "s.yaml", LIST, sleeper(tmp_path), SLEEP, END)
+    command = [*commands.INSPECT, "eval", "mlagentbench/ladder-2", "--model", model, "-T", "variant=mini", "-T", "sandbox=none"]
     environment = {**os.environ, **SETTINGS, "INSPECT_LOG_DIR": str(logs)}
-    kill_in_its_script(command, logs, cwd=tmp_path, env=environment)
+    end_in_its_script(command, logs, signal.SIGKILL, cwd=tmp_path, env=environment)
     inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path, logs=logs)
     (run,) = find_runs(logs)
     assert actions(run) == ["List Files", "Write File", "Execute Script", "Final Answer"]
@@ -189,9 +192,9 @@ def test_a_retry_has_the_agents_options_and_the_experience_of_the_run(tmp_path: 
     known.mkdir()
     (known / "notes.md").write_text("A low rate works.")
     read = reply("Read File", '{"file_name": "experience/notes.md"}')
-    model = script(tmp_path / "s.yaml", read, sleeper(3), SLEEP, read, END)
-    start = [*commands.MLAB, "run", "guess", "--task-path", str(task), "--model", model, "--log-dir", str(logs), "--baseline", "paper"]
-    kill_in_its_script([*start, "--experience", str(known), "--context-steps", "1"], logs)
+    model = script(tmp_path / "s.yaml", read, sleeper(tmp_path), SLEEP, read, END)
+    command = [*begin(task, model, logs), "--experience", str(known), "--context-steps", "1"]
+    end_in_its_script(command, logs, signal.SIGKILL)
     (run,) = find_runs(logs)
     shutil.rmtree(known)
     inspect("eval-retry", the_log(logs), "--log-dir", tmp_path / "retried", folder=tmp_path)

@@ -9,8 +9,6 @@ import time
 
 import pytest
 
-from mlagentbench.util.interrupts import IMPATIENCE
-
 PROGRAM = """
 import asyncio, signal, sys, threading, time
 from mlagentbench.util import interrupts
@@ -54,6 +52,7 @@ def in_a_removal():
     time.sleep(60)
 
 interrupts.install()
+interrupts.IMPATIENCE, interrupts.TWICE = {impatience}, {twice}
 status = 0
 try:
     {act}
@@ -65,8 +64,13 @@ sys.exit(status)
 """
 
 
-def start(act: str, *, second: bool = False, under: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-    program = PROGRAM.replace("{act}", act).replace("{second}", str(second))
+def start(
+    act: str, *, second: bool = False, under: tuple[str, ...] = (), impatience: float = 300.0, twice: float = 300.0
+) -> subprocess.Popen[str]:
+    """Start the program. Its times are long, so that it does not matter where a busy machine holds it up."""
+    program = PROGRAM
+    for name, value in {"act": act, "second": second, "impatience": impatience, "twice": twice}.items():
+        program = program.replace(f"{{{name}}}", str(value))
     process = subprocess.Popen([*under, sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     return process
@@ -142,8 +146,9 @@ def test_a_process_under_nohup_outlives_its_terminal() -> None:
 
 def test_an_end_that_takes_too_long_can_be_interrupted() -> None:
     """Python waits for threads when it ends, and one may never end."""
-    process = start("threading.Thread(target=lambda: (print('ready', flush=True), time.sleep(60))).start()")
-    time.sleep(IMPATIENCE + 0.5)
+    endless = "threading.Thread(target=lambda: (print('ready', flush=True), time.sleep(600))).start()"
+    process = start(endless, impatience=0.5)
+    time.sleep(1)
     bombard(process, signal.SIGINT)  # its end may have begun late
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 130
