@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,13 @@ def set_at(event: asyncio.Event, logs: Path, name: str) -> None:
         event.set()
     else:
         asyncio.get_running_loop().call_later(0.02, set_at, event, logs, name)
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens on, and that the kernel gives to nobody who asks for any port."""
+    while True:
+        with suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(15_000, 32_000))) as free:
+            return int(free.getsockname()[1])
 
 
 def finish(coroutine: Any) -> Any:

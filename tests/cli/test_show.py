@@ -24,7 +24,8 @@ from tests.support import reply
 
 COLOUR = re.compile(r"\x1b\[(\d+;)*3[0-7][;m]")
 HOSTILE = "\x1b]0;owned\x07 [bold red]not markup[/] \x1b[31mred\u202eback"
-SLOW = "import time\nfor epoch in range({}):\n    print('epoch', epoch, flush=True)\n    time.sleep(0.25)\n"
+SLOW = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\nprint('epoch', 7)\n"
+"""A script that goes on until its workspace has a file `go`."""
 
 
 @pytest.fixture
@@ -152,14 +153,16 @@ def test_a_run_is_named_by_its_id(
 
 
 def test_a_run_is_followed_until_it_is_graded(tmp_path: Path) -> None:
-    with going_on(tmp_path, epochs=8) as (_, directory):
-        before = len(directory.steps())
+    with going_on(tmp_path) as (_, directory):
         # Two at once: one that people read, of the log directory, whose only run in progress is meant; and one that programs read.
         people = start("show", directory.path.parent, "--follow")
         programs = start("show", directory.path, "--follow", "--json")
-        told, lines = people.communicate(timeout=60)[0], programs.communicate(timeout=60)[0].splitlines()
+        told, line = wait_for(people, "Write File"), wait_for(programs, "Write File")
+        assert len(directory.steps()) == 2, "the run goes on meanwhile"
+        (directory.workspace / "go").touch()
+        told += people.communicate(timeout=60)[0]
+        lines = (line + programs.communicate(timeout=60)[0]).splitlines()
     assert (people.returncode, programs.returncode) == (0, 0)
-    assert before < 3, "the run went on meanwhile"
     at = [
         told.index(words) for words in ("   1 ✓ List Files", "   2 ✓ Write File", "   3 ✓ Execute Script", "epoch 7", "   4 ✓ Final Answer")
     ]
@@ -175,7 +178,7 @@ def test_a_run_is_followed_until_it_is_graded(tmp_path: Path) -> None:
 
 
 def test_following_ends_when_the_run_is_killed_and_says_how_to_go_on(tmp_path: Path) -> None:
-    with going_on(tmp_path, epochs=200) as (process, directory):
+    with going_on(tmp_path) as (process, directory):
         watching, programs = start("show", directory.path, "--follow"), start("show", directory.path, "--follow", "--json")
         assert wait_for(watching, "Write File")
         interrupted = start("show", directory.path, "--follow")
@@ -203,16 +206,21 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
     return commands.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def wait_for(process: subprocess.Popen[str], words: str) -> bool:
-    """Read what a process prints until a line has some words; the rest is for `communicate`."""
+def wait_for(process: subprocess.Popen[str], words: str) -> str:
+    """Return what a process prints until a line has some words; the rest is for `communicate`. Nothing where none has them."""
     assert process.stdout is not None
-    return any(words in line for line in iter(process.stdout.readline, ""))
+    lines = []
+    for line in iter(process.stdout.readline, ""):
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    return ""
 
 
 @contextmanager
-def going_on(tmp_path: Path, epochs: int) -> Iterator[tuple[subprocess.Popen[bytes], RunDirectory]]:
+def going_on(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], RunDirectory]]:
     """A run whose third step takes a while, from when its second is done."""
-    write = reply("Write File", json.dumps({"file_name": "slow.py", "content": SLOW.format(epochs)}))
+    write = reply("Write File", json.dumps({"file_name": "slow.py", "content": SLOW}))
     model = script(tmp_path / "slow.yaml", LIST, write, reply("Execute Script", '{"script_name": "slow.py"}'), END)
     logs = tmp_path / "runs"
     options = ("--variant", "mini", "--baseline", "none", "--no-score-steps", "--log-dir", str(logs))

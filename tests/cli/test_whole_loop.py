@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import time
 import urllib.request
 from pathlib import Path
@@ -17,7 +16,7 @@ from mlagentbench.rundir.directory import find_runs
 from mlagentbench.task.catalogue import find_task
 from tests import commands
 from tests.cli.test_cli import mlab, script
-from tests.support import reply
+from tests.support import free_port, reply
 
 pytestmark = pytest.mark.slow
 
@@ -98,9 +97,7 @@ def test_inspect_runs_a_task_and_reads_its_log(tmp_path: Path) -> None:
 def test_inspects_viewer_shows_the_runs(tmp_path: Path) -> None:
     logs = tmp_path / "runs"
     assert mlab("run", "ladder-2", "--variant", "mini", "--agent", "baseline", "--baseline", "none", "--log-dir", logs).returncode == 0
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     viewer = commands.Popen([*commands.MLAB, "view", str(logs), "--port", str(port)], start_new_session=True)
     try:
         listed = _fetched(f"http://127.0.0.1:{port}/api/logs")

@@ -214,7 +214,7 @@ def test_each_limit_ends_it_as_does_a_failure_and_its_last_snapshot_is_graded(wo
 
 def alive(command: str) -> bool:
     """Whether a process with such a command is there, after a moment for it to end."""
-    for _ in range(50):
+    for _ in range(600):
         if command not in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout:
             return False
         time.sleep(0.1)

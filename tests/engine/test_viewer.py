@@ -16,6 +16,7 @@ from inspect_ai._view.view import view_port_pid_file
 
 from mlagentbench.engine.viewer import HOST, serve
 from mlagentbench.errors import UsageError
+from tests.support import free_port
 
 
 def test_a_port_that_is_taken_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -28,9 +29,8 @@ def test_a_port_that_is_taken_is_refused_with_what_to_do(tmp_path: Path) -> None
 def test_a_process_whose_number_another_viewer_left_behind_is_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A viewer that is killed leaves the note of its number, which the next process of that number then has."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    with socket.create_server((HOST, 0)) as free:
-        port = free.getsockname()[1]
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    port = free_port()
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     view_port_pid_file(view_data_dir(), port).write_text(str(other.pid))
     code = f"from pathlib import Path; from mlagentbench.engine.viewer import serve; serve(Path({str(tmp_path)!r}), {port})"
     viewer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -41,5 +41,5 @@ def test_a_process_whose_number_another_viewer_left_behind_is_not_ended(tmp_path
     finally:
         for process, number in ((viewer, signal.SIGINT), (other, signal.SIGKILL)):
             os.kill(process.pid, number)
-            process.wait(30)
+            process.wait(60)
         viewer.stdout.close()

@@ -18,11 +18,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux'
 
 
 @contextmanager
-def python(code: str) -> Iterator[tuple[int, IO[str]]]:
+def python(code: str) -> Iterator[tuple[int, IO[str], IO[str]]]:
+    """A program: its number, what it prints, and where it reads."""
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+    assert process.stdout is not None and process.stdin is not None
     try:
-        yield process.pid, process.stdout
+        yield process.pid, process.stdout, process.stdin
     finally:
         end_descendants(process.pid)
         process.kill()
@@ -42,7 +43,7 @@ thread.join()
 print(time.process_time(), flush=True)
 time.sleep(60)
 """
-    with python(code) as (pid, out):
+    with python(code) as (pid, out, _):
         said = float(out.readline())
         seen = processor_seconds(pid)
         assert said >= 0.2 and seen == pytest.approx(said, abs=0.02)
@@ -59,7 +60,7 @@ if os.fork() == 0 and os.fork() == 0:
     print(flush=True)
 time.sleep(60)
 """
-    with python(child) as (pid, out):
+    with python(child) as (pid, out, _):
         out.readline()
         sight = measure_processes(pid)
         assert len(sight.processes) == 3 and pid in sight.processes
@@ -70,14 +71,16 @@ def test_native_code_that_is_loaded_later_is_seen() -> None:
     code = """
 import ctypes, time
 print(flush=True)
-time.sleep(0.3)
+input()
 ctypes.CDLL("libBrokenLocale.so.1")
 print(flush=True)
 time.sleep(60)
 """
-    with python(code) as (pid, out):
+    with python(code) as (pid, out, into):
         out.readline()
         before = measure_processes(pid).code
+        into.write("\n")
+        into.flush()
         out.readline()
         after = measure_processes(pid).code
         assert before is not None and after is not None
@@ -85,7 +88,7 @@ time.sleep(60)
 
 
 def test_what_is_gone_is_nothing() -> None:
-    with python("pass") as (pid, out):
+    with python("pass") as (pid, out, _):
         out.read()
     assert processor_seconds(pid) == 0.0
     assert measure_processes(pid).seconds == 0.0
@@ -128,7 +131,7 @@ def metered(pid: int) -> Metered:
 
 def test_what_other_programs_take_of_a_core_is_taken_off() -> None:
     code = HASH.replace("THREADS", "1")
-    with python(code) as (one, ready), python(code) as (_, other_ready):
+    with python(code) as (one, ready, _), python(code) as (_, other_ready, _):
         ready.readline()
         other_ready.readline()
         found = metered(one)
@@ -137,14 +140,14 @@ def test_what_other_programs_take_of_a_core_is_taken_off() -> None:
 
 
 def test_what_a_programs_own_threads_take_of_each_other_is_not() -> None:
-    with python(HASH.replace("THREADS", "4")) as (pid, ready):
+    with python(HASH.replace("THREADS", "4")) as (pid, ready, _):
         ready.readline()
         found = metered(pid)
         assert found.said >= found.least - 0.02
 
 
 def test_waiting_for_nothing_counts() -> None:
-    with python("import time\nprint(flush=True)\ntime.sleep(60)") as (pid, ready):
+    with python("import time\nprint(flush=True)\ntime.sleep(60)") as (pid, ready, _):
         ready.readline()
         found = metered(pid)
         assert found.elapsed - 0.05 <= found.said <= found.elapsed
@@ -152,6 +155,6 @@ def test_waiting_for_nothing_counts() -> None:
 
 def test_what_serves_is_the_last_of_the_line() -> None:
     code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), flush=True)\ntime.sleep(60)"
-    with python(code) as (pid, out):
+    with python(code) as (pid, out, _):
         child = int(out.readline())
         assert served_by(pid) == child

@@ -272,6 +272,9 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
         process = commands.Popen([*start, "--log-dir", str(logs)], stdout=subprocess.DEVNULL, start_new_session=True)
         wait_for_step(process, logs, 2)
         process.send_signal(signal.SIGSTOP)
+        if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code != os.CLD_STOPPED:
+            process.wait()
+            continue  # it came to its end while this process waited for a core
         refused = commands.run([*mlab, "resume", str(find_runs(logs)[0].path)], capture_output=True, text=True, timeout=60)
         assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
         assert "another process is working on" in refused.stderr

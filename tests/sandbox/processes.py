@@ -41,6 +41,16 @@ def only_where(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not found.available, reason=f"no {name} here: {found.detail}")
 
 
+class Clock:
+    """The clock of a module, which can be put forward."""
+
+    ahead = 0.0
+    sleep = staticmethod(time.sleep)
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
 class Trace:
     """A command line that nobody else on the machine has: `sleep` for an odd time."""
 

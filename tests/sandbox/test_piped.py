@@ -12,7 +12,7 @@ import pytest
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Sandbox, SandboxSpec
 from mlagentbench.sandbox.process import TICK, SandboxProcess, start
-from tests.sandbox.processes import DAEMON, Trace
+from tests.sandbox.processes import DAEMON, Clock, Trace
 
 ECHO = """
 import sys
@@ -91,16 +91,6 @@ def test_the_time_left_is_never_less_than_it_is_while_a_command_is_being_frozen(
             sys.settrace(before)
         assert len(looks) > 2 and min(looks) > 100
         process.thaw()
-
-
-class Clock:
-    """The clock of a module, which can be put forward."""
-
-    ahead = 0.0
-    sleep = staticmethod(time.sleep)
-
-    def monotonic(self) -> float:
-        return time.monotonic() + self.ahead
 
 
 def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(

@@ -17,11 +17,11 @@ import pytest
 
 from mlagentbench.errors import ActionError
 from mlagentbench.limits import ScriptLimits
-from mlagentbench.sandbox.base import Sandbox, SandboxSpec
+from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
 from mlagentbench.sandbox.linux.limits import make_group
 from mlagentbench.sandbox.process import run
 from mlagentbench.sandbox.standalone import supervise
-from tests.sandbox.processes import DAEMON, Run, Trace
+from tests.sandbox.processes import DAEMON, Clock, Run, Trace
 
 
 def needs_watching(sandbox: Sandbox) -> None:
@@ -88,17 +88,31 @@ def test_an_endless_flood_is_ended(sandbox: Sandbox, execute: Run) -> None:
     assert execute(sandbox, "sh", "-c", "cat /dev/zero", seconds=60).reason == "output"
 
 
-def test_the_time_limit_keeps_what_was_printed(sandbox: Sandbox, execute: Run) -> None:
-    done = execute(sandbox, "sh", "-c", "trap 'echo last words; exit 9' TERM; echo before; sleep 600 & wait", seconds=2)
+@pytest.fixture
+def execute_too_long(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a shell's command whose time limit is over as soon as it prints."""
+    monkeypatch.setattr("mlagentbench.sandbox.process.time", clock := Clock())
+
+    def end(output: str) -> None:
+        clock.ahead = 2000
+
+    def call(sandbox: Sandbox, command: str) -> Execution:
+        return asyncio.run(run(sandbox, ("sh", "-c", command), SandboxSpec(workspace, limits=ScriptLimits(seconds=1000)), end))
+
+    return call
+
+
+def test_the_time_limit_keeps_what_was_printed(sandbox: Sandbox, execute_too_long: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlagentbench.sandbox.process.GRACE", 60.0)  # for a machine so busy that the command needs it
+
+    done = execute_too_long(sandbox, "trap 'echo last words; exit 9' TERM; echo before; sleep 600 & wait")
 
     assert (done.reason, done.output) == ("time", "before\nlast words\n")
-    assert 2 <= done.seconds < 300
+    assert 2000 <= done.seconds < 2300
 
 
-def test_a_command_that_ignores_the_request_to_end_is_ended(sandbox: Sandbox, execute: Run, trace: Trace) -> None:
-    command = f"trap '' TERM; echo before; sleep {trace.seconds}; sleep {trace.seconds}"
-
-    done = execute(sandbox, "sh", "-c", command, seconds=2)
+def test_a_command_that_ignores_the_request_to_end_is_ended(sandbox: Sandbox, execute_too_long: Run, trace: Trace) -> None:
+    done = execute_too_long(sandbox, f"trap '' TERM; echo before; sleep {trace.seconds}; sleep {trace.seconds}")
 
     assert (done.reason, done.output, done.exit_code) == ("time", "before\n", 137)
     assert not trace.alive()
@@ -244,7 +258,7 @@ def test_memory_that_forked_workers_share_counts_once(sandbox: Sandbox, execute:
 @pytest.mark.parametrize("groups", [True, False])
 def test_too_many_processes_end_a_command_with_its_reason(sandbox: Sandbox, execute: Run, groups: bool) -> None:
     needs_watching(sandbox)
-    many = "import os, time\nfor _ in range(1000):\n    if os.fork() == 0: time.sleep(60)\n    time.sleep(0.003)"
+    many = "import os, time\nfor _ in range(1000):\n    if os.fork() == 0: time.sleep(600)\n    time.sleep(0.003)\ntime.sleep(600)"
 
     done = execute(sandbox, "python", "-c", many, groups=groups, processes=40, seconds=300)
 
@@ -272,9 +286,9 @@ def test_a_fork_bomb_is_ended(sandbox: Sandbox, execute: Run, groups: bool) -> N
 
 
 def test_a_workspace_that_grows_too_large_ends_its_command(sandbox: Sandbox, execute: Run) -> None:
-    grow = "import os, time\nfor i in range(300):\n    open(f'{i}', 'wb').write(b'x' * (1 << 20))\n    time.sleep(0.01)\ntime.sleep(20)"
+    grow = "import os, time\nfor i in range(300):\n    open(f'{i}', 'wb').write(b'x' * (1 << 20))\n    time.sleep(0.01)\ntime.sleep(600)"
 
-    assert execute(sandbox, "python", "-c", grow, workspace_mb=100, seconds=30).reason == "disk"
+    assert execute(sandbox, "python", "-c", grow, workspace_mb=100, seconds=300).reason == "disk"
 
 
 def test_a_file_that_grows_too_large_fails_its_writer(sandbox: Sandbox, execute: Run, workspace: Path) -> None:

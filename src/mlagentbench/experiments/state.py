@@ -28,7 +28,7 @@ from mlagentbench.rundir import provenance
 from mlagentbench.rundir.directory import RunDirectory
 from mlagentbench.rundir.files import read, text_of
 from mlagentbench.util.atomic import replace
-from mlagentbench.util.lock import LOOKED_AT, acquire, held
+from mlagentbench.util.lock import acquire, held, own
 
 EXPERIMENTS = "experiments"
 UNCOMMITTED = ("infrastructure", "cancelled")
@@ -136,7 +136,7 @@ class ExperimentState:
         """
         with (self.folder / "driver.lock").open("ab") as file:
             with self._requests():
-                if not acquire(file, timeout=LOOKED_AT):
+                if not own(file):
                     raise UsageError("another process drives this experiment; follow it with mlab experiment status, end it with cancel")
                 self.withdraw("cancel")
             yield

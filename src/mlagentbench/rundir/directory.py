@@ -39,7 +39,7 @@ from mlagentbench.rundir.attempts import Attempts, clear_step, complete
 from mlagentbench.rundir.files import LARGEST_FILE, PUT_BACK, grade_again, names_in, numbers_of, read, read_calls, storage, text_of
 from mlagentbench.rundir.names import sample_mark
 from mlagentbench.util.atomic import flush, publish, replace, sweep
-from mlagentbench.util.lock import LOOKED_AT, acquire, held
+from mlagentbench.util.lock import held, own
 from mlagentbench.workspace.files import bytes_of
 from mlagentbench.workspace.snapshots.manifest import Manifest
 
@@ -382,7 +382,7 @@ class RunDirectory:
             # O_NONBLOCK, since opening a named pipe could wait for the other end.
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         with open(descriptor, "rb") as file:
-            if not acquire(file, timeout=LOOKED_AT):
+            if not own(file):
                 raise UsageError(f"another process is working on {self.path}; wait for it, or stop it")
             self._held = True
             try:

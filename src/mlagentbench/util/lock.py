@@ -13,8 +13,10 @@ from typing import IO
 
 POLL = 0.02
 """Seconds between two tries."""
-LOOKED_AT = 1.0
-"""Seconds to try a lock that others only look at with `held`. Each holds it for microseconds, unless the machine stops it just then."""
+OWNED = 1.0
+"""Seconds after which a lock that another process owns is not waited for: a child of a killed owner may have it for a moment more."""
+LOOKED_AT = 60.0
+"""Seconds to wait for processes that only look at a lock. Each holds it for microseconds, unless the machine stops it just then."""
 
 
 def acquire(file: int | IO[bytes] | IO[str], *, timeout: float | None = None, shared: bool = False) -> bool:
@@ -38,6 +40,20 @@ def acquire(file: int | IO[bytes] | IO[str], *, timeout: float | None = None, sh
             if time.monotonic() >= end:
                 return False
         time.sleep(POLL)
+
+
+def own(file: IO[bytes]) -> bool:
+    """Lock an open file that other processes look at with `held`, and return whether that succeeded: not if one of them owns it."""
+    begun = looked_at = time.monotonic()
+    while not acquire(file, timeout=0):
+        if acquire(file, timeout=0, shared=True):
+            release(file)
+            looked_at = time.monotonic()
+        now = time.monotonic()
+        if now - looked_at > OWNED or now - begun > LOOKED_AT:
+            return False
+        time.sleep(POLL)
+    return True
 
 
 def release(file: int | IO[bytes] | IO[str]) -> None:
