@@ -7,11 +7,7 @@ from mlagentbench.records import Action
 
 
 class BaselineAgent:
-    """Runs the unchanged starter and submits the result; asks no model.
-
-    Args:
-        script: the script to run.
-    """
+    """Runs the unchanged starter and submits the result; asks no model."""
 
     needs_model = False
 

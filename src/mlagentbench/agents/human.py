@@ -65,13 +65,7 @@ class HumanAgent:
 
 
 class HumanSession:
-    """A person's work on one run.
-
-    Args:
-        environment: the run.
-        actions: the actions that are offered, by name.
-        terminal: the person's terminal.
-    """
+    """A person's work on one run."""
 
     def __init__(self, environment: Environment, actions: Mapping[str, ActionDefinition], terminal: Terminal) -> None:
         self._environment = environment

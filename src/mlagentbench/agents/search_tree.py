@@ -66,12 +66,7 @@ class Policy:
 
 
 class SearchTree:
-    """The nodes of a run so far.
-
-    Args:
-        steps: the run's steps.
-        direction: the direction of the task's metric.
-    """
+    """The nodes of a run so far."""
 
     def __init__(self, steps: Sequence[Step], direction: Direction) -> None:
         self.nodes: list[Node] = []

@@ -24,12 +24,7 @@ BLOCK = 1 << 16
 
 
 class Terminal:
-    """A person's terminal.
-
-    Args:
-        source: the file descriptor to read from.
-        sink: the file descriptor to write to.
-    """
+    """A person's terminal, by the file descriptors to read from and to write to."""
 
     def __init__(self, source: int = 0, sink: int = 2) -> None:
         self._source = source

@@ -31,12 +31,7 @@ class Judgement(NamedTuple):
 
 
 def judge_claims(steps: Sequence[Step], past: History) -> list[Claim]:
-    """Judge every statement of a run.
-
-    Args:
-        steps: the run's steps, in order.
-        past: what was seen in them.
-    """
+    """Judge every statement of a run."""
     claims: list[Claim] = []
     unseen: set[tuple[str, str | None]] = set()
     for step in steps:

@@ -19,12 +19,7 @@ LARGEST_SOURCE = 1 << 20
 
 
 class RunFiles:
-    """The files of a run after each of its steps; step 0 is the start.
-
-    Args:
-        directory: the run's directory.
-        task: its task; None if it is not installed here.
-    """
+    """The files of a run after each of its steps; step 0 is the start. `task` is None if it is not installed here."""
 
     def __init__(self, directory: RunDirectory, task: Task | None) -> None:
         self._directory = directory

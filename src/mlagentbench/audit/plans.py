@@ -14,14 +14,7 @@ Contents = Callable[[int], "frozenset[tuple[str, str]] | None"]
 
 
 def plan_of(info: RunInfo, steps: Sequence[Step], result: Result | None, contents: Contents) -> Plan:
-    """Count where the plan of a run broke.
-
-    Args:
-        info: what was known of the run before.
-        steps: its steps, in order.
-        result: its result; None if it has none.
-        contents: returns the files after a step.
-    """
+    """Count where the plan of a run broke."""
     counted = [step for step in steps if step.counted]
     edits = [step for step in counted if any(written(step))]
     return Plan(

@@ -23,10 +23,6 @@ def losses(steps: Sequence[Step], past: History) -> LogLosses:
     A summary drops a result if it lacks the last number that the execution just before printed for a metric, and an error if that execution
     failed and it mentions none. A retrieval drops what the summaries before it had. Either alters a number if it states a result that stood
     in nothing that it was made from.
-
-    Args:
-        steps: the run's steps, in order.
-        past: what was seen in them.
     """
     found = {"summaries": 0, "retrievals": 0, "dropped_numbers": 0, "altered_numbers": 0, "dropped_errors": 0}
     ran = {execution.step: execution for execution in past.executions}

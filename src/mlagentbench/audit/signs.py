@@ -83,13 +83,7 @@ class KnownFiles(NamedTuple):
 
 
 def signs(steps: Sequence[Step], workspace: KnownFiles, calls: Callable[[int], Sequence[ModelCall]]) -> list[Sign]:
-    """Return the signs of cheating in a run, in order.
-
-    Args:
-        steps: the run's steps, in order.
-        workspace: its task and its files.
-        calls: returns the model calls of a step.
-    """
+    """Return the signs of cheating in a run, in order."""
     found: list[Sign] = []
     public = workspace.known
     # What a script had before is no doing of a later step.

@@ -103,11 +103,7 @@ def parse_table(data: bytes, separator: str) -> pl.DataFrame | None:
 
 
 def projected(rows: Array) -> Array:
-    """Project rows of numbers to `PROJECTED` columns, which keeps the ratios of distances: Johnson and Lindenstrauss' lemma.
-
-    Args:
-        rows: the rows, of shape (n, columns).
-    """
+    """Project rows of shape (n, columns) to `PROJECTED` columns, which keeps the ratios of distances: Johnson and Lindenstrauss' lemma."""
     width = rows.shape[1]
     directions = np.random.default_rng(width).standard_normal((width, PROJECTED), dtype=np.float32) / np.float32(PROJECTED**0.5)
     return (rows.astype(np.float32) @ directions).astype(np.float64)

@@ -20,10 +20,6 @@ def spec_fields(options: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
 
     An option named `limits__steps` is the field `steps` of the field `limits`.
 
-    Args:
-        options: the command's options by name.
-        fields: the file's fields.
-
     Raises:
         UsageError: an option is given twice, or a model's option without a model.
     """

@@ -61,10 +61,7 @@ def cache_directory() -> Path:
 def locked(cache: Path, name: str, waiting: Callable[[], object] | None = None) -> Iterator[None]:
     """Hold a lock of the cache against other processes and threads. The kernel releases it when its holder ends, even if killed.
 
-    Args:
-        cache: the cache.
-        name: the lock's name.
-        waiting: called once before waiting, if the lock is held already.
+    `waiting` is called once if it is held already.
 
     Raises:
         TaskError: the cache cannot be written.

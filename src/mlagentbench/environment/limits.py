@@ -12,12 +12,7 @@ from mlagentbench.run_spec import RunLimits
 
 
 class Budget:
-    """What is left of a run's limits.
-
-    Args:
-        limits: what the run may use.
-        steps: the steps taken already, whose time counts.
-    """
+    """What is left of a run's limits after some steps."""
 
     def __init__(self, limits: RunLimits, steps: Sequence[Step]) -> None:
         self._limits = limits

@@ -23,9 +23,6 @@ class ProviderCheck:
 
     A slow reply and one that never comes look the same. If the provider answers the short question, it works, and the time that the
     other reply took counts as the agent's.
-
-    Args:
-        record_call: records the question.
     """
 
     def __init__(self, record_call: RecordCall) -> None:

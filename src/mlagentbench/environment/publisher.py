@@ -46,9 +46,6 @@ class Publisher:
     def begin(self, steps: int) -> None:
         """Snapshot the initial workspace; for a resumed run, load what it has stored instead.
 
-        Args:
-            steps: the number of steps taken already.
-
         Raises:
             LimitReached: the workspace holds more files than it may.
             StorageFailed: the disk is full or read-only.

@@ -29,12 +29,7 @@ class BoxSetup(NamedTuple):
 
 
 class ScriptRunner:
-    """Runs the scripts of one run.
-
-    Args:
-        sandbox: the sandbox that they run in.
-        spec: what they may see and use in it.
-    """
+    """Runs the scripts of one run."""
 
     def __init__(self, sandbox: Sandbox, spec: SandboxSpec) -> None:
         self.spec = spec
@@ -47,10 +42,6 @@ class ScriptRunner:
         """Start the sandbox that the agent itself runs in, within the limits of scripts and with memory for the agent on top.
 
         It has no network, whatever the task allows, since the agent's models are on its loopback address.
-
-        Args:
-            setup: what the agent needs in it.
-            home: the agent's home folder.
         """
         spec = self.spec
         self.box = await Box.open(

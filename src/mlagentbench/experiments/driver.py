@@ -61,11 +61,6 @@ def changes(state: ExperimentState, matrix: Matrix) -> MatrixChanges:
 def make_executor(state: ExperimentState, name: str, settings: Settings) -> Executor:
     """Return the executor of an experiment.
 
-    Args:
-        state: the experiment's folder.
-        name: the experiment's name.
-        settings: which executor, and what it may use.
-
     Raises:
         UsageError: it is not installed, or no cluster answers.
     """

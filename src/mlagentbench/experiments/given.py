@@ -23,14 +23,10 @@ def experience_folder(state: ExperimentState, cell: MatrixCell) -> Path:
 
 
 def give(state: ExperimentState, cell: MatrixCell) -> None:
-    """Write the experience that the runs of a cell may read, unless it exists: what the agents of earlier runs saw and did.
+    """Write the experience that the runs of a cell, whose sources are done, may read, unless it exists: what earlier agents saw and did.
 
     For each run of the cell's sources these are its `run.json`, its steps with their output, and its last workspace without large files.
     Scores are left out.
-
-    Args:
-        state: the experiment's folder.
-        cell: the cell; its sources are done.
 
     Raises:
         RunNotFound: a run of its sources is damaged.

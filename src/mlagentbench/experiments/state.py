@@ -64,12 +64,7 @@ class Batch(Record):
 
 
 class ExperimentState:
-    """An experiment's folder.
-
-    Args:
-        log_directory: the directory of its runs.
-        name: the experiment's name.
-    """
+    """An experiment's folder."""
 
     def __init__(self, log_directory: Path, name: str) -> None:
         self.log_directory = log_directory

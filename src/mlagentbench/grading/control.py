@@ -36,13 +36,6 @@ class Control:
     That is the first oracle submission of `proof.py`, or the sample submission of a competition. For a task without one, it is the
     starter's submission, after a run no longer than a grading may take; if that has no score, it is empty files, which a grader must score
     or refuse.
-
-    Args:
-        task: the task.
-        variant: the task's variant.
-        private: the folder of its answers.
-        sandbox: how the starter is isolated.
-        grader: the grader that failed; it starts a new process.
     """
 
     def __init__(self, task: Task, variant: Variant, private: Path, sandbox: SandboxChoice, grader: Grader) -> None:

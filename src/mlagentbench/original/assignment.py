@@ -46,12 +46,7 @@ class StepParts:
 
 
 def moved(turns: Sequence[Turn], known: int) -> list[Turn]:
-    """Renumber turns from step indices to positions: after the trace's last step, positions have no gaps, even if steps are lost.
-
-    Args:
-        turns: the turns, in order.
-        known: the number of steps in the trace.
-    """
+    """Renumber turns from step indices to positions: after the trace's last step, positions have no gaps, even if steps are lost."""
     at, found = known, []
     for turn in turns:
         found.append(turn if turn.before < known else turn._replace(before=at))

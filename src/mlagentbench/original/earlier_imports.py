@@ -15,11 +15,7 @@ from mlagentbench.rundir.directory import RunDirectory
 
 
 class EarlierImports:
-    """The imported runs of a log directory.
-
-    Args:
-        log_directory: the log directory.
-    """
+    """The imported runs of a log directory."""
 
     def __init__(self, log_directory: Path) -> None:
         self._imports: dict[Path, Imported] = {}

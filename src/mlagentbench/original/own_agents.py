@@ -144,13 +144,7 @@ def reads(reply: str, entries: Sequence[str]) -> dict[str, str] | None:
 
 
 class TurnLogs:
-    """The model calls of an agent's turns. Each call is returned once.
-
-    Args:
-        logs: the run's folders.
-        entries: the labels of the agent's replies.
-        reader: reads files and collects problems.
-    """
+    """The model calls of an agent's turns. Each call is returned once."""
 
     def __init__(self, logs: LogFolders, entries: Sequence[str], reader: Reader) -> None:
         self._entries = entries

@@ -66,11 +66,7 @@ class LogTrend(NamedTuple):
 
 
 class Components:
-    """The columns of an experiment that differ in one component.
-
-    Args:
-        experiment: the runs.
-    """
+    """The columns of an experiment that differ in one component."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -175,12 +171,7 @@ def infos(experiment: Experiment) -> dict[str, RunInfo]:
 
 
 def setting(info: RunInfo, column: str) -> Setting | None:
-    """Return the setting of a column; None where its agent is not the research agent.
-
-    Args:
-        info: one of its runs.
-        column: its name.
-    """
+    """Return the setting of a column; None where its agent is not the research agent."""
     from mlagentbench.agents import research  # takes as long as a small report
     from mlagentbench.agents.research_options import ResearchOptions
 

@@ -28,11 +28,7 @@ PIPED = 160
 
 
 class Definitions:
-    """A list of terms with descriptions: beside the terms where there is room, else below them.
-
-    Args:
-        rows: each term with its description.
-    """
+    """A list of terms with descriptions: beside the terms where there is room, else below them."""
 
     def __init__(self, rows: Iterable[tuple[str, str | Text]]) -> None:
         self.rows = list(rows)
@@ -106,12 +102,7 @@ def command_console(*, stderr: bool = False) -> Console:
 
 
 def unbroken(console: Console, *lines: tuple[str, str]) -> None:
-    """Print texts that users copy, each on a line of its own after its label.
-
-    Args:
-        console: the console to print to.
-        lines: labels, each with its text.
-    """
+    """Print texts that users copy, each on a line of its own after its label."""
     width = max((cell_len(label) for label, _ in lines), default=0)
     for label, text in lines:
         console.print(Text.assemble((f"{label:<{width}}  " if width else "", "dim"), text), soft_wrap=True)

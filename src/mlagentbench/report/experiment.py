@@ -278,12 +278,7 @@ def _together(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
 
 
 def leaderboard_row(column: str, by_task: Mapping[str, Cell]) -> LeaderboardRow:
-    """Summarise a column over all its tasks.
-
-    Args:
-        column: the column's name.
-        by_task: the column's cells.
-    """
+    """Summarise a column over all its tasks."""
     runs = [run for cell in by_task.values() for run in cell.counted]
     counted = [cell.counted for cell in by_task.values() if cell.counted]
     costs = [priced for one in counted if (priced := [run.cost for run in one if run.cost is not None])]

@@ -97,13 +97,7 @@ def headings(width: int) -> Text:
 
 
 def step_lines(run: Run, view: StepView, width: int) -> RenderableType:
-    """Return a step in a few lines: the action with its time, tokens and score; the thought; the observation; the changed files.
-
-    Args:
-        run: the run.
-        view: the step.
-        width: the terminal's width in characters.
-    """
+    """Return a step in lines of `width` characters: its action, time, tokens and score; the thought; the observation; the changed files."""
     step = view.record
     mark = MARKS.get(step.status, "!")
     cells = _Cells(str(step.number), mark, view.action, view.gist, view.seconds, view.tokens, _score(view))
@@ -206,12 +200,7 @@ def calls(run: Run, step: int) -> Iterator[Text]:
 
 
 def calls_after_last(run: Run, *, whole: bool) -> Iterator[Text]:
-    """Yield how many model calls came after the last step, and so led to no step; nothing where there are none.
-
-    Args:
-        run: the run.
-        whole: whether to yield their prompts and raw replies, too.
-    """
+    """Yield how many model calls came after the last step, and so led to no step; nothing where there are none."""
     count = len(unless_damaged(lambda: run.calls(run.after_last)) or ())
     if count:
         hint = "" if whole else "; --calls shows them"

@@ -80,12 +80,7 @@ def within(cell: Cell, spent: Spent, budget: float) -> Cell:
 
 
 def budgets(runs: Sequence[Counts], spent: Spent) -> list[float]:
-    """Return round budgets, from about the least that any run had spent after its first step to the most that any spent.
-
-    Args:
-        runs: runs of which the amount is known.
-        spent: what is budgeted.
-    """
+    """Return round budgets for runs whose amount is known: about the least that any had spent after its first step to the most of any."""
     amounts = [[AMOUNTS[spent](after) or 0.0 for after in run.progress] for run in runs if run.progress]
     positive = [amount for each in amounts for amount in each if amount > 0]
     if not positive:
@@ -120,9 +115,6 @@ def cost_per_success(by_task: Mapping[str, Cell]) -> Interval | None:
 
     The interval is a percentile bootstrap over the runs of each task, in which a run's cost and its success stay together. Its upper bound
     is infinite where too many resamples have no success.
-
-    Args:
-        by_task: the column's cells.
 
     Returns:
         The dollars; None if the cost of a counted run is unknown, or no run counts or succeeds.

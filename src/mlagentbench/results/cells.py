@@ -182,12 +182,7 @@ def cells(runs: Iterable[Run], *, mixing: Collection[Mixable] = ()) -> list[Cell
 
 
 def together(runs: Sequence[Run], *, mixing: Collection[Mixable] = ()) -> list[tuple[Conditions, Counts]]:
-    """Return each run's conditions and its counts, given the other runs of its cell (`Counts.uncompared`).
-
-    Args:
-        runs: all runs that may share a cell.
-        mixing: as for `cells`.
-    """
+    """Return each run's conditions and its counts, given the other runs of its cell (`Counts.uncompared`)."""
     found = [(conditions(run.info)._replace(**{name: ANY[name] for name in mixing}), counts(run)) for run in runs]  # type: ignore[arg-type]
     uncompared = {shared for shared, counted in found if counted.apart == NO_BASELINE}
     return [(shared, counted._replace(uncompared=shared in uncompared)) for shared, counted in found]

@@ -116,14 +116,7 @@ def find_pair(text: str, by_column: Mapping[str, Column]) -> Pair:
 
 
 def compare(first: str, ones: Column, second: str, others: Column) -> Comparison:
-    """Compare two columns task by task, over the tasks of which both have counted runs.
-
-    Args:
-        first: the first column's name.
-        ones: the first column's cells by task.
-        second: the second column's name.
-        others: the second column's cells by task.
-    """
+    """Compare two columns task by task, over the tasks of which both have counted runs."""
     one, other = _rates(ones), _rates(others)
     sides = ((first, ones, one), (second, others, other))
     tasks = tuple(task for task in ones if task in one and task in other)

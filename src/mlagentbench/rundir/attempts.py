@@ -29,11 +29,7 @@ from mlagentbench.util.machine import boot
 
 
 class Attempts:
-    """The attempts at one run, and which of them this process is.
-
-    Args:
-        run: the run's directory.
-    """
+    """The attempts at one run, and which of them this process is."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
@@ -130,10 +126,6 @@ def complete(own: Path, run: Path) -> None:
     """Move the files of the steps that an attempt has published from its own folder to the places that all readers know.
 
     It can be called again, also by another process: an attempt may be killed or stopped in the middle of it.
-
-    Args:
-        own: the folder of the attempt.
-        run: the run's directory.
 
     Raises:
         OSError: the disk is full or read-only.

@@ -60,12 +60,7 @@ class _Pending:
 
 
 class Box:
-    """A sandbox in which commands are executed until it is closed. Use `open`, in the event loop that uses the box.
-
-    Args:
-        process: the server.
-        connection: our end of its socket.
-    """
+    """A sandbox in which commands are executed until it is closed. Use `open`, in the event loop that uses the box."""
 
     def __init__(self, process: process.SandboxProcess, connection: socket.socket) -> None:
         self._process = process
@@ -157,11 +152,7 @@ class Box:
         return Executed(code, body[:size], body[size:])
 
     async def write(self, path: str, content: bytes) -> None:
-        """Write a file, and create its folders.
-
-        Args:
-            path: absolute, or relative to the workspace.
-            content: its content.
+        """Write a file, by a path that is absolute or relative to the workspace, and create its folders.
 
         Raises:
             OSError: it cannot be written.
@@ -170,11 +161,7 @@ class Box:
         await self._ask({"do": "write", "path": _path(path)}, content, 0)
 
     async def read(self, path: str, most: int) -> bytes:
-        """Return a file's content.
-
-        Args:
-            path: absolute, or relative to the workspace.
-            most: bytes that it may have.
+        """Return the content of a file of at most `most` bytes; its path is as for `write`.
 
         Raises:
             TooLarge: it has more.

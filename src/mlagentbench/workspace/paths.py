@@ -312,11 +312,6 @@ def create_workspace(root: Path, starter: Path, data: Mapping[str, Path], *, lin
 def place_data(root: Path, data: Mapping[str, Path], *, links: bool = False) -> None:
     """Create links or mount points for read-only data. Call it also after restoring a snapshot, which does not hold them.
 
-    Args:
-        root: the workspace's folder.
-        data: as for `create_workspace`.
-        links: as for `create_workspace`.
-
     Raises:
         TaskError: prepared data is missing.
     """

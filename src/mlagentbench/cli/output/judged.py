@@ -14,12 +14,7 @@ from mlagentbench.results.statistics.agreement import Agreement, agreement
 
 
 def judge_lines(audits: Mapping[str, Audit], judged: Judged) -> list[Text]:
-    """Return lines that say how far a model agrees with the audits; of a single run, also where it does not.
-
-    Args:
-        audits: the audits, by the runs' names.
-        judged: the readings.
-    """
+    """Return lines that say how far a model agrees with the audits; of a single run, also where it does not."""
     both = [(audits[run], reading) for run, reading in judged.readings.items()]
     modes = agreement([(audit.mode.mode, reading.mode) for audit, reading in both if audit.mode])
     claims = agreement([(claim.verdict, one.verdict) for audit, reading in both for claim, one in reading.beside(audit)])

@@ -22,11 +22,7 @@ NAMED = 5
 
 
 class MatrixDisplay:
-    """A table of an experiment that is drawn anew as it goes on. Use it as a context manager; without a terminal it prints nothing.
-
-    Args:
-        console: where it is shown.
-    """
+    """A table of an experiment that is drawn anew as it goes on. Use it as a context manager; without a terminal it prints nothing."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None

@@ -28,13 +28,7 @@ LAST_OUTPUT = 80
 
 
 class ProgressDisplay:
-    """A progress display for any number of runs. Use it as a context manager.
-
-    Args:
-        console: where it is shown.
-        runs: how many runs there will be.
-        moving: False for plain lines even on a terminal.
-    """
+    """A progress display for any number of runs. Use it as a context manager; unless `moving`, it prints plain lines."""
 
     def __init__(self, console: Console, runs: int, *, moving: bool = True) -> None:
         self.console = console

@@ -106,9 +106,6 @@ class RunTable:
     """The table: the runs in progress, then those that ended last, as many as fit the terminal's height, and counts of all.
 
     If not all runs in progress fit, those with the latest activity are shown, in their usual order.
-
-    Args:
-        total: how many runs there will be.
     """
 
     def __init__(self, total: int) -> None:

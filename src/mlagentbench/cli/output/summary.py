@@ -72,13 +72,7 @@ class JsonLines:
 
 
 def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, Path]]) -> None:
-    """Print one run, and below it the paths of its files.
-
-    Args:
-        console: where it is printed.
-        directory: the run.
-        places: labelled paths, such as that of the log.
-    """
+    """Print one run, and below it the paths of its files."""
     info, result = directory.info, _result(directory)
     console.print()
     console.print(Text(visible(headline(info, result)), style=f"bold {'green' if result.success else 'yellow'}"))
@@ -88,13 +82,7 @@ def show(console: Console, directory: RunDirectory, places: Sequence[tuple[str, 
 
 
 def show_all(console: Console, directories: Sequence[RunDirectory], places: Sequence[tuple[str, Path]]) -> None:
-    """Print several runs, each with its numbers, and below them the counts of verdicts by task.
-
-    Args:
-        console: where they are printed.
-        directories: the runs.
-        places: labelled paths, such as that of the logs.
-    """
+    """Print several runs, each with its numbers, and below them the counts of verdicts by task."""
     runs = [(directory.info, _result(directory)) for directory in directories]
     items = [
         Item(

@@ -176,9 +176,6 @@ class Recorder:
     """The filter of a run's bridge: it asks the agent's model, and records the main thread's calls as steps.
 
     Once the run is over, requests get no reply any more, since an agent would take an error for one that it can try to mend.
-
-    Args:
-        environment: the environment of the run.
     """
 
     def __init__(self, environment: Environment) -> None:

@@ -278,11 +278,7 @@ def current_prices(given: Mapping[str, Price]) -> Mapping[str, Price]:
 
 
 def knowledge_cutoff(name: str) -> datetime.date | None:
-    """Return a model's knowledge cutoff as its maker states it; None if it is not known. No model is loaded for this.
-
-    Args:
-        name: Inspect's name of the model.
-    """
+    """Return a model's knowledge cutoff as its maker states it; None if it is not known. No model is loaded for this."""
     provider, _, rest = name.partition("/")
     asked = rest if provider in STARTED else name
     known = get_model_info(asked) if asked else None

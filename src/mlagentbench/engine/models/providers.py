@@ -122,11 +122,6 @@ def make_model(name: str, options: Mapping[str, JsonValue] = {}, at_once: int | 
 async def make_models(clients: AsyncExitStack, models: Iterable[ModelSpec], at_once: int) -> Callable[[ModelSpec], InspectModel]:
     """Make the models of an evaluation, each once. Inspect's own memoization is not used, since it leaves clients open.
 
-    Args:
-        clients: the stack that closes them.
-        models: the models' specs.
-        at_once: how many runs go on at once.
-
     Returns:
         A function from a spec to its model.
 

@@ -159,12 +159,7 @@ def _front(points: Sequence[_Point], palette: Palette, x: alt.X, y: alt.Y) -> al
 
 
 def _undominated(found: Iterable[T], values: Callable[[T], tuple[float, float]]) -> list[T]:
-    """Return what no other has more success than for less or as much, by amount.
-
-    Args:
-        found: what to choose from.
-        values: returns the amount and the success rate of one.
-    """
+    """Return what no other has more success than for less or as much, by amount."""
     front: list[T] = []
     for each in sorted(found, key=lambda each: (values(each)[0], -values(each)[1])):
         if not front or values(each)[1] > values(front[-1])[1]:

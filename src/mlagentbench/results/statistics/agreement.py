@@ -21,11 +21,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement | None:
-    """Return how far two raters agree; None without items.
-
-    Args:
-        pairs: what each of them says of an item.
-    """
+    """Return how far two raters agree; None without items."""
     if not pairs:
         return None
     same = sum(first == second for first, second in pairs)

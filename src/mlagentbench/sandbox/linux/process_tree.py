@@ -102,11 +102,7 @@ class ProcessTree:
                 break
 
     def verdict(self, last_words: str) -> EndReason:
-        """Return why a command ended, where no check found a limit reached.
-
-        Args:
-            last_words: the end of its output.
-        """
+        """Return why a command ended, where no check found a limit reached."""
         if not self._ended_by_itself:
             return "cancelled"
         if self._launch.control and self.exit_code == 128 + signal.SIGKILL:

@@ -35,11 +35,7 @@ _ERRORS = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryE
 
 
 class Server:
-    """Carries out the requests that come over a socket.
-
-    Args:
-        connection: the socket.
-    """
+    """Carries out the requests that come over a socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._requests, self._replies = connection.makefile("rb"), connection.makefile("wb")
@@ -117,12 +113,7 @@ class Server:
 
 
 class Tail:
-    """Reads a pipe to its end in a thread, and keeps the last bytes.
-
-    Args:
-        pipe: the pipe.
-        most: the bytes to keep at most.
-    """
+    """Reads a pipe to its end in a thread, and keeps the last `most` bytes."""
 
     def __init__(self, pipe: IO[bytes], most: int) -> None:
         self._pipe = pipe
