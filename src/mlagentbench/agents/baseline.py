@@ -7,7 +7,11 @@ from mlagentbench.records import Action
 
 
 class BaselineAgent:
-    """Runs the unchanged starter and submits the result; asks no model."""
+    """Runs the unchanged starter and submits the result; asks no model.
+
+    Args:
+        script: the script to run.
+    """
 
     needs_model = False
 
