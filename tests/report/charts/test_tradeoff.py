@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from mlagentbench.report.charts import tradeoff
+from mlagentbench.report.charts.palette import THEMED
 from mlagentbench.report.experiment import LeaderboardRow, leaderboard_row
 from tests.example_cells import broken, column, lost, won
 from tests.report.charts.drawn import texts
@@ -67,7 +68,7 @@ def test_many_or_long_names_become_numbers_with_a_key() -> None:
         assert tradeoff.numbered(many)
         shown = texts(tradeoff.tradeoff(many, "tokens"))
         assert {"1", "2"} <= set(shown) and any(text.startswith("2  research") for text in shown)
-        assert not any(text.startswith("2  research") for text in texts(tradeoff.tradeoff(many, "tokens", legend=False)))
+        assert not any(text.startswith("2  research") for text in texts(tradeoff.tradeoff(many, "tokens", THEMED)))
 
 
 def test_labels_do_not_cover_one_another() -> None:

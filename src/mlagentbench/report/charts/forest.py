@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import altair as alt
 
-from mlagentbench.report.charts.palette import LIGHT, SHAPES, Palette, ground
+from mlagentbench.report.charts.palette import LIGHT, SHAPES
 from mlagentbench.report.charts.style import across, data, layered, quoted, short
 from mlagentbench.report.formatting import difference_text, p_text, plural
 from mlagentbench.results.compare import Comparison
@@ -97,7 +97,7 @@ def span(shown: Sequence[ForestRow]) -> tuple[float, float]:
     return max(-1.0, math.floor(low * 10) / 10), min(1.0, math.ceil(high * 10) / 10)
 
 
-def forest(shown: Sequence[ForestRow], palette: Palette = LIGHT) -> alt.LayerChart | None:
+def forest(shown: Sequence[ForestRow]) -> alt.LayerChart | None:
     """Draw the pairs for a file; the page shows them as an HTML table.
 
     Significant differences are filled. On the right are p-values, adjusted for all pairs.
@@ -109,7 +109,7 @@ def forest(shown: Sequence[ForestRow], palette: Palette = LIGHT) -> alt.LayerCha
         return None
     names = short([column for pair in shown for column in (pair.better, pair.worse)])
     low, high = span(shown)
-    fills = dict(zip(QUESTIONS, palette.series, strict=False))
+    fills = dict(zip(QUESTIONS, LIGHT.series, strict=False))
     rows: list[dict[str, Any]] = []
     for place, pair in enumerate(shown):
         for question, offset in OFFSETS.items():
@@ -119,7 +119,7 @@ def forest(shown: Sequence[ForestRow], palette: Palette = LIGHT) -> alt.LayerCha
             rows.append(
                 {
                     **{"y": place + offset, "value": interval.value, "low": bounds[0], "high": bounds[1]},
-                    **{"question": QUESTIONS[question], "fill": fills[question] if difference.sure else ground(palette)},
+                    **{"question": QUESTIONS[question], "fill": fills[question] if difference.sure else LIGHT.background},
                     "p": p_text(difference.p) if difference.can_tell else "too few",
                 }
             )
@@ -131,15 +131,15 @@ def forest(shown: Sequence[ForestRow], palette: Palette = LIGHT) -> alt.LayerCha
     x = alt.X("value:Q", scale=alt.Scale(domain=[low, high], nice=False), axis=x_axis)
     scale = alt.Scale(domain=list(QUESTIONS.values()), range=list(fills.values()))
     shapes = alt.Scale(domain=list(QUESTIONS.values()), range=[SHAPES[0], SHAPES[3]])
-    legend = alt.Legend(title=None, orient="top", symbolOpacity=1, symbolFillColor=ground(palette))
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1, symbolFillColor=LIGHT.background)
     color = alt.Color("question:N", scale=scale, legend=legend)
-    zero = alt.Chart(data([{"value": 0}])).mark_rule(color=palette.muted).encode(x=x)
+    zero = alt.Chart(data([{"value": 0}])).mark_rule(color=LIGHT.muted).encode(x=x)
     whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.75).encode(x=alt.X("low:Q"), x2=alt.X2("high"), y=y, color=color)
     shape = alt.Shape("question:N", scale=shapes, legend=legend)
     points = alt.Chart(data(rows)).mark_point(size=50, opacity=1, strokeWidth=1.5)
     marks = points.encode(x=x, y=y, color=color, shape=shape, fill=alt.Fill("fill:N", scale=None))
-    text = alt.Chart(data(rows)).mark_text(align="left", baseline="middle", dx=10, fontSize=12, color=palette.ink)
-    return layered([zero, whiskers, marks, text.encode(x=across(WIDTH), y=y, text="p:N")], WIDTH, ROW * len(shown), palette, right=62)
+    text = alt.Chart(data(rows)).mark_text(align="left", baseline="middle", dx=10, fontSize=12, color=LIGHT.ink)
+    return layered([zero, whiskers, marks, text.encode(x=across(WIDTH), y=y, text="p:N")], WIDTH, ROW * len(shown), LIGHT, right=62)
 
 
 def _pair(found: Comparison) -> ForestRow | None:

@@ -46,7 +46,6 @@ def by_budget(
     palette: Palette = LIGHT,
     *,
     columns: Iterable[str],
-    legend: bool = True,
 ) -> alt.LayerChart | None:
     """Draw success rates or improvements by what a run may spend.
 
@@ -56,7 +55,6 @@ def by_budget(
         measure: what to draw.
         palette: the colours.
         columns: all columns in order, so that a column has the same colour in several charts.
-        legend: whether a legend names the columns.
 
     Returns:
         The chart; None with fewer than three budgets, or if nothing is ever reached.
@@ -74,13 +72,11 @@ def by_budget(
         scale=alt.Scale(type="log", nice=False),
         axis=alt.Axis(title=SPENT[spent], grid=False, labelExpr=short_numbers, labelOverlap=True, values=ticks),
     )
-    return _curves(
-        points, x, "success, mean over tasks" if measure == "success" else "improvement, mean over tasks", palette, columns, legend
-    )
+    return _curves(points, x, "success, mean over tasks" if measure == "success" else "improvement, mean over tasks", palette, columns)
 
 
 def by_attempts(
-    found: Sequence[AtAttempts], measure: Measure = "success", palette: Palette = LIGHT, *, columns: Iterable[str], legend: bool = True
+    found: Sequence[AtAttempts], measure: Measure = "success", palette: Palette = LIGHT, *, columns: Iterable[str]
 ) -> alt.LayerChart | None:
     """Draw what the best of k runs reaches: the probability that one succeeds (pass@k), or the expected improvement of the best.
 
@@ -99,12 +95,10 @@ def by_attempts(
         axis=alt.Axis(title="k, attempts at each task", grid=False, format="d", tickMinStep=1, values=ks[:: max(1, len(ks) // 8)]),
     )
     title = "pass@k: success of at least one of k" if measure == "success" else "improvement of the best of k"
-    return _curves(points, x, title, palette, columns, legend)
+    return _curves(points, x, title, palette, columns)
 
 
-def by_change(
-    found: Sequence[PastChange], palette: Palette = LIGHT, *, columns: Iterable[str], legend: bool = True
-) -> alt.LayerChart | None:
+def by_change(found: Sequence[PastChange], palette: Palette = LIGHT, *, columns: Iterable[str]) -> alt.LayerChart | None:
     """Draw where plans break: the share of runs that got past each of several dependent changes.
 
     Returns:
@@ -112,12 +106,10 @@ def by_change(
     """
     points = [CurvePoint(each.column, each.change, each.share) for each in found]
     axis = alt.Axis(title="change, each needs those before it", grid=False, format="d", tickMinStep=1)
-    return _curves(points, alt.X("x:Q", scale=alt.Scale(nice=False), axis=axis), "runs that got past it", palette, columns, legend)
+    return _curves(points, alt.X("x:Q", scale=alt.Scale(nice=False), axis=axis), "runs that got past it", palette, columns)
 
 
-def profile_curves(
-    found: Sequence[ProfilePoint], palette: Palette = LIGHT, *, columns: Iterable[str], legend: bool = True
-) -> alt.LayerChart | None:
+def profile_curves(found: Sequence[ProfilePoint], palette: Palette = LIGHT, *, columns: Iterable[str]) -> alt.LayerChart | None:
     """Draw performance profiles: the share of runs that improve by more than each level, up to `MOST_LEVEL`.
 
     Returns:
@@ -127,11 +119,11 @@ def profile_curves(
     x = alt.X(
         "x:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="improvement over the starter", grid=False, format="+.0%", tickCount=6)
     )
-    return _curves(points, x, "runs that improve by more", palette, columns, legend, rule=THRESHOLD)
+    return _curves(points, x, "runs that improve by more", palette, columns, rule=THRESHOLD)
 
 
 def _curves(
-    points: Sequence[CurvePoint], x: alt.X, title: str, palette: Palette, columns: Iterable[str], legend: bool, rule: float | None = None
+    points: Sequence[CurvePoint], x: alt.X, title: str, palette: Palette, columns: Iterable[str], rule: float | None = None
 ) -> alt.LayerChart | None:
     """Draw a line for each column over the band of its intervals, and a dotted rule at some x; None where there is nothing to see."""
     if len({point.x for point in points}) < 3 or not any(point.y.value for point in points):
@@ -139,7 +131,7 @@ def _curves(
     by_column = looks(columns, palette)
     labels = short(by_column)
     present = [column for column in by_column if any(point.column == column for point in points)]
-    look = line_styles({labels[column]: by_column[column] for column in present}, legend=legend)
+    look = line_styles({labels[column]: by_column[column] for column in present}, legend=palette.legends)
     rows: list[dict[str, Any]] = [
         {"column": labels[point.column], "x": point.x, "y": point.y.value, "low": point.y.low, "high": point.y.high} for point in points
     ]

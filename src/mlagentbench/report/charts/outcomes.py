@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import altair as alt
 
 from mlagentbench.report import wording
-from mlagentbench.report.charts.palette import LIGHT, Palette, ground
+from mlagentbench.report.charts.palette import LIGHT, Palette
 from mlagentbench.report.charts.style import data, layered, quoted, short
 from mlagentbench.results.cells import Cell
 from mlagentbench.results.counts import Counts
@@ -94,14 +94,8 @@ def parts(columns: Mapping[str, Mapping[str, Cell]], kind: Kind) -> list[BarPart
     return found
 
 
-def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, legend: bool = True) -> alt.LayerChart | None:
-    """Draw a bar for each column, divided into parts with their numbers of runs.
-
-    Args:
-        found: the parts.
-        kind: what the parts are.
-        palette: the colours.
-        legend: whether a legend names the parts.
+def outcomes(found: Sequence[BarPart], kind: Kind) -> alt.LayerChart | None:
+    """Draw a bar for each column, divided into its parts with their numbers of runs, for a file; the page has HTML for it.
 
     Returns:
         The chart; None if there are no runs, or if all came out in one way.
@@ -111,7 +105,7 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
     if len(present) < 2:
         return None
     columns = list(dict.fromkeys(part.column for part in found))
-    filled = colors(kind, palette)
+    filled = colors(kind, LIGHT)
     rows = [
         {
             "row": columns.index(part.column),
@@ -131,13 +125,13 @@ def outcomes(found: Sequence[BarPart], kind: Kind, palette: Palette = LIGHT, *, 
         "from:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(title="share of runs", format=".0%", tickCount=5, grid=False)
     )
     scale = alt.Scale(domain=[kinds[each] for each in present], range=[filled[each] for each in present])
-    shown = alt.Legend(title=None, orient="top", columns=4, symbolType="square", columnPadding=16) if legend else None
-    bars = alt.Chart(data(rows)).mark_bar(stroke=ground(palette), strokeWidth=1)
+    shown = alt.Legend(title=None, orient="top", columns=4, symbolType="square", columnPadding=16)
+    bars = alt.Chart(data(rows)).mark_bar(stroke=LIGHT.background, strokeWidth=1)
     layers = [
         bars.encode(x=x, x2=alt.X2("to"), y=y, color=alt.Color("kind:N", scale=scale, legend=shown)),
-        alt.Chart(data(rows)).mark_text(fontSize=12, color=palette.on_bars).encode(x=alt.X("middle:Q"), y=y, text="text:N"),
+        alt.Chart(data(rows)).mark_text(fontSize=12, color=LIGHT.on_bars).encode(x=alt.X("middle:Q"), y=y, text="text:N"),
     ]
-    return layered(layers, WIDTH, BAR * len(columns), palette)
+    return layered(layers, WIDTH, BAR * len(columns), LIGHT)
 
 
 def _kind(run: Counts, kind: Kind) -> str:

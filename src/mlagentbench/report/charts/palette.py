@@ -50,6 +50,11 @@ class Palette(NamedTuple):
     on_bars: str
     """The colour of text in bars of any colour."""
 
+    @property
+    def legends(self) -> bool:
+        """Whether charts name their columns; the page has one key for all of them."""
+        return self.background != "transparent"
+
 
 VERDICT_KEYS = ("success", "no_improvement", "invalid_submission", "no_submission", "apart")
 ENDING_KEYS = ("final_answer", "limit_steps", "limit_time", "limit", "format_failure", "agent_error", "apart")
@@ -92,7 +97,7 @@ class SeriesStyle(NamedTuple):
 
 def ground(palette: Palette) -> str:
     """Return the colour behind a chart, for gaps and halos."""
-    return "var(--paper)" if palette.background == "transparent" else palette.background
+    return palette.background if palette.legends else "var(--paper)"
 
 
 def looks(columns: Iterable[str], palette: Palette) -> Mapping[str, SeriesStyle]:

@@ -52,7 +52,6 @@ def scores_of_task(
     *,
     columns: Iterable[str] = (),
     title: str = "",
-    legend: bool = True,
 ) -> alt.LayerChart | None:
     """Draw the scores of a task's runs: a line for each run, with a point at its last valid score.
 
@@ -62,7 +61,6 @@ def scores_of_task(
         palette: the colours.
         columns: all columns in order, so that a column has the same colour in several charts.
         title: the title of a chart that stands alone; such a chart also names the baseline and the threshold.
-        legend: whether a legend names the columns.
 
     Returns:
         The chart; None where no run has a valid score.
@@ -90,7 +88,7 @@ def scores_of_task(
             # One label is above its line and the other below, since the lines may be close.
             layers.append(margin_label("baseline", palette.muted, ALONE, y, 6 if up else -6, baselines.middle))
             layers.append(margin_label(f"{THRESHOLD:.0%} better", palette.zone, ALONE, y, -6 if up else 6, threshold))
-    layers += _lines(drawn, looks(columns or (curve.column for curve in curves), palette), x, y, legend)
+    layers += _lines(drawn, looks(columns or (curve.column for curve in curves), palette), x, y, palette.legends)
     shown_runs = f"{plural(len(drawn), 'run')} with a valid score"
     heading = alt.TitleParams(name(title), subtitle=shown_runs, offset=24) if title else None
     return layered(layers, ALONE if title else WIDTH, HEIGHT, palette, title=heading)

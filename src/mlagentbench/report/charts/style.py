@@ -79,13 +79,9 @@ def layered(
 
 
 def line_styles(styles: Mapping[str, SeriesStyle], *, legend: bool) -> Mapping[str, Any]:
-    """Return the encodings of lines and points by their `column`, with `legend` also a legend if there are several columns.
+    """Return the encodings of lines and points by the names in their `column`, with `legend` also a legend if there are several.
 
     `color` is of both, `strokeDash` of lines and `shape` of points; the legend is that of the points.
-
-    Args:
-        styles: the style of each name in the data's `column`.
-        legend: whether a legend names the columns.
     """
     names = list(styles)
     key = alt.Legend(title=None, orient="bottom", columns=1, symbolOpacity=1) if legend and len(names) > 1 else None

@@ -26,7 +26,7 @@ At = Literal["last", "best"]
 
 
 def success_by_threshold(
-    found: Sequence[AtThreshold], at: At, palette: Palette = LIGHT, *, columns: Iterable[str] = (), legend: bool = True
+    found: Sequence[AtThreshold], at: At, palette: Palette = LIGHT, *, columns: Iterable[str] = ()
 ) -> alt.LayerChart | None:
     """Draw the success rate by the improvement that success needs, a line for each column.
 
@@ -35,7 +35,6 @@ def success_by_threshold(
         at: whether success is judged at the last step, or at the best, which is chosen on the hidden test.
         palette: the colours.
         columns: all columns in order, including those without rates, for their names and colours.
-        legend: whether a legend names the columns.
 
     Returns:
         The chart; None if no column has rates, or if all are 0.
@@ -67,7 +66,7 @@ def success_by_threshold(
         scale=alt.Scale(domain=[0, top_of(row["high"] for row in rows)], nice=False),
         axis=alt.Axis(**above(f"success at the {step}"), format=".0%", tickCount=5),
     )
-    look = line_styles(dict(zip(names, present, strict=True)), legend=legend)
+    look = line_styles(dict(zip(names, present, strict=True)), legend=palette.legends)
     paper = alt.Chart(data([{"x": THRESHOLD}])).mark_rule(color=palette.muted, strokeDash=[2, 3]).encode(x=x)
     whiskers = alt.Chart(data(rows)).mark_rule(strokeWidth=1.5, opacity=0.35)
     intervals = [whiskers.encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high"), color=look["color"])] if few else []

@@ -64,7 +64,7 @@ def on_front(leaderboard: Sequence[LeaderboardRow], amount: Amount) -> list[str]
 
 
 def tradeoff(
-    leaderboard: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, columns: Iterable[str] = (), legend: bool = True
+    leaderboard: Sequence[LeaderboardRow], amount: Amount, palette: Palette = LIGHT, *, columns: Iterable[str] = ()
 ) -> alt.LayerChart | None:
     """Draw success rates against what runs took, a point for each column.
 
@@ -73,7 +73,6 @@ def tradeoff(
         amount: what to draw success against.
         palette: the colours.
         columns: all columns in order, so that a column has the same colour in several charts.
-        legend: whether a legend names the columns if their points are labelled by numbers (`numbered`).
 
     Returns:
         The chart; None if there are fewer than two points.
@@ -98,7 +97,7 @@ def tradeoff(
     )
     by_column = looks(columns or (row.column for row in leaderboard), palette)
     layers = [_front(points, palette, x, y), *(layer for point in points for layer in _rules(point, by_column[point.column], x, y))]
-    layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=legend and numbered(leaderboard)))
+    layers.append(_points(points, [by_column[point.column] for point in points], x, y, key=palette.legends and numbered(leaderboard)))
     for point, place in zip(points, _places(points, span), strict=True):
         layers += _label(point, place, palette, x, y)
     return layered(layers, WIDTH, HEIGHT, palette, right=16)

@@ -298,7 +298,7 @@ def _tradeoffs(rows: Sequence[LeaderboardRow], columns: Iterable[str]) -> tuple[
         missing = tradeoff.left_out(rows, amount)
         words = f"On the front: {'; '.join(tradeoff.on_front(rows, amount))}."
         words += f" Not known for all runs, and so not drawn: {'; '.join(missing)}." if missing else ""
-        pictures += _picture(title, tradeoff.tradeoff(rows, amount, THEMED, columns=columns, legend=False), words)
+        pictures += _picture(title, tradeoff.tradeoff(rows, amount, THEMED, columns=columns), words)
     pictures += _picture("Cost of a success", cost_per_success(rows, THEMED, columns=columns))
     return tuple(pictures)
 
@@ -306,7 +306,7 @@ def _tradeoffs(rows: Sequence[LeaderboardRow], columns: Iterable[str]) -> tuple[
 def _profiles(experiment: Experiment) -> tuple[Picture, ...]:
     found = profiles(experiment.columns)
     points = [f"{each.column}, {each.level:+.0%}: {formatting.percentage(each.share.value)} %" for each in found]
-    chart = interval_curves.profile_curves(found, THEMED, columns=experiment.columns, legend=False)
+    chart = interval_curves.profile_curves(found, THEMED, columns=experiment.columns)
     return tuple(_picture("Runs that improve by more", chart, points=tuple(points)))
 
 
@@ -315,7 +315,7 @@ def _budgets(experiment: Experiment) -> tuple[Picture, ...]:
     pictures = []
     for spent in SPENT:
         points = [f"{each.column}, {each.budget:g}: {formatting.percentage(each.rate.value)} %" for each in found if each.spent == spent]
-        chart = interval_curves.by_budget(found, spent, palette=THEMED, columns=experiment.columns, legend=False)
+        chart = interval_curves.by_budget(found, spent, palette=THEMED, columns=experiment.columns)
         pictures += _picture(spent.capitalize(), chart, points=tuple(points))
     return tuple(pictures)
 
@@ -327,7 +327,7 @@ def _attempts(experiment: Experiment) -> tuple[Picture, ...]:
     for measure, title in titles.items():
         values = [(each, each.pass_at_k if measure == "success" else each.best_of_k) for each in found]
         points = [f"{each.column}, {each.k}: {formatting.percentage(value.value)} %" for each, value in values if value is not None]
-        chart = interval_curves.by_attempts(found, measure, THEMED, columns=experiment.columns, legend=False)
+        chart = interval_curves.by_attempts(found, measure, THEMED, columns=experiment.columns)
         pictures += _picture(title, chart, points=tuple(points))
     return tuple(pictures)
 
@@ -358,7 +358,7 @@ def _changes(experiment: Experiment) -> PlanBreaks | None:
     table = audited.changes(experiment)
     if not table.rows:
         return None
-    chart = interval_curves.by_change(past_changes(experiment.columns), THEMED, columns=experiment.columns, legend=False)
+    chart = interval_curves.by_change(past_changes(experiment.columns), THEMED, columns=experiment.columns)
     return PlanBreaks(tuple(_picture("Runs that got past each change", chart)), TitledTable.of(table))
 
 
@@ -366,7 +366,7 @@ def _thresholds(experiment: Experiment) -> tuple[Picture, ...]:
     titles: Mapping[thresholds.At, str] = {"last": "At the last step", "best": f"At the {BEST_STEP}"}
     pictures = []
     for at, title in titles.items():
-        chart = thresholds.success_by_threshold(experiment.thresholds, at, THEMED, columns=experiment.columns, legend=False)
+        chart = thresholds.success_by_threshold(experiment.thresholds, at, THEMED, columns=experiment.columns)
         points = [
             f"{each.column}, {each.threshold:.0%}: {formatting.percentage(rate.value)} %, {formatting.interval_text(rate.low, rate.high)}"
             for each in experiment.thresholds
@@ -383,7 +383,7 @@ def _score_curves(experiment: Experiment, links: Mapping[Path, str]) -> tuple[Pi
         found = experiment.score_curves(task, links)
         if sum(bool(curve.values) for curve in found) >= 2:
             info = runs[0].info
-            chart = score_curves.scores_of_task(info, found, THEMED, columns=experiment.columns, legend=False)
+            chart = score_curves.scores_of_task(info, found, THEMED, columns=experiment.columns)
             pictures += _picture(task, chart, score_curves.describe_curves(info, found))
     return tuple(pictures)
 

@@ -111,5 +111,4 @@ def _rate(row: Row, kind: str) -> str:
 def _difference(row: Row) -> str:
     if row["p"] is None:
         return formatting.NONE
-    p = number(row["p"])
-    return f"{estimate(row, 'difference', signed=True)} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+    return f"{estimate(row, 'difference', signed=True)} {formatting.p_text(number(row['p']))}"

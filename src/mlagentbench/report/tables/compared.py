@@ -71,5 +71,4 @@ def _inferred(row: Row, prefix: str) -> str:
     if number(row[f"{prefix}smallest_p"]) > 0.05:
         return "too few"
     own = {name: row[f"{prefix}{name}"] for name in ("difference", "low", "high")}
-    p = number(row[f"{prefix}p_adjusted"])
-    return f"{estimate(own, 'difference', signed=True)} {'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}"
+    return f"{estimate(own, 'difference', signed=True)} {formatting.p_text(number(row[f'{prefix}p_adjusted']))}"
