@@ -66,7 +66,7 @@ def test_an_expectation_that_does_not_hold_shows_the_prompt(tmp_path: Path) -> N
         ("a.yaml", "[]", "at least one"),
         ("a.yaml", "- just text", "reply 1 is not a mapping"),
         ("a.yaml", "- replay: one", "reply 1: reply: Field required"),
-        ("a.yaml", "- {reply: one, roll: agent}", "roll: Extra inputs"),
+        ("a.yaml", "- {reply: one, roll: agent}", "roll: there is no such key"),
         ("a.yaml", "- {reply: one, role: chef}", "role: Input should be"),
         ("a.yaml", "- [", "no file of scripted replies"),
         ("a.jsonl", "{not json}", "no file of scripted replies"),

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, ValidationError
 
 from mlagentbench.errors import ScriptFailed, UsageError
 from mlagentbench.records import Record, Role, Usage
+from mlagentbench.util.text import first_fault
 
 EXCERPT = 300
 """Characters of a prompt that an error message quotes."""
@@ -308,5 +309,4 @@ def _reply(number: int, item: object) -> ScriptedReply:
     try:
         return ScriptedReply.model_validate(item)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"reply {number}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(f"reply {number}: {first_fault(error)}") from None

@@ -30,6 +30,7 @@ from mlagentbench.records import (
     Word,
     unknown_version,
 )
+from mlagentbench.util.text import first_fault
 
 SCHEMA_VERSION: Literal[2] = 2
 """The version of `run.json`. Version 1 held the spec's fields beside the others; it can still be read."""
@@ -227,10 +228,7 @@ def check_spec(fields: Mapping[str, Any], source: str) -> RunSpec:
     try:
         return RunSpec.model_validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        unknown = first["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-        message = "there is no such field" if unknown else first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{source}: {'.'.join(map(str, first['loc']))}: {message}") from None
+        raise UsageError(f"{source}: {first_fault(error, 'there is no such field')}") from None
 
 
 class GivenFolder(Record):

@@ -64,8 +64,8 @@ def test_a_tasks_modules_are_imported_from_its_own_folder(folder: Path) -> None:
 @pytest.mark.parametrize(
     "old, new, complaint",
     [
-        ('name = "accuracy"', 'name = "accuracy"\nunits = "%"', "unknown key 'metric.units'"),
-        ('category = "a test"', 'category = "a test"\nseed = 1', "unknown key 'seed'"),
+        ('name = "accuracy"', 'name = "accuracy"\nunits = "%"', "metric.units: there is no such key"),
+        ('category = "a test"', 'category = "a test"\nseed = 1', "seed: there is no such key"),
         ('direction = "maximize"', 'direction = "up"', "metric.direction"),
         ('title = "A tiny task"', "", "title: Field required"),
         ('id = "tiny"', 'id = "Tiny Task"', "id:"),

@@ -14,7 +14,6 @@ group `mlagentbench.agents`; this package's own are found the same way.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import importlib.util
 import inspect
@@ -36,7 +35,7 @@ from mlagentbench.environment import Environment
 from mlagentbench.errors import AgentError, ResponseFormatError
 from mlagentbench.model import GenerateOptions
 from mlagentbench.util.source import CurrentSourceLoader
-from mlagentbench.util.text import shortened
+from mlagentbench.util.text import hint, shortened
 
 T = TypeVar("T")
 
@@ -157,9 +156,7 @@ def _from_entry_points(name: str) -> Callable[..., Agent]:
             raise AgentError(f"the agent {name!r}{package} cannot be imported: {type(error).__name__}: {error}{_place(error)}") from error
         return factory
     names = sorted({*entry_points(group=ENTRY_POINT_GROUP).names, *built_in()})
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {close[0]!r}? There are" if close else "there are"
-    raise AgentError(f"there is no agent {name!r}; {hint}: {', '.join(names)}, or name your own as path/to/file.py:Name (mlab agents list)")
+    raise AgentError(f"there is no agent {name!r}; {hint(name, names)}, or name your own as path/to/file.py:Name (mlab agents list)")
 
 
 def _from_definition(name: str) -> Callable[..., Agent]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -13,6 +12,7 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.agents.reply.arguments import squeezed
 from mlagentbench.model import GenerateOptions
 from mlagentbench.records import Role
+from mlagentbench.util.text import hint
 
 
 class ReplyEntry(NamedTuple):
@@ -66,9 +66,7 @@ def _known(kind: str, names: Iterable[str], given: Sequence[str]) -> tuple[str, 
     known = {squeezed(name): name for name in names}
     for name in given:
         if squeezed(name) not in known:
-            close = difflib.get_close_matches(name, known.values(), n=1)
-            hint = f"did you mean {close[0]!r}? There are" if close else "there are"
-            raise ValueError(f"there is no {kind} {name!r}; {hint}: {', '.join(known.values())}")
+            raise ValueError(f"there is no {kind} {name!r}; {hint(name, known.values())}")
     return tuple(known[squeezed(name)] for name in given)
 
 

@@ -112,9 +112,3 @@ def failed(name: Name, detail: str) -> Finding:
 def skipped(name: Name, detail: str) -> Finding:
     """Return a finding that something could not be checked, or does not apply to the task."""
     return Finding(name=name, status="skipped", detail=" ".join(detail.split()))
-
-
-def some(values: list[str]) -> str:
-    """Return the first three of some texts, and how many more there are."""
-    more = f" and {len(values) - 3} more" if len(values) > 3 else ""
-    return ", ".join(values[:3]) + more

@@ -17,13 +17,14 @@ import polars as pl
 from mlagentbench.checks.dependence import FEW_ROWS, LACK_OF_FIT, Probe, by_averaging, by_looking_up, by_repeating, by_sorting, telling
 from mlagentbench.checks.duplicates import duplicates
 from mlagentbench.checks.file_clues import FileClues, Sketch, read_files
-from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped, some
+from mlagentbench.checks.findings import LEAKS, Finding, Name, failed, ok, skipped
 from mlagentbench.checks.parts import Clue, parts_of_text
 from mlagentbench.checks.private_copies import find_copies
 from mlagentbench.checks.public_files import Array, PublicArray, PublicTable
 from mlagentbench.checks.public_tables import Answers, columns_of, neighbours_of, place_of
 from mlagentbench.data.prepare import Prepared
 from mlagentbench.task.catalogue import Task
+from mlagentbench.util.text import some
 
 PROXY = 0.98
 """How much of the answers, from 0 to 1, makes a column a proxy of the answers. A feature may predict well; it may not be the answer."""

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from mlagentbench.checks.findings import Finding, failed, ok, some
+from mlagentbench.checks.findings import Finding, failed, ok
 from mlagentbench.checks.public_files import SEPARATORS, unpacked
 from mlagentbench.checks.public_tables import Answers, numbers_or_text
 from mlagentbench.task.catalogue import Task
+from mlagentbench.util.text import some
 from mlagentbench.workspace.paths import CACHES
 
 CHUNK = 64

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from mlagentbench.checks.findings import SCORES, Finding, Numbers, failed, ok, skipped, some
+from mlagentbench.checks.findings import SCORES, Finding, Numbers, failed, ok, skipped
 from mlagentbench.errors import GradingError
 from mlagentbench.grading.baseline import StarterRun
 from mlagentbench.grading.grade import Graded
@@ -15,6 +15,7 @@ from mlagentbench.records import Score
 from mlagentbench.task.catalogue import Task
 from mlagentbench.task.spec import Metric
 from mlagentbench.task.success import THRESHOLD, clears_noise, is_success
+from mlagentbench.util.text import some
 
 LEAST_INVALID = 6
 """The least number of invalid submissions: an agent can go wrong in at least as many ways."""

@@ -67,6 +67,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_valida
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Record, Word
 from mlagentbench.run_spec import ModelSpec, RunSpec
+from mlagentbench.util.text import first_fault
 
 T = TypeVar("T")
 OWN_FIELDS = frozenset({"task", "task_folder", "agent", "agent_options", "models", "gpus"})
@@ -228,7 +229,7 @@ def read_experiment(path: Path, overrides: Mapping[str, Any] = {}) -> Experiment
     try:
         file = ExperimentFile.model_validate({"name": path.stem, **whole, "path": path, "groups": _ordered(groups, path)})
     except ValidationError as error:
-        raise UsageError(f"{path}: {_first(error)}") from None
+        raise UsageError(f"{path}: {first_fault(error)}") from None
     return file.model_copy(update={"task_paths": tuple(path.parent / folder for folder in file.task_paths)})
 
 
@@ -247,7 +248,7 @@ def _group(keys: Mapping[str, Any], path: Path, number: int, named: bool) -> Gro
     try:
         group = Group.model_validate({name: _absolute(name, value, path.parent) for name, value in keys.items()})
     except ValidationError as error:
-        raise UsageError(f"{where}: {_first(error)}") from None
+        raise UsageError(f"{where}: {first_fault(error)}") from None
     return group.model_copy(update={"models": tuple(_with_located_scripts(entry, path.parent) for entry in group.models)})
 
 
@@ -314,10 +315,3 @@ def _distinct(entries: tuple[T, ...], names: Iterable[str], what: str) -> tuple[
     if twice:
         raise ValueError(f"the {what} {twice[0]!r} is there twice")
     return entries
-
-
-def _first(error: ValidationError) -> str:
-    """Return the first of a validation's errors, in words, with the key that it is about."""
-    first = error.errors()[0]
-    message = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
-    return f"{'.'.join(map(str, first['loc']))}: {message}" if first["loc"] else message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlagentbench.errors import RunNotFound, UsageError
+from mlagentbench.util.text import some
 
 CANDIDATES = 8
 """The most runs that an error message lists when a name matches several."""
@@ -26,9 +27,8 @@ def locate(name: str, log_directory: Path) -> Path:
     found = [file.parent for file in sorted(log_directory.glob("*/run.json")) if name and file.parent.name.startswith(name)]
     exact = [path for path in found if path.name == name]
     if len(found) > 1 and not exact:
-        listed = ", ".join(path.name for path in found[:CANDIDATES])
-        more = f" and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
-        raise UsageError(f"{len(found)} runs in {log_directory} begin with {name!r}; name one: {listed}{more}")
+        listed = some([path.name for path in found], CANDIDATES)
+        raise UsageError(f"{len(found)} runs in {log_directory} begin with {name!r}; name one: {listed}")
     if not found:
         raise RunNotFound(f"there is no directory {name!r}, and no run in {log_directory} whose id begins so")
     return (exact or found)[0]

@@ -16,6 +16,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from mlagentbench.errors import TaskError
 from mlagentbench.records import LARGEST, Direction, Record
+from mlagentbench.util.text import first_fault
 
 PAPER = Path(__file__).with_name("paper.toml")
 RecordType = TypeVar("RecordType", bound=Record)
@@ -231,8 +232,4 @@ def _valid(path: Path, kind: type[RecordType], table: Mapping[str, Any]) -> Reco
 
 def invalid(path: Path, error: ValidationError) -> TaskError:
     """Return the error that says which value of a task's file or folder is not allowed."""
-    first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        return TaskError(f"{path}: unknown key {key!r}; remove it, or see the keys in docs/architecture.md")
-    return TaskError(f"{path}: {key}: {first['msg']}")
+    return TaskError(f"{path}: {first_fault(error, 'there is no such key; remove it, or see the keys in docs/architecture.md')}")

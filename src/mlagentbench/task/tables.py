@@ -25,6 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mlagentbench.errors import InvalidSubmission
+from mlagentbench.util.text import some
 
 MAX_BYTES = 64 * 2**20
 """The largest size of a table. Reading an ill-formed one takes up to 13 times as much memory."""
@@ -39,8 +40,6 @@ _EXPLAINED = 2**22
 """The largest table, in bytes, that is parsed a second time to explain an error."""
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 """How gzip, zstd and zlib data begins, which polars would unpack to whatever size."""
-_NAMED = 3
-"""How many values a reason names at most."""
 _UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What polars raises for text that is no table; its panics are no `Exception`."""
 
@@ -270,6 +269,4 @@ def _convert(frame: pl.DataFrame, column: str, kind: Kind, name: str, ids: pl.Se
 
 def _some(values: Iterable[object]) -> str:
     """Name the first few of some values, and how many more there are."""
-    texts = [repr(str(value)[:60]) for value in values]
-    more = f" and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
-    return ", ".join(texts[:_NAMED]) + more
+    return some([repr(str(value)[:60]) for value in values])

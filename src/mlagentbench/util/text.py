@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 LINE = 500
 """The most characters of a line."""
@@ -23,6 +27,25 @@ def shortened(text: str, most: int) -> str:
     """Return a text cut to about `most` characters: its head and its tail, with a note of how much is left out."""
     half = max(1, most // 2)
     return text if len(text) <= most else f"{text[:half]}\n(… {len(text) - 2 * half:,} characters are left out …)\n{text[-half:]}"
+
+
+def some(values: Sequence[str], most: int = 3) -> str:
+    """Return the first few of some texts, and how many more there are: `a, b, c and 2 more`."""
+    return ", ".join(values[:most]) + (f" and {len(values) - most:,} more" if len(values) > most else "")
+
+
+def hint(name: str, known: Collection[str]) -> str:
+    """Return what may stand in a wrong name's place: `did you mean 'react'? There are: act, react`."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return (f"did you mean {close[0]!r}? There are: " if close else "there are: ") + ", ".join(known)
+
+
+def first_fault(error: ValidationError, unknown: str = "there is no such key") -> str:
+    """Return the first of a validation's errors, after the key that it is about; `unknown` for a key that there is not."""
+    first = error.errors()[0]
+    is_unknown = first["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+    message = unknown if is_unknown else first["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(map(str, first['loc']))}: {message}" if first["loc"] else message
 
 
 def encodable(value: Any) -> Any:

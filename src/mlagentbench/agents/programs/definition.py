@@ -9,7 +9,6 @@ that name the key and the file.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 
 from mlagentbench.errors import AgentError
 from mlagentbench.records import Record
+from mlagentbench.util.text import hint
 
 FILE = "agent.toml"
 BUILT_IN = Path(__file__).parent
@@ -171,9 +171,7 @@ def find_program(name: str) -> Program:
     if name in built_in():
         return read_program(built_in()[name])
     if not Path(name).is_dir():
-        close = difflib.get_close_matches(name, built_in(), n=1)
-        hint = f"did you mean {close[0]!r}? There are" if close else "there are"
-        raise AgentError(f"there is no agent {name!r} that can be installed; {hint}: {', '.join(built_in())}, or the folder of an {FILE}")
+        raise AgentError(f"there is no agent {name!r} that can be installed; {hint(name, built_in())}, or the folder of an {FILE}")
     return read_program(Path(name))
 
 

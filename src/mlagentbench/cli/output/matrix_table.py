@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -15,6 +15,7 @@ from mlagentbench.experiments.status import CellState, MatrixState
 from mlagentbench.report.console import Item, Listing
 from mlagentbench.report.formatting import cost, duration, plural, tokens
 from mlagentbench.report.wording import VERDICTS
+from mlagentbench.util.text import some
 
 UNKNOWN = "unknown"
 NAMED = 5
@@ -46,15 +47,7 @@ class MatrixDisplay:
     def show(self, status: MatrixState) -> None:
         """Draw the table."""
         if self._live:
-            self._live.update(_Lines([matrix_table(status), Text(summary(status))]), refresh=True)
-
-
-class _Lines:
-    def __init__(self, parts: Sequence[RenderableType]) -> None:
-        self._parts = parts
-
-    def __rich_console__(self, console: Console, options: object) -> Sequence[RenderableType]:
-        return self._parts
+            self._live.update(Group(matrix_table(status), Text(summary(status))), refresh=True)
 
 
 def matrix_table(status: MatrixState) -> Listing:
@@ -101,7 +94,7 @@ def expectation_table(matrix: Matrix, known: Mapping[str, RunEstimate]) -> Listi
     items = []
     for cell in matrix.cells:
         one = known[cell.id]
-        cells = [cell.agent, cell.model, str(cell.runs), _seconds(one.seconds), _tokens(one.tokens), _dollars(one.cost), cell.id]
+        cells = [cell.agent, cell.model, str(cell.runs), _seconds(one.seconds), _tokens(one.tokens), cost(one.cost, None), cell.id]
         items.append(Item(cell.task, [*([cell.group] if grouped else []), *cells]))
     heading = ("agent", "model", "runs>", "time a run>", "tokens a run>", "cost a run>", "runs' names")
     return Listing("task", (*(("group",) if grouped else ()), *heading), items)
@@ -123,7 +116,7 @@ def expectation(total: Total, runs: int, at_once: int, limit: float) -> str:
     most = f" (at most {duration(limit / at_once)} by the limits)" if total.runs and total.seconds is None else ""
     return (
         f"{plural(total.runs, 'run')} to do{done}; expected with {at_once} at once: time {time}{most}, tokens {_tokens(total.tokens)},"
-        f" cost {_dollars(total.cost)}"
+        f" cost {cost(total.cost, None)}"
     )
 
 
@@ -133,10 +126,6 @@ def _seconds(seconds: float | None) -> str:
 
 def _tokens(count: float | None) -> str:
     return UNKNOWN if count is None else tokens(round(count))
-
-
-def _dollars(dollars: float | None) -> str:
-    return UNKNOWN if dollars is None else f"${dollars:,.2f}" if dollars >= 0.0995 or not dollars else f"${dollars:.2g}"
 
 
 def change_lines(changes: MatrixChanges) -> list[str]:
@@ -149,7 +138,7 @@ def change_lines(changes: MatrixChanges) -> list[str]:
     if changes.gone:
         lines.append(
             f"{plural(len(changes.gone), 'run')} in the log directory no longer match the file, and are still in its report: "
-            f"{_named(changes.gone)}"
+            f"{some(changes.gone, NAMED)}"
         )
     return lines
 
@@ -159,9 +148,7 @@ def driven_lines(driven: Driven) -> list[str]:
     lines = [f"Nothing more was started: {driven.stopped}."] if driven.stopped else []
     lines += [f"{name} is not done after all tries; its job printed to {log}" for name, log in driven.failed.items()]
     if driven.waiting:
-        lines.append(f"{plural(len(driven.waiting), 'run')} wait for the experience of runs that are not done: {_named(driven.waiting)}")
+        lines.append(
+            f"{plural(len(driven.waiting), 'run')} wait for the experience of runs that are not done: {some(driven.waiting, NAMED)}"
+        )
     return lines
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")

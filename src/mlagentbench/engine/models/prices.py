@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Price, Record
 from mlagentbench.run_spec import RunSpec
+from mlagentbench.util.text import first_fault
 
 KEPT = Path(__file__).with_name("prices.toml")
 INSPECT = "Inspect's model cost configuration"
@@ -58,9 +59,7 @@ def read_prices(file: Path) -> Mapping[str, Price]:
     except OSError as error:
         raise UsageError(f"the prices {file} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise UsageError(f"the prices {file}: {key}: {first['msg']}; docs/models.md shows the form") from None
+        raise UsageError(f"the prices {file}: {first_fault(error)}; docs/models.md shows the form") from None
     except ValueError as error:
         raise UsageError(f"the prices {file} are no TOML: {error}") from None
     return {
