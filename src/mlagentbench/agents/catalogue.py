@@ -95,7 +95,8 @@ def program_options(program: Program) -> list[AgentOption]:
 
 
 def _program_entry(folder: Path, name: str) -> AgentEntry:
-    entry = AgentEntry(name, "", str(folder), _own_package() if folder.is_relative_to(BUILT_IN) else "", folder / FILE, None)
+    package_name = f"mlagentbench {version('mlagentbench')}" if folder.is_relative_to(BUILT_IN) else ""
+    entry = AgentEntry(name, "", str(folder), package_name, folder / FILE, None)
     try:
         program = read_program(folder)
     except AgentError as error:
@@ -104,10 +105,6 @@ def _program_entry(folder: Path, name: str) -> AgentEntry:
     installs = f"{package.registry} {package.name} {package.version}" if package else None
     installed = find_installed(program) is not None if package else None
     return entry._replace(about=program.definition.about, installs=installs, installed=installed)
-
-
-def _own_package() -> str:
-    return f"mlagentbench {version('mlagentbench')}"
 
 
 def _entry(found: EntryPoint) -> AgentEntry:

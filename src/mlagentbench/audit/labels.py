@@ -94,7 +94,8 @@ def label(text: str, found: Sequence[WrittenNumber], index: int) -> ResultLabel:
             return NOTHING
         if number.duration and last.lastgroup not in ("time", "speed"):
             return ResultLabel("time", None, True)
-        return ResultLabel(last.lastgroup, _split(before) or _split_of_line(text, index), _DIRECT.match(before[last.end() :]) is not None)
+        split = _split(before) or (None if index else _split(text))  # the split of a line with one number, wherever it is named
+        return ResultLabel(last.lastgroup, split, _DIRECT.match(before[last.end() :]) is not None)
     if index and _JOINED.match(before):
         joined = label(text, found, index - 1)
         if joined.metric:
@@ -112,8 +113,3 @@ def _split(text: str) -> Split | None:
     if held_out and train:
         return "held_out" if held_out[-1].start() > train[-1].start() else "train"
     return "held_out" if held_out else "train" if train else None
-
-
-def _split_of_line(text: str, index: int) -> Split | None:
-    """Return the split of a line with one number, wherever it is named."""
-    return None if index else _split(text)

@@ -175,7 +175,7 @@ def _files_in(haystack: _Haystack, private: Path, public: Path, answers: Answers
     for path in files:
         data = path.read_bytes()
         name = f"private/{path.relative_to(private).as_posix()}"
-        table = _is_table(path)
+        table = path.suffix in SEPARATORS
         same = haystack.digests.get(hashlib.sha256(data).hexdigest())
         if same and len(zlib.compress(data)) >= SAYS and not (table and answers is not None and not _holds_answers(path, data, answers)):
             yield f"{name} is also {same}"
@@ -184,10 +184,6 @@ def _files_in(haystack: _Haystack, private: Path, public: Path, answers: Answers
             places = [place for place in (haystack.where(needle) for needle in needles) if place]
             if len(places) >= 2 and len(places) > SHARE * len(needles):
                 yield f"{len(places)} of {len(needles)} stretches of {name} stand in {Counter(places).most_common(1)[0][0]}"
-
-
-def _is_table(path: Path) -> bool:
-    return path.suffix in SEPARATORS
 
 
 def _holds_answers(path: Path, data: bytes, answers: Answers) -> bool:

@@ -122,15 +122,14 @@ def _of(claim: Mapping[str, Any]) -> str:
 
 async def _whole(parts: Sequence[Result]) -> Result:
     """Put the readings of the parts of a long run together: the mode of the last one, and of each claim the first verdict."""
-    answers = [JudgeAnswer.model_validate({"explanation": part.explanation or "", **_value(part)}) for part in parts]
+    answers = [
+        JudgeAnswer.model_validate({"explanation": part.explanation or "", **(part.value if isinstance(part.value, dict) else {})})
+        for part in parts
+    ]
     claims = {claim.claim: claim for answer in reversed(answers) for claim in answer.claims}
     value: dict[str, JsonValue] = {"mode": answers[-1].mode, "claims": [claim.model_dump() for _, claim in sorted(claims.items())]}
     references = [reference for part in parts for reference in part.references]
     return Result(value=value, explanation=answers[-1].explanation, metadata={"parts": len(parts)}, references=references)
-
-
-def _value(part: Result) -> dict[str, Any]:
-    return part.value if isinstance(part.value, dict) else {}
 
 
 def _audit(transcript: Transcript) -> Mapping[str, Any]:

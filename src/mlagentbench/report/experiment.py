@@ -225,7 +225,7 @@ class Experiment:
             ScoreCurve(
                 self.column(run),
                 run.scores,
-                run.steps[-1].number if run.steps else 0,
+                run.last_step,
                 run.result.baseline if run.result else None,
                 (links or {}).get(run.directory.path, ""),
             )

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from mlagentbench.audit.record import UNFOUNDED
-from mlagentbench.records import Usage
 from mlagentbench.report import formatting, wording
 from mlagentbench.report.step_view import shown_path, usage_words
 from mlagentbench.results.load import Run
@@ -132,7 +131,9 @@ def _figures(run: Run) -> tuple[KeyFigure, ...]:
     roles = [f"{role} {usage_words(usage)}" for role, usage in run.usage_by_role.items() if usage.calls]
     figures.append(KeyFigure("Tokens", formatting.tokens(run.usage.tokens), "; ".join(roles) or usage_words(run.usage)))
     if run.usage.tokens != 0:
-        note = wording.price_words(info.spec.prices.values()) if run.usage.cost is not None else _unpriced(run.usage)
+        note = "the provider did not report its tokens" if run.usage.uncounted else "no price is known for this model; --prices gives one"
+        if run.usage.cost is not None:
+            note = wording.price_words(info.spec.prices.values())
         figures.append(KeyFigure("Cost", formatting.cost(run.usage.cost, run.usage.tokens), note))
     if run.audit:
         claims = run.audit.claims
@@ -169,11 +170,11 @@ def _shares(run: Run) -> tuple[Share, ...]:
 
 def _facts(run: Run) -> tuple[KeyFigure, ...]:
     """Return what a reader needs to repeat the run."""
-    info = run.info
+    info, options = run.info, _pairs(run.info.spec.agent_options)
     facts = [
         KeyFigure("Run", info.run),
         KeyFigure("Task", f"{info.spec.task}, {info.spec.data_name} data"),
-        KeyFigure("Agent", _options(info.spec.agent, info.spec.agent_options)),
+        KeyFigure("Agent", f"{info.spec.agent} ({options})" if options else info.spec.agent),
     ]
     facts += [KeyFigure(f"Model ({role})", model) for role, model in info.spec.model_names.items()]
     facts.append(KeyFigure("Limits", _pairs({name: value for name, value in asdict(info.spec.limits).items() if value is not None})))
@@ -190,15 +191,6 @@ def _facts(run: Run) -> tuple[KeyFigure, ...]:
     if info.spec.documents:
         facts.append(KeyFigure("Documents", info.spec.documents))
     return tuple(facts)
-
-
-def _options(name: str, options: Mapping[str, JsonValue]) -> str:
-    return f"{name} ({_pairs(options)})" if options else name
-
-
-def _unpriced(usage: Usage) -> str:
-    """Return why a cost is unknown."""
-    return "the provider did not report its tokens" if usage.uncounted else "no price is known for this model; --prices gives one"
 
 
 def _pairs(values: Mapping[str, JsonValue] | Mapping[str, str]) -> str:

@@ -40,7 +40,7 @@ def effort(run: Run) -> Effort:
 
 
 def _changed_lines(run: Run, written: set[str]) -> int | None:
-    first, last = run.directory.manifest(0), run.directory.manifest(run.steps[-1].number if run.steps else 0)
+    first, last = run.directory.manifest(0), run.directory.manifest(run.last_step)
     try:
         changes = SnapshotStore(run.directory.objects).diff(Manifest.load(first), Manifest.load(last)) if first.exists() else None
     except (OSError, MLAgentBenchError):

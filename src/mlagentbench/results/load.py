@@ -118,7 +118,7 @@ class Run:
         scores = {score.step: score for score in self.result.step_scores}
         if self.result.score is not None:
             # The number of the last step may be greater than `result.steps`, which leaves out an agent's own bookkeeping.
-            number = self.steps[-1].number if self.steps else self.result.steps
+            number = self.last_step or self.result.steps
             result, score = self.result, self.result.score
             last = StepScore(
                 step=number,
@@ -134,9 +134,14 @@ class Run:
         return tuple(scores[number] for number in sorted(scores))
 
     @property
+    def last_step(self) -> int:
+        """The last step's number; 0 if there is none."""
+        return self.steps[-1].number if self.steps else 0
+
+    @property
     def after_last(self) -> int:
         """The number after the last step's. Model calls that led to no further step are stored under it."""
-        return (self.steps[-1].number if self.steps else 0) + 1
+        return self.last_step + 1
 
     def calls(self, step: int) -> list[ModelCall]:
         """Return the model calls of a step, in order. Those of `after_last` led to no step.

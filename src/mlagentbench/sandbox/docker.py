@@ -86,9 +86,10 @@ class DockerSandbox:
             view, command = _host_view(spec, command)
             image = _empty_image(docker)
         else:
-            view = [*_gpus_of_image(spec), *_mounts(workspace(spec))]
+            view = [*(("--gpus", f'"device={",".join(spec.gpus)}"') if spec.gpus else ()), *_mounts(workspace(spec))]
             image = self.image
-        environment = {**variables(), "HOME": "/tmp", **_path(spec, self.image), **spec.environment}
+        path = {} if self.image else {"PATH": f"{Path(os.path.abspath(spec.python)).parent}:{SYSTEM_PATH}"}
+        environment = {**variables(), "HOME": "/tmp", **path, **spec.environment}
         words = (
             *(docker, "run", "--rm", "--interactive", "--name", name, "--pull", "never", "--log-driver", "none"),
             *_limits(spec),
@@ -134,14 +135,6 @@ def _host_view(spec: SandboxSpec, command: tuple[str, ...]) -> tuple[list[str], 
     if command[0] == str(interpreter.executable) and interpreter.links:
         command = (str(interpreter.executable.resolve()), *command[1:])
     return words, command
-
-
-def _gpus_of_image(spec: SandboxSpec) -> list[str]:
-    return ["--gpus", f'"device={",".join(spec.gpus)}"'] if spec.gpus else []
-
-
-def _path(spec: SandboxSpec, image: str | None) -> dict[str, str]:
-    return {} if image else {"PATH": f"{Path(os.path.abspath(spec.python)).parent}:{SYSTEM_PATH}"}
 
 
 def _mounts(pieces: Iterable[Piece]) -> list[str]:

@@ -94,7 +94,8 @@ def expectation_table(matrix: Matrix, known: Mapping[str, RunEstimate]) -> Listi
     items = []
     for cell in matrix.cells:
         one = known[cell.id]
-        cells = [cell.agent, cell.model, str(cell.runs), _seconds(one.seconds), _tokens(one.tokens), cost(one.cost, None), cell.id]
+        time = UNKNOWN if one.seconds is None else duration(one.seconds)
+        cells = [cell.agent, cell.model, str(cell.runs), time, _tokens(one.tokens), cost(one.cost, None), cell.id]
         items.append(Item(cell.task, [*([cell.group] if grouped else []), *cells]))
     heading = ("agent", "model", "runs>", "time a run>", "tokens a run>", "cost a run>", "runs' names")
     return Listing("task", (*(("group",) if grouped else ()), *heading), items)
@@ -118,10 +119,6 @@ def expectation(total: Total, runs: int, at_once: int, limit: float) -> str:
         f"{plural(total.runs, 'run')} to do{done}; expected with {at_once} at once: time {time}{most}, tokens {_tokens(total.tokens)},"
         f" cost {cost(total.cost, None)}"
     )
-
-
-def _seconds(seconds: float | None) -> str:
-    return UNKNOWN if seconds is None else duration(seconds)
 
 
 def _tokens(count: float | None) -> str:

@@ -66,7 +66,7 @@ def figures(runs: Sequence[Run], compare: Sequence[str] = ()) -> Iterator[Figure
     """Yield the charts of runs that are not empty: for up to `FEW` runs each run's own, for more the charts that compare them."""
     if len(runs) <= FEW:
         for run in runs:
-            own = score_over_steps(run.info, run.scores, run.result.baseline if run.result else None, _last(run))
+            own = score_over_steps(run.info, run.scores, run.result.baseline if run.result else None, run.last_step)
             if own is not None:
                 yield Figure(f"score-{run.name}", titled(own, name(run.info.spec.task), name(run.name)))
         return
@@ -149,10 +149,6 @@ def write_figures(runs: Sequence[Run], folder: Path, compare: Sequence[str] = ()
     except OSError as error:
         raise UsageError(f"cannot write figures to {folder}: {error.strerror}; choose another folder with --figures") from None
     return written
-
-
-def _last(run: Run) -> int:
-    return run.steps[-1].number if run.steps else 0
 
 
 def _stem(name: str, taken: set[str]) -> str:

@@ -99,7 +99,7 @@ def describe_curves(info: RunInfo, curves: Sequence[ScoreCurve]) -> str:
     drawn = [curve for curve in curves if curve.values]
     if not drawn:
         return f"None of {plural(len(curves), 'run')} has a valid score."
-    ended = sum(_last(curve) is not None for curve in drawn)
+    ended = sum(curve.scores[-1].value is not None for curve in drawn)
     sentences = [f"{plural(len(drawn), 'run')} with a valid score, {'all' if ended == len(drawn) else ended} of them at the end."]
     if len(drawn) < len(curves):
         sentences.append(f"{plural(len(curves) - len(drawn), 'run')} without one.")
@@ -115,10 +115,6 @@ def describe_curves(info: RunInfo, curves: Sequence[ScoreCurve]) -> str:
         span = f"{quantity(baselines.low, info.unit)} to {quantity(baselines.high, info.unit)}"
         sentences.append(f"Baselines: {span}; each run is judged by its own.")
     return " ".join(sentences)
-
-
-def _last(curve: ScoreCurve) -> float | None:
-    return curve.scores[-1].value if curve.scores else None
 
 
 def _baselines(curves: Sequence[ScoreCurve], values: Sequence[float]) -> _Baselines | None:

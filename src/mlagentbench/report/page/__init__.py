@@ -112,8 +112,7 @@ def report_pages(loaded: Loaded, name: str, compare: Sequence[str] = ()) -> Iter
 def _run_page(templates: Environment, run: Run, scope: str, **links: str | None) -> str:
     view = run_view(run, LONGEST_TEXT)
     baseline = run.result.baseline if run.result else None
-    steps = run.steps[-1].number if run.steps else 0
-    chart = scores.score_over_steps(run.info, run.scores, baseline, steps, THEMED, link=lambda step: f"#step-{step}")
+    chart = scores.score_over_steps(run.info, run.scores, baseline, run.last_step, THEMED, link=lambda step: f"#step-{step}")
     return templates.get_template("run.html.j2").render(
         title=f"{run.info.spec.task}: {view.title}",
         scope=scope,

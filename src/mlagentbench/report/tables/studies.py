@@ -157,6 +157,7 @@ def _components(found: Components, name: str, title: str, prefix: str) -> Table:
     ]
     kinds: dict[str, Kind] = IMPROVEMENT if prefix else {**DIFFERENCE, "p_adjusted": "number"}
     few = [row for row in rows if row["category"] is None and row["runs_needed"] is not None]
+    needed = [f"{row['component']} {row['runs_needed']}" for row in few]
     return Table(
         name=name,
         title=title,
@@ -174,17 +175,9 @@ def _components(found: Components, name: str, title: str, prefix: str) -> Table:
             "The agent with the component less the same agent without it, paired by task, as means over the tasks of a category: what other"
             " runs of these tasks would say.",
             *(["A star: p ≤ 0.05, adjusted for all components, and for all categories where there is one (Holm)."] if not prefix else []),
-            *(
-                [f"Runs needed of each task, to see such a difference: {'; '.join(_needed(row) for row in few)}."]
-                if few and not prefix
-                else []
-            ),
+            *([f"Runs needed of each task, to see such a difference: {'; '.join(needed)}."] if few and not prefix else []),
         ],
     )
-
-
-def _needed(row: Row) -> str:
-    return f"{row['component']} {row['runs_needed']}"
 
 
 def _worth(row: Row, prefix: str) -> str:

@@ -152,7 +152,7 @@ def prepare(target: int, source: int, size: int) -> None:
 
 def _write(descriptor: int, view: memoryview, offset: int) -> None:
     """Write all bytes at an offset. Where O_DIRECT cannot be used, switch it off for this and later writes."""
-    direct = _is_direct(descriptor)
+    direct = bool(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_DIRECT)
     if direct and len(view) % _ALIGNED:
         _through_cache(descriptor)
     while view:
@@ -165,10 +165,6 @@ def _write(descriptor: int, view: memoryview, offset: int) -> None:
             direct = False
             continue
         view, offset = view[written:], offset + written
-
-
-def _is_direct(descriptor: int) -> bool:
-    return bool(fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_DIRECT)
 
 
 def _through_cache(descriptor: int) -> None:
