@@ -1,9 +1,9 @@
 """Start `python -m mlagentbench …` and its like as real processes that need not import first.
 
-`run` and `Popen` are subprocess's, for commands of the form `[sys.executable, "-m", MODULE, …]`. Such a process is forked from a server
-that has imported what these commands import, has one thread, and has run nothing. It is a child of the test's process like any other: it
-has a process id, arguments, environment, working directory, standard streams and, where asked for, a session of its own; signals end it,
-and it leaves through the interpreter's own exit. What is read from the environment when an interpreter starts cannot change afterwards, so
+`run` and `Popen` are subprocess's, for commands of the form `[sys.executable, "-m", MODULE, …]` and `[sys.executable, "….py", …]`. Such a
+process is forked from a server that has imported what these commands import, has one thread, and has run nothing. It is a child of the
+test's process like any other: it has a process id, arguments, environment, working directory, standard streams and, where asked for, a
+session of its own; signals end it, and it leaves through the interpreter's own exit. What is read from the environment when an interpreter starts cannot change afterwards, so
 there is a server for each set of those variables.
 
 A command that another program starts (a shell, bubblewrap) is a fresh process, as is every command where the system is not Linux.
@@ -68,12 +68,12 @@ class Popen(subprocess.Popen[Any]):
         command = [os.fspath(word) for word in asked["args"]]
         if sys.platform != "linux":
             return super()._execute_child(*arguments)  # type: ignore[misc]
-        if command[:2] != [sys.executable, "-m"]:
-            raise ValueError(f"not a command of a Python module: {command}")
+        if command[0] != sys.executable or (command[1] != "-m" and not command[1].endswith(".py")):
+            raise ValueError(f"not a command of a Python module or script: {command}")
         environment = dict(os.environ if asked["env"] is None else asked["env"])
         streams = [own if number == -1 else number for own, number in enumerate((asked["p2cread"], asked["c2pwrite"], asked["errwrite"]))]
         request = {
-            "command": command[2:],
+            "command": command[1:],
             "environment": environment,
             "folder": os.path.abspath(asked["cwd"] or "."),
             "new_session": asked["start_new_session"],
@@ -198,6 +198,11 @@ def _run_command(command: Sequence[str], streams: Sequence[int], environment: Ma
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.path[0] = folder
-    module, *sys.argv[1:] = command
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if command[0] == "-m":
+        sys.path[0] = folder
+        module, *sys.argv[1:] = command[1:]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:] = command
+        sys.path[0] = os.path.dirname(os.path.abspath(command[0]))
+        runpy.run_path(command[0], run_name="__main__")

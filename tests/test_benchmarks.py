@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests import commands
 
 HERE = Path(__file__).parent
 INSTALLING = {"real_agents"}
@@ -26,6 +27,6 @@ def test_a_benchmark_runs_to_its_end(benchmark: Path, tmp_path: Path, request: p
     if benchmark.stem in ASKING_PROVIDERS:
         request.getfixturevalue("providers")
     command = [sys.executable, str(benchmark), *ARGUMENTS.get(benchmark.stem, ["--quick"])]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
+    done = commands.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and not list(tmp_path.iterdir()), "it prints what it measured, and leaves nothing behind"
