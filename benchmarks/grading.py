@@ -106,8 +106,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="grading-", dir=options.dir) as name:
         folder = Path(name)
         print(f"{CORES} cores, load {os.getloadavg()[0]:.1f}\n")
-        functions(folder, 2 if options.quick else 15)
-        command(folder, *((2, 10) if options.quick else (50, 50)))
+        functions(folder, 1 if options.quick else 15)
+        command(folder, *((1, 10) if options.quick else (50, 50)))
 
 
 def functions(folder: Path, times: int) -> None:

@@ -76,18 +76,6 @@ def test_this_package_and_others_are_hidden(sandbox: Sandbox, execute: Run, work
     assert "No module named 'other'" in execute(sandbox, "python", "-c", "import other", spec=spec).output
 
 
-def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
-    assert execute(sandbox, "touch", "new", spec=SandboxSpec(workspace, workspace_writable=False)).exit_code != 0
-    assert os.listdir(workspace) == []
-
-
-def test_multiprocessing_works(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
-    (workspace / "pool.py").write_text(
-        "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n"
-    )
-    assert execute(sandbox, "python", "pool.py").output == "[1, 2]\n"
-
-
 def test_an_image_that_is_missing_is_not_downloaded(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
     done = execute(DockerSandbox("mlagentbench-no-such-image"), "true")
 

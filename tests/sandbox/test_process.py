@@ -352,3 +352,24 @@ def test_calls_leave_the_harness_as_it_was(sandbox: Sandbox, execute: Run) -> No
     files_after, after = left()
     assert after <= before, "and what earlier tests left may end meanwhile"
     assert files_after <= files
+
+
+def test_a_read_only_workspace_cannot_be_written(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    if sandbox.isolation == "none":
+        pytest.skip("without a sandbox every file can be written")
+    (workspace / "model.txt").write_text("1")
+
+    done = execute(
+        sandbox, "sh", "-c", "cat model.txt; echo 2 > model.txt; touch new", spec=SandboxSpec(workspace, workspace_writable=False)
+    )
+
+    assert done.output.startswith("1")
+    assert (workspace / "model.txt").read_text() == "1"
+    assert os.listdir(workspace) == ["model.txt"]
+
+
+def test_multiprocessing_works(sandbox: Sandbox, execute: Run, workspace: Path) -> None:
+    (workspace / "pool.py").write_text(
+        "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n"
+    )
+    assert execute(sandbox, "python", "pool.py").output == "[1, 2]\n"
