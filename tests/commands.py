@@ -3,8 +3,8 @@
 `run` and `Popen` are subprocess's, for commands of the form `[sys.executable, "-m", MODULE, …]` and `[sys.executable, "….py", …]`. Such a
 process is forked from a server that has imported what these commands import, has one thread, and has run nothing. It is a child of the
 test's process like any other: it has a process id, arguments, environment, working directory, standard streams and, where asked for, a
-session of its own; signals end it, and it leaves through the interpreter's own exit. What is read from the environment when an interpreter starts cannot change afterwards, so
-there is a server for each set of those variables.
+session of its own; signals end it, and it leaves through the interpreter's own exit. What is read from the environment when an interpreter
+starts cannot change afterwards, so there is a server for each set of those variables.
 
 A command that another program starts (a shell, bubblewrap) is a fresh process, as is every command where the system is not Linux.
 """
