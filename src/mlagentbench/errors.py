@@ -73,12 +73,7 @@ class InvalidSubmission(MLAgentBenchError):
 
 
 class LimitReached(MLAgentBenchError):
-    """A limit of the run was reached.
-
-    Args:
-        ended: which limit; the run ends with it.
-        message: the limit, in words.
-    """
+    """A limit of the run was reached."""
 
     def __init__(self, ended: LimitName, message: str) -> None:
         super().__init__(message)

@@ -218,10 +218,6 @@ def read_spec(path: Path) -> dict[str, Any]:
 def check_spec(fields: Mapping[str, Any], source: str) -> RunSpec:
     """Validate the fields of a spec and return it.
 
-    Args:
-        fields: the fields of `RunSpec`.
-        source: where they come from, for the message.
-
     Raises:
         UsageError: a field is unknown or wrong.
     """

@@ -43,14 +43,7 @@ from mlagentbench.task.catalogue import Task, find_tasks
 
 
 def inspect_task(ready: ReadyRun, hooks: RunHooks, models: Mapping[Role, InspectModel], *, runs: int = 1) -> InspectTask:
-    """Return checked runs as an Inspect task.
-
-    Args:
-        ready: the checked run, which each epoch carries out.
-        hooks: the caller's callbacks, and its means to steer the runs.
-        models: its models by role.
-        runs: the number of runs.
-    """
+    """Return a checked run, which each epoch carries out, as an Inspect task."""
     continues = str(ready.continues.path) if ready.continues else None
     made = run_task(ready.spec.model_dump(mode="json"), str(ready.log_directory), continues, list(ready.names) or None)
 
@@ -65,14 +58,7 @@ def inspect_task(ready: ReadyRun, hooks: RunHooks, models: Mapping[Role, Inspect
 
 @inspect_registered(name="run")
 def run_task(spec: dict[str, Any], log_directory: str, continues: str | None = None, names: Sequence[str] | None = None) -> InspectTask:
-    """Return a spec as an Inspect task. Its arguments are JSON, so that a retry can call it with those in the log.
-
-    Args:
-        spec: the spec as JSON.
-        log_directory: the directory of the runs.
-        continues: the directory of a run to resume.
-        names: the runs' names (`ReadyRun.names`).
-    """
+    """Return a spec as an Inspect task. Its arguments are JSON, so that a retry can call it with those in the log."""
     read = check_spec(spec, "the log's spec")
     begun = RunDirectory(Path(continues)) if continues else None
     return _task(read, task_of(read).problem, _checked_once(read, Path(log_directory), begun, tuple(names or ())))

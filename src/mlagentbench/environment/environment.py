@@ -173,12 +173,6 @@ class Environment:
     ) -> Step:
         """Record an action that the agent has performed by itself in its box, which is paused while the workspace is snapshotted.
 
-        Args:
-            action: what it has done.
-            observation: what it was shown of that.
-            entries: its thoughts before the action.
-            memory: its own data, for when the run continues from this step.
-
         Raises:
             LimitReached: the step left more files than a workspace may hold, and is not published.
             StorageFailed: the step could not be written.

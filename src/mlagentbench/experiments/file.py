@@ -58,11 +58,11 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mlagentbench.errors import UsageError
 from mlagentbench.records import Record, Word
@@ -154,20 +154,14 @@ class Group(Record):
     experience_from: Word | None = None
     """The group whose runs, of the same agent and model, these runs are given as experience."""
 
-    @field_validator("tasks")
+    @field_validator("tasks", "agents", "models")
     @classmethod
-    def _tasks_once(cls, tasks: tuple[str, ...]) -> tuple[str, ...]:
-        return _distinct(tasks, tasks, "task")
-
-    @field_validator("agents")
-    @classmethod
-    def _agents_once(cls, agents: tuple[ExperimentAgent, ...]) -> tuple[ExperimentAgent, ...]:
-        return _distinct(agents, [entry.label for entry in agents], "agent's label")
-
-    @field_validator("models")
-    @classmethod
-    def _models_once(cls, models: tuple[ExperimentModel, ...]) -> tuple[ExperimentModel, ...]:
-        return _distinct(models, [entry.label for entry in models], "model's label")
+    def _once(cls, entries: tuple[T, ...], info: ValidationInfo) -> tuple[T, ...]:
+        names = Counter(getattr(entry, "label", entry) for entry in entries)
+        if (twice := next((name for name, count in names.items() if count > 1), None)) is not None:
+            what = {"tasks": "task", "agents": "agent's label", "models": "model's label"}[str(info.field_name)]
+            raise ValueError(f"the {what} {twice!r} is there twice")
+        return entries
 
     @model_validator(mode="after")
     def _one_experience(self) -> Group:
@@ -308,10 +302,3 @@ def _ordered(groups: Sequence[Group], path: Path) -> list[Group]:
         for name in reversed(chain):
             ordered[name] = by_name[name]
     return list(ordered.values())
-
-
-def _distinct(entries: tuple[T, ...], names: Iterable[str], what: str) -> tuple[T, ...]:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"the {what} {twice[0]!r} is there twice")
-    return entries

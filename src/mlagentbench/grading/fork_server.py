@@ -49,11 +49,7 @@ class Forked(NamedTuple):
 
 
 class ForkServer:
-    """The client of a fork server.
-
-    Args:
-        connection: the client's end of the server's socket.
-    """
+    """The client of a fork server."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

@@ -79,15 +79,7 @@ class Ending(NamedTuple):
 async def score_run(
     directory: RunDirectory, scoring: Scoring, ending: Ending, usage: Mapping[Role, Usage], *, steps_too: bool = True, again: bool = False
 ) -> Result:
-    """Grade a run's last snapshot, and each step's too if asked, and write the result.
-
-    Args:
-        directory: the run's directory.
-        scoring: what else grading needs.
-        ending: how the agent's part ended.
-        usage: the tokens and calls of each role's model.
-        steps_too: grade each step's submission, too.
-        again: grade again what is in the cache of gradings.
+    """Grade a run's last snapshot, and with `steps_too` each step's, and write the result; with `again` use no grading from the cache.
 
     Raises:
         StorageFailed: the result could not be written.

@@ -215,12 +215,7 @@ class Experiment:
         return self.column_of[conditions(run.info)]
 
     def score_curves(self, task: str, links: Mapping[Path, str] | None = None) -> list[ScoreCurve]:
-        """Return the scores of a task's runs.
-
-        Args:
-            task: the task's id.
-            links: the addresses that the runs' last points link to, by the runs' directories.
-        """
+        """Return the scores of a task's runs; `links` are the addresses of their last points, by the runs' directories."""
         return [
             ScoreCurve(
                 self.column(run),

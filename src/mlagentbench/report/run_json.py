@@ -42,12 +42,8 @@ def run_object(run: Run, *, calls: bool = False) -> dict[str, JsonValue]:
 def step_object(run: Run, step: Step, *, diff: bool = False, files: bool = False, calls: bool = False) -> dict[str, JsonValue]:
     """Return a step: its record, its `score` (null where it was not graded), and its `changes` of files (null without whole snapshots).
 
-    Args:
-        run: the run.
-        step: the step.
-        diff: whether to include the unified diffs of changes.
-        files: whether to list all files after the step.
-        calls: whether to include the prompts and raw replies.
+    With `diff` the changes have unified diffs, with `files` there is a list of all files after the step, and with `calls` its prompts and
+    raw replies.
     """
     score = next((score for score in run.scores if score.step == step.number), None)
     changes = unless_damaged(lambda: run.changes(step.number))

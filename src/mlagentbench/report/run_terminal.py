@@ -169,13 +169,7 @@ def changes(view: StepView) -> Iterator[Text]:
 
 
 def files(run: Run, step: int, most: int | None) -> Iterator[Text]:
-    """Yield a list of the files as they were after a step; nothing without a whole snapshot.
-
-    Args:
-        run: the run.
-        step: the step's number.
-        most: how many files are listed; None for all.
-    """
+    """Yield a list of the files as they were after a step, at most `most`, or all for None; nothing without a whole snapshot."""
     entries = unless_damaged(lambda: run.files(step))
     if entries is None:
         return

@@ -276,11 +276,7 @@ def executed(step: Step) -> bool:
 
 
 def debugging_streak(executions: Iterable[Step]) -> int:
-    """Return the largest number of consecutive executions that failed.
-
-    Args:
-        executions: the steps in which a script ran, in order.
-    """
+    """Return the largest number of consecutive executions that failed."""
     chains = groupby(executions, key=lambda step: step.status != "ok")
     return max((len(list(chain)) for failed, chain in chains if failed), default=0)
 

@@ -19,11 +19,7 @@ def follow(directory: RunDirectory, *, idle: Callable[[], None] | None = None) -
     """Yield the steps of a run, first the published ones, then each new one, until no process works on the run.
 
     Then the run is over and has a result, or its process was killed. A run that is being graded is still worked on. A killed run is not
-    waited for, since it may never be resumed.
-
-    Args:
-        directory: the run's directory.
-        idle: called after every check for new steps while the run goes on.
+    waited for, since it may never be resumed. `idle` is called after every check for new steps.
 
     Raises:
         RunNotFound: a step cannot be read.

@@ -43,12 +43,12 @@ class Superiority(NamedTuple):
     """The tasks of which both have counted runs."""
 
 
-def profiles(columns: Mapping[str, Mapping[str, Cell]], levels: Sequence[float] = LEVELS) -> list[ProfilePoint]:
+def profiles(columns: Mapping[str, Mapping[str, Cell]]) -> list[ProfilePoint]:
     """Return the performance profile of each column with counted runs."""
     found = []
     for column, by_task in columns.items():
         tasks = [cell.counted for cell in by_task.values() if cell.counted]
-        for level in levels if tasks else ():
+        for level in LEVELS if tasks else ():
             share = intervals.average_rate([(sum(_improves(run, level) for run in runs), len(runs)) for runs in tasks])
             if share is not None:
                 found.append(ProfilePoint(column, level, share, len(tasks), sum(map(len, tasks))))

@@ -108,11 +108,7 @@ def find_named(path: Path, name: str) -> RunDirectory | None:
 
 
 class RunDirectory:
-    """The directory of one run.
-
-    Args:
-        path: the directory. It need not exist until `create`.
-    """
+    """The directory of one run, which need not exist until `create`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

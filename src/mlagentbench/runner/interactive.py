@@ -118,11 +118,7 @@ class Patch(NamedTuple):
 
 
 def top_level(folder: Path, besides: Path | None = None) -> list[str]:
-    """Return the top-level names in a folder that a session copies, sorted.
-
-    Args:
-        folder: the person's folder.
-        besides: a folder to leave out, such as the log directory.
+    """Return the top-level names in a folder that a session copies, sorted, without `besides`.
 
     Raises:
         UsageError: `folder` is no folder, or cannot be read.

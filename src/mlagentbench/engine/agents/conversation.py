@@ -31,11 +31,7 @@ class CheckedOutput(NamedTuple):
 
 
 class Conversation:
-    """The sequence of an agent's questions to its model.
-
-    Args:
-        environment: the environment of the agent's run.
-    """
+    """The sequence of an agent's questions to its model."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment

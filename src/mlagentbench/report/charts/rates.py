@@ -66,12 +66,7 @@ class HeatMap(NamedTuple):
 
 
 def heat(table: Table, columns: Iterable[str]) -> HeatMap:
-    """Return a table of success rates or improvements as a heat map.
-
-    Args:
-        table: the table `success`, `improvement` or `categories`.
-        columns: the columns in order.
-    """
+    """Return a table of success rates or improvements as a heat map."""
     columns = tuple(columns)
     rows = {}
     for label, by_column in pivot(table).items():

@@ -98,15 +98,7 @@ def line_styles(styles: Mapping[str, SeriesStyle], *, legend: bool) -> Mapping[s
 def lines_and_points(
     rows: Sequence[Mapping[str, Any]], x: alt.X, y: alt.Y, encodings: Mapping[str, Any], size: int = 44
 ) -> list[alt.Chart]:
-    """Draw a line for each `column` of the rows, with its marker at each of them.
-
-    Args:
-        rows: the data.
-        x: the horizontal axis.
-        y: the vertical axis.
-        encodings: those of `line_styles`.
-        size: the area of a marker, in square pixels.
-    """
+    """Draw a line for each `column` of the rows, with its marker, of `size` square pixels, at each of them."""
     line, point = ({name: each for name, each in encodings.items() if name != other} for other in ("shape", "strokeDash"))
     return [
         alt.Chart(data(rows)).mark_line(strokeWidth=2).encode(x=x, y=y, **line),

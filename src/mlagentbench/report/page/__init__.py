@@ -86,13 +86,7 @@ def write_report(loaded: Loaded, output: Path, compare: Sequence[str] = ()) -> P
 
 
 def report_pages(loaded: Loaded, name: str, compare: Sequence[str] = ()) -> Iterator[PageFile]:
-    """Yield the files of `write_report`. The last is the page that a reader opens; all links between them are relative.
-
-    Args:
-        loaded: the runs.
-        name: the name of that page.
-        compare: the pairs of columns to compare (`Experiment.of`).
-    """
+    """Yield the files of `write_report`. The last is the page that a reader opens; all links between them are relative."""
     runs, unreadable, path = loaded
     templates, scope = _templates(), str(shown_path(path))
     with style.unchecked():

@@ -177,13 +177,7 @@ class Overview(NamedTuple):
 
 
 def comparison(runs: Sequence[Run], links: Mapping[Path, str], compare: Sequence[str] = ()) -> Overview:
-    """Prepare the overview of many runs.
-
-    Args:
-        runs: all of them.
-        links: the addresses of the runs' pages, by the runs' directories.
-        compare: the pairs of columns to compare (`Experiment.of`).
-    """
+    """Prepare the overview of many runs; `links` are the addresses of their pages, by the runs' directories."""
     experiment = Experiment.of(runs, compare)
     many = len(runs) > FEW and experiment.counted > 0
     rows = tuple(sorted(experiment.leaderboard, key=lambda row: experiment.ranking.index(row.column)))

@@ -50,11 +50,7 @@ class _Found(NamedTuple):
 
 
 class Objects:
-    """The store's folder of contents. Any number of threads and processes may use it at once.
-
-    Args:
-        root: the folder; it is created if it does not exist.
-    """
+    """The store's folder of contents, which is created if it does not exist. Any number of threads and processes may use it at once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
