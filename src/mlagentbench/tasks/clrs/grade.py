@@ -32,14 +32,19 @@ CHECKPOINT, MODEL = "checkpoint.npz", "model.py"
 MAX_CHECKPOINT = 256 * 2**20
 LOAD_SECONDS, STEP_SECONDS = 120.0, 60.0
 LIMITS = ScriptLimits(seconds=1700, memory_mb=8192, processes=512, file_mb=16, workspace_mb=1024)
-NOISES = (1.0, 1.0, 1.0, 0.02, 0.02, 0.02)
+LARGE, SMALL = 1.0, 0.02
+NOISES = (LARGE,) * 6 + (SMALL,) * 2
 """The noise added to the processor's weights in turn, by its root mean square relative to that of each array."""
-NOISE_GRAPHS = 4
+NOISE_GRAPHS = 3
 """How many graphs are predicted with each."""
-MOST_KEPT = 0.75
-"""The share of its accuracy that a learned processor cannot keep with noise of 1.0; 0.05 to 0.4 were measured."""
+MOST_KEPT = 0.65
+"""The share of its accuracy that a learned processor cannot keep, on average, with `LARGE` noise.
+
+With 300 draws each, the trained starter kept 0.17 to 0.45, the reference solution 0.13 to 0.36, and an algorithm by hand 0.74 to 1. One
+draw of the noise tells them apart less surely: up to 0.92 for the starter, and from 0.41 by hand.
+"""
 LEAST_KEPT = 0.5
-"""The share that it keeps with noise of 0.02; 1.0 was measured, and 0.9 still with noise of 0.2."""
+"""The share that it keeps with `SMALL` noise; 1.0 was measured, and 0.9 still with noise of 0.2."""
 
 Weights = Mapping[str, NDArray[np.generic]]
 
@@ -69,10 +74,10 @@ def grade(context: GradingContext) -> Score:
                     accuracy = np.mean([_right(model.predict(graph, disturbed), truth) for graph, truth in pairs[:NOISE_GRAPHS]])
                     found[noise].append(float(accuracy))
     before = float(np.mean(right[:NOISE_GRAPHS]))
-    most, least = max(found[1.0], default=0.0), min(found[0.02], default=before)
-    if most > MOST_KEPT * before:
+    kept, least = float(np.mean(found[LARGE] or 0.0)), min(found[SMALL], default=before)
+    if kept > MOST_KEPT * before:
         raise InvalidSubmission(
-            f"the processor gets {most:.2f} of the pointers right also when as much noise is added to its weights as they hold, so what it"
+            f"the processor gets {kept:.2f} of the pointers right also when as much noise is added to its weights as they hold, so what it"
             " does was not learned; leave one whose trained weights do it"
         )
     if least < LEAST_KEPT * before:
@@ -87,7 +92,7 @@ def grade(context: GradingContext) -> Score:
             "nodes": graphs.shape[1],
             "accuracy_by_graph": [round(each, 4) for each in right],
             "accuracy_of_edges_alone": edges_alone,
-            "accuracy_with_noise_on_weights": most,
+            "accuracy_with_noise_on_weights": kept,
             "parameters": model.size + size,
             "isolation": context.isolation.isolation,
         },
