@@ -14,7 +14,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -33,6 +33,39 @@ FRAME = re.compile(r'^ *File "(.+?)", line (\d+)', re.MULTILINE)
 """A place in a traceback, as Python writes it."""
 
 
+class Layout(NamedTuple):
+    """Another benchmark's layout of task folders: the functions that read one, given the task's path."""
+
+    name: str
+    """That of the plug-in which stands in for the task's `grade.py` and `prepare.py`: `tasks/_<name>`."""
+    matches: Callable[[Path], bool]
+    task_id: Callable[[Path], str]
+    read: Callable[[Path], TaskSpec]
+    problem: Callable[[Path], str]
+    starter: Callable[[Path], Path]
+    preparer: Callable[[Path], Path | None]
+    notices: Callable[[Path], Sequence[str]]
+    sample: Callable[[Path, Path], Path | None] = lambda path, public: None
+    several: bool = False
+    """Whether a folder may hold several tasks, so that a path ends in the name of one."""
+
+
+LAYOUTS = (
+    Layout(
+        *("original", original.is_original, original.task_id, original.read_original, original.problem),
+        *(lambda path: path / "env", original.preparer, original.notices),
+    ),
+    Layout(
+        *("competition", competition.is_competition, competition.task_id, competition.read_competition, competition.problem),
+        *(lambda path: competition.STARTER, lambda path: path / "prepare.py", competition.notices, competition.sample),
+    ),
+    Layout(
+        *("mlgym", mlgym.is_mlgym, mlgym.task_id, mlgym.read_mlgym, mlgym.problem, mlgym.starter, mlgym.preparer, mlgym.notices),
+        several=True,
+    ),
+)
+
+
 class Task(NamedTuple):
     """A task: its spec, and the folder that holds the rest."""
 
@@ -40,11 +73,15 @@ class Task(NamedTuple):
     folder: Path
     parameters: Mapping[str, int] = MappingProxyType({})
     """For one of several tasks of a folder, the arguments by name for those functions of its modules that take them."""
+    name: str = ""
+    """For one of several tasks of a folder, its name there."""
+    layout: Layout | None = None
+    """None for a task of this package's own layout."""
 
     @property
     def path(self) -> Path:
-        """The path by which `load_task` finds it: its folder, or for one of several tasks of a folder, its id in that folder."""
-        return self.folder / self.id if self.parameters else self.folder
+        """The path by which `load_task` finds it: its folder, or for one of several tasks of a folder, its name in that folder."""
+        return self.folder / self.name
 
     @property
     def id(self) -> str:
@@ -54,27 +91,29 @@ class Task(NamedTuple):
     @property
     def notices(self) -> Sequence[str]:
         """Warnings of what the task cannot guarantee, a line each."""
-        return ()
+        return self.layout.notices(self.path) if self.layout else ()
 
     @property
     def preparer(self) -> Path | None:
-        """The file that prepares its data; None for a task without data."""
+        """The file that prepares its data; None for a task without data, and for one whose data has been prepared in place."""
+        if self.layout:
+            return self.layout.preparer(self.path)
         path = self.folder / "prepare.py"
         return path if path.is_file() else None
 
     @property
     def starter(self) -> Path:
         """The folder of the files with which the agent begins."""
-        return self.folder / "starter"
+        return self.layout.starter(self.path) if self.layout else self.folder / "starter"
 
     @property
     def problem(self) -> str:
         """The description that the agent is given."""
-        return (self.folder / "problem.md").read_text(encoding="utf-8")
+        return self.layout.problem(self.path) if self.layout else (self.folder / "problem.md").read_text(encoding="utf-8")
 
     def sample(self, public: Path) -> Path | None:
         """Return the file of the public data that is a valid submission; None where the task names none."""
-        return None
+        return self.layout.sample(self.path, public) if self.layout else None
 
     def place_in(self, traceback: str) -> str:
         """Return the last place of a traceback in this task's own files, as `my_task/grade.py, line 25`; empty for none."""
@@ -82,7 +121,10 @@ class Task(NamedTuple):
         return f"{places[-1][0].relative_to(self.folder.parent)}, line {places[-1][1]}" if places else ""
 
     def module(self, name: str) -> ModuleType | None:
-        """Import `<name>.py` of the task's folder; None where the folder has none."""
+        """Import `<name>.py` of the task's folder, or what stands in for it and calls the task's own scripts; None where there is none."""
+        if self.layout:
+            function = {"grade": "grade", "prepare": "full" if self.preparer else ""}.get(name)
+            return _stand_in(self.layout.name, name, function, self.path) if function else None
         path = self.folder / f"{name}.py"
         if not path.is_file():
             return None
@@ -98,109 +140,17 @@ class Task(NamedTuple):
         return _bound(importlib.import_module(f"{package}.{name}"), self.parameters)
 
 
-class OriginalTask(Task):
-    """A task of the original's layout; see original.py."""
-
-    __slots__ = ()
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Warnings of what the task cannot guarantee, a line each."""
-        return original.notices(self.folder)
-
-    @property
-    def preparer(self) -> Path | None:
-        """The file that prepares its data; None where there is none, or its data has been prepared in place."""
-        return original.preparer(self.folder)
-
-    @property
-    def starter(self) -> Path:
-        """The folder of the files with which the agent begins."""
-        return self.folder / "env"
-
-    @property
-    def problem(self) -> str:
-        """The description that the agent is given."""
-        return original.problem(self.folder)
-
-    def module(self, name: str) -> ModuleType | None:
-        """Return a module that stands in for `<name>.py` and calls the task's own scripts; None where the task has none for it."""
-        return _stand_in("original", {"grade": "grade", "prepare": "full" if self.preparer else None}, name, self.folder)
-
-
-class CompetitionTask(Task):
-    """A competition of MLE-bench; see competition.py."""
-
-    __slots__ = ()
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Warnings of what the task cannot guarantee, a line each."""
-        return competition.notices(self.folder)
-
-    @property
-    def starter(self) -> Path:
-        """The folder of the files with which the agent begins: the same for all competitions."""
-        return competition.STARTER
-
-    @property
-    def problem(self) -> str:
-        """The description that the agent is given."""
-        return competition.problem(self.folder)
-
-    def sample(self, public: Path) -> Path | None:
-        """Return the competition's sample submission."""
-        return competition.sample(self.folder, public)
-
-    def module(self, name: str) -> ModuleType | None:
-        """Return a module that stands in for `<name>.py` and calls the competition's own; None for a proof, which it has none of."""
-        return _stand_in("competition", {"grade": "grade", "prepare": "full"}, name, self.folder)
-
-
-class MLGymTask(Task):
-    """A task of MLGym; see mlgym.py."""
-
-    __slots__ = ()
-
-    @property
-    def path(self) -> Path:
-        """The path by which `load_task` finds it."""
-        return self.folder / mlgym.name_of(self.id, self.folder)
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Warnings of what the task cannot guarantee, a line each."""
-        return mlgym.notices(self.path)
-
-    @property
-    def preparer(self) -> Path | None:
-        """The file that prepares its data; None for a task without data."""
-        return BUILT_IN / "_mlgym" / "prepare.py" if self.spec.read_only else None
-
-    @property
-    def starter(self) -> Path:
-        """The folder of the files with which the agent begins."""
-        return mlgym.starter(self.path)
-
-    @property
-    def problem(self) -> str:
-        """The description that the agent is given."""
-        return mlgym.problem(self.path)
-
-    def module(self, name: str) -> ModuleType | None:
-        """Return a module that stands in for `<name>.py`; None for a proof, which it has none of."""
-        return _stand_in("mlgym", {"grade": "grade", "prepare": "full" if self.preparer else None}, name, self.path)
-
-
-def _stand_in(layout: str, functions: Mapping[str, str | None], name: str, folder: Path) -> ModuleType | None:
-    """Return a module with one function of another layout's plug-in, bound to a task's folder; None where `functions` has none for it."""
-    function = functions.get(name)
-    if function is None:
-        return None
+def _stand_in(layout: str, name: str, function: str, path: Path) -> ModuleType:
+    """Return a module with one function of a layout's plug-in, bound to a task's path."""
     module = ModuleType(f"mlagentbench_{layout}_{name}")
     plug_in = importlib.import_module(f"mlagentbench.tasks._{layout}.{name}")
-    setattr(module, function, functools.partial(getattr(plug_in, function), folder))
+    setattr(module, function, functools.partial(getattr(plug_in, function), path))
     return module
+
+
+def _layout(path: Path) -> Layout | None:
+    """Return the layout of another benchmark's task; None for any other path."""
+    return next((layout for layout in LAYOUTS if layout.matches(path)), None)
 
 
 def load_task(folder: Path) -> Task:
@@ -210,20 +160,17 @@ def load_task(folder: Path) -> Task:
         TaskError: the folder lacks a part, or its `task.toml` breaks the rules.
     """
     folder = folder.resolve()
-    try:
-        if original.is_original(folder):
-            return OriginalTask(original.read_original(folder), folder)
-        if competition.is_competition(folder):
-            return CompetitionTask(competition.read_competition(folder), folder)
-        if mlgym.is_mlgym(folder):
-            return MLGymTask(mlgym.read_mlgym(folder), folder.parent)
-    except ValidationError as error:  # such as a folder's name of which no id can be made
-        raise invalid(folder, error) from None
+    if layout := _layout(folder):
+        try:
+            spec = layout.read(folder)
+        except ValidationError as error:  # such as a folder's name of which no id can be made
+            raise invalid(folder, error) from None
+        return Task(spec, folder.parent, name=folder.name, layout=layout) if layout.several else Task(spec, folder, layout=layout)
     instance = None
     if not folder.exists() and (folder.parent / "task.toml").is_file():
         folder, instance = folder.parent, folder.name
     spec, parameters = read_instance(folder / "task.toml", instance)
-    task = Task(spec, folder, parameters)
+    task = Task(spec, folder, parameters, instance or "")
     for part in ("problem.md", "starter", "grade.py"):
         if not (folder / part).exists():
             raise TaskError(f"{folder} is no complete task: it has no {part}")
@@ -283,7 +230,11 @@ def _folders_by_id(task_paths: Iterable[Path]) -> tuple[Mapping[str, Path], list
             package = entry_point.dist.name if entry_point.dist is not None else entry_point.value
             problems.append(f"the tasks of the package {package} cannot be found: {type(error).__name__}: {error}")
     for path in task_paths:
-        found = [path] if (path / "task.toml").exists() or _foreign_id(path) else [*_task_folders(path), *_foreign(path)]
+        found = (
+            [path]
+            if (path / "task.toml").exists() or _layout(path)
+            else [*_task_folders(path), *filter(_layout, sorted(path.glob("[!_.]*")))]
+        )
         found = found or mlgym.task_paths(path)
         if not found:
             layouts = "a task.toml, the original's env and scripts, a config.yaml of MLE-bench, or the configs/tasks of MLGym"
@@ -310,8 +261,8 @@ def _paths(folder: Path) -> Mapping[str, Path]:
     Raises:
         TaskError: the file cannot be read.
     """
-    if foreign_id := _foreign_id(folder):
-        return {foreign_id: folder}
+    if layout := _layout(folder):
+        return {layout.task_id(folder): folder}
     table = read_toml(folder / "task.toml")
     if ids := instance_ids(table):
         return {task_id: folder / task_id for task_id in ids}
@@ -334,17 +285,3 @@ def _bound(module: ModuleType, parameters: Mapping[str, int]) -> ModuleType:
 def _task_folders(parent: Path) -> Iterable[Path]:
     """Return the folders in `parent` that are tasks, without those that begin with an underscore, such as the template of new tasks."""
     return sorted(path.parent for path in parent.glob("[!_.]*/task.toml"))
-
-
-def _foreign(parent: Path) -> Iterable[Path]:
-    """Return the folders in `parent` that are tasks of another layout."""
-    return sorted(path for path in parent.glob("[!_.]*") if _foreign_id(path))
-
-
-def _foreign_id(folder: Path) -> str | None:
-    """Return the id of a task of another layout; None for any other folder."""
-    if original.is_original(folder):
-        return original.task_id(folder)
-    if mlgym.is_mlgym(folder):
-        return mlgym.task_id(folder)
-    return competition.task_id(folder) if competition.is_competition(folder) else None

@@ -87,12 +87,6 @@ def task_id(path: Path) -> str:
     return f"mlgym-{name}" if (BUILT_IN / name.replace("-", "_")).is_dir() else name
 
 
-def name_of(found_id: str, folder: Path) -> str:
-    """Return the name of the configuration of the task with an id, of those whose files are in a folder."""
-    files = (folder.parents[1] / "configs" / "tasks").glob("*.yaml")
-    return next(file.stem for file in files if task_id(folder / file.stem) == found_id)
-
-
 def read_mlgym(path: Path) -> TaskSpec:
     """Read the spec of a task.
 
@@ -189,6 +183,11 @@ def starter(path: Path) -> Path:
         if HOME in text:
             script.write_text(text.replace(HOME, "."), encoding="utf-8", errors="surrogateescape")
     return folder
+
+
+def preparer(path: Path) -> Path | None:
+    """Return the file that prepares its data; None for a task without data."""
+    return BUILT_IN / "_mlgym" / "prepare.py" if read_config(path).data else None
 
 
 def notices(path: Path) -> Sequence[str]:
