@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mlagentbench.audit.evidence import History
 from mlagentbench.audit.record import Claim, FailureMode, Mode
 from mlagentbench.audit.statements import FINAL_ANSWER
-from mlagentbench.records import Result, Step
+from mlagentbench.records import Outcome, Result, Step
 
 
 class Facts(NamedTuple):
@@ -19,14 +19,18 @@ class Facts(NamedTuple):
     past: History
     claims: Sequence[Claim]
 
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ended, and what its submission was worth."""
+        return self.result.outcome
+
 
 def mode_of(facts: Facts) -> Mode | None:
     """Return a run's primary mode; None for a run that says nothing about its agent, or whose score is unknown and would decide.
 
     The rules are tried in the order of `RULES`, and the first that holds names the mode.
     """
-    outcome = facts.result.outcome
-    if outcome.ended in ("infrastructure", "cancelled"):
+    if facts.outcome.ended in ("infrastructure", "cancelled"):
         return None
     for mode, rule in RULES:
         reason = rule(facts)
@@ -40,16 +44,8 @@ def carried(claims: Sequence[Claim]) -> Claim | None:
     return next((claim for claim in claims if claim.place == FINAL_ANSWER and claim.is_unfounded), None)
 
 
-def _success(facts: Facts) -> str | None:
-    return "the submission is more than 10% better than the baseline" if facts.result.outcome.verdict == "success" else None
-
-
-def _format_failure(facts: Facts) -> str | None:
-    return "too many replies in a row held no action" if facts.result.outcome.ended == "format_failure" else None
-
-
 def _limit(facts: Facts) -> str | None:
-    ended = facts.result.outcome.ended
+    ended = facts.outcome.ended
     return f"the run ended at {ended.replace('_', ' ')}" if ended in ("limit_context", "limit_tokens", "limit_cost") else None
 
 
@@ -74,21 +70,13 @@ def _debugging(facts: Facts) -> str | None:
 
 
 def _stopped_early(facts: Facts) -> str | None:
-    if facts.result.outcome.ended != "final_answer":
+    if facts.outcome.ended != "final_answer":
         return None
     last = facts.past.last_change(facts.steps[-1].number + 1 if facts.steps else 0)
     if last is None:
         return "the agent ended the run without a change to any file"
     run = facts.past.last(facts.steps[-1].number + 1)
     return None if run is not None and run.step > last[0] else f"the agent ended the run without executing the change of step {last[0]}"
-
-
-def _no_submission(facts: Facts) -> str | None:
-    return facts.result.outcome.reason or "nothing was submitted" if facts.result.outcome.verdict == "no_submission" else None
-
-
-def _invalid_submission(facts: Facts) -> str | None:
-    return facts.result.outcome.reason or "the grader refused it" if facts.result.outcome.verdict == "invalid_submission" else None
 
 
 def _small_improvement(facts: Facts) -> str | None:
@@ -102,20 +90,23 @@ def _zero_improvement(facts: Facts) -> str | None:
 
 
 def _bad_plan(facts: Facts) -> str | None:
-    if facts.result.outcome.verdict != "no_improvement":
+    if facts.outcome.verdict != "no_improvement":
         return None
     return f"{sum(run.succeeded for run in facts.past.executions)} executions worked, and what was submitted is no better than the baseline"
 
 
 RULES: tuple[tuple[FailureMode, Callable[[Facts], str | None]], ...] = (
-    ("success", _success),
-    ("format_failures", _format_failure),
+    ("success", lambda facts: "the submission is more than 10% better than the baseline" if facts.outcome.verdict == "success" else None),
+    ("format_failures", lambda facts: "too many replies in a row held no action" if facts.outcome.ended == "format_failure" else None),
     ("token_limit", _limit),
     ("hallucination", _hallucination),
     ("debugging", _debugging),
     ("stopped_early", _stopped_early),
-    ("no_submission", _no_submission),
-    ("invalid_submission", _invalid_submission),
+    ("no_submission", lambda facts: facts.outcome.reason or "nothing was submitted" if facts.outcome.verdict == "no_submission" else None),
+    (
+        "invalid_submission",
+        lambda facts: facts.outcome.reason or "the grader refused it" if facts.outcome.verdict == "invalid_submission" else None,
+    ),
     ("small_improvement", _small_improvement),
     ("zero_improvement", _zero_improvement),
     ("bad_plan", _bad_plan),

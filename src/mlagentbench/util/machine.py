@@ -35,7 +35,7 @@ def versions(packages: Sequence[str] = PACKAGES) -> Mapping[str, str]:
 def cores() -> int:
     """Return how many cores this process may use: the lesser of its affinity and its control group's quota, which psutil does not read."""
     usable = len(os.sched_getaffinity(0))
-    quota, _, period = _read(_GROUP / "cpu.max").partition(" ")
+    quota, _, period = read_text(_GROUP / "cpu.max").partition(" ")
     if quota.isdigit() and period.strip().isdigit():
         usable = min(usable, max(1, int(quota) // int(period)))
     return usable
@@ -44,7 +44,7 @@ def cores() -> int:
 def free_memory_mb() -> int:
     """Return the free memory in megabytes (2^20 bytes): the lesser of the machine's and the control group's."""
     free = int(psutil.virtual_memory().available)
-    limit, used = _read(_GROUP / "memory.max").strip(), _read(_GROUP / "memory.current").strip()
+    limit, used = read_text(_GROUP / "memory.max").strip(), read_text(_GROUP / "memory.current").strip()
     if limit.isdigit() and used.isdigit():
         free = min(free, int(limit) - int(used))
     return free >> 20
@@ -58,7 +58,7 @@ def free_disk_mb(folder: Path) -> int:
 @cache
 def boot() -> str:
     """Return an id of this machine since it was started: equal for all processes, and containers, that the same kernel runs."""
-    return _read(Path("/proc/sys/kernel/random/boot_id")).strip() or socket.gethostname()
+    return read_text(Path("/proc/sys/kernel/random/boot_id")).strip() or socket.gethostname()
 
 
 @cache
@@ -95,8 +95,9 @@ def _gpus() -> list[str]:
     return [line.strip() for line in found.stdout.splitlines() if line.strip()]
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return a file of the kernel as text; empty where there is none."""
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")
     except OSError:
         return ""

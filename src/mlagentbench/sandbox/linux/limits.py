@@ -27,6 +27,7 @@ from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.access import FolderSize, measure
 from mlagentbench.sandbox.base import EndReason
 from mlagentbench.sandbox.standalone.supervise import descendants, send
+from mlagentbench.util.machine import read_text
 
 RESERVED_MB = 2048
 """MB on top of the memory limit where RLIMIT_DATA enforces it: allocators reserve memory that they never touch, and it counts that too."""
@@ -49,7 +50,7 @@ class ControlGroup(NamedTuple):
 
     def processes(self) -> list[int]:
         """Return the ids of its processes."""
-        return [int(line) for line in _read(self.folders[0] / "cgroup.procs").split()]
+        return [int(line) for line in read_text(self.folders[0] / "cgroup.procs").split()]
 
     def hit(self, limit: str) -> bool:
         """Return whether the kernel has enforced a limit: killed a process for `memory`, or refused a new one for `pids`."""
@@ -57,7 +58,7 @@ class ControlGroup(NamedTuple):
         words = {"memory": "oom_kill", "pids": "max"}
         for folder in self.folders:
             for name in names:
-                for line in _read(folder / name).splitlines():
+                for line in read_text(folder / name).splitlines():
                     key, _, value = line.partition(" ")
                     if key == words[limit] and value != "0":
                         return True
@@ -66,7 +67,7 @@ class ControlGroup(NamedTuple):
     def end(self) -> bool:
         """Kill its processes, and remove the group. Returns False while it is not empty: call it again then."""
         for folder in self.folders:
-            for pid in _read(folder / "cgroup.procs").split():
+            for pid in read_text(folder / "cgroup.procs").split():
                 send(int(pid), 9)
             with contextlib.suppress(OSError):  # busy, or removed before
                 folder.rmdir()
@@ -247,7 +248,7 @@ def _tidy(parents: tuple[Path, ...]) -> None:
 
 def _candidates() -> list[tuple[Path, ...]]:
     own: dict[str, Path] = {}
-    for line in _read(Path("/proc/self/cgroup")).splitlines():
+    for line in read_text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             own[controller] = Path(path.lstrip("/"))
@@ -291,7 +292,7 @@ def _memory(pids: list[int], limit: int) -> int:
 
 def _shared_fairly(pid: int) -> int:
     """Return a process's share of anonymous memory, in bytes. psutil gives that of all memory only, which counts mapped files too."""
-    for line in _read(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
+    for line in read_text(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
         if line.startswith("Pss_Anon:"):
             return int(line.split()[1]) << 10
     return 0
@@ -319,17 +320,6 @@ def _free(folder: Path) -> FolderSize:
     except OSError:
         return FolderSize(0, 0)
     return FolderSize(disk.f_bavail * disk.f_frsize, disk.f_favail)
-
-
-def _read(path: Path) -> str:
-    return _bytes(path).decode("utf-8", "replace")
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def _write(path: Path, value: int) -> None:
