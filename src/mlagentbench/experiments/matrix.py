@@ -87,9 +87,7 @@ class Matrix(Record):
 def expand(file: ExperimentFile, task_paths: Iterable[Path] = ()) -> Matrix:
     """Return the matrix of an experiment. Cells that two groups share are one cell, with the larger number of runs.
 
-    Args:
-        file: the experiment's file.
-        task_paths: folders with further tasks, besides those that the file names.
+    Tasks are also looked for in `task_paths`, besides the folders that the file names.
 
     Raises:
         TaskError: there is no such task.

@@ -130,11 +130,7 @@ class Experiment:
 
     @staticmethod
     def of(runs: Iterable[Run], compare: Iterable[str] = ()) -> Experiment:
-        """Return the experiment that consists of these runs.
-
-        Args:
-            runs: the runs.
-            compare: the pairs of columns to compare, as `find_pair` reads them; empty for every pair.
+        """Return the experiment of these runs; `compare` names pairs of columns as `find_pair` reads them, or none for every pair.
 
         Raises:
             UsageError: a pair is not of two columns.

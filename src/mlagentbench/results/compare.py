@@ -79,12 +79,7 @@ class TaskGroup(NamedTuple):
 
 
 def comparisons(by_column: Mapping[str, Column], pairs: Sequence[Pair] = ()) -> list[Comparison]:
-    """Compare some pairs of columns, and adjust the p-values of each question for one another.
-
-    Args:
-        by_column: the columns by name.
-        pairs: the names to compare; empty for every pair, in the columns' order.
-    """
+    """Compare some pairs of columns, or without any every pair in their order, and adjust the p-values of each question together."""
     wanted = dict.fromkeys(pairs or (Pair(*each) for each in combinations(by_column, 2)))
     found = [compare(first, by_column[first], second, by_column[second]) for first, second in wanted]
     these = iter(intervals.adjusted([each.these_tasks.p for each in found if each.these_tasks]))

@@ -195,11 +195,7 @@ class Loaded(NamedTuple):
 
 
 def scan(path: Path, *, only: Iterable[RunDirectory] | None = None) -> Loaded:
-    """Read every run at a path, oldest first.
-
-    Args:
-        path: a log directory, or one run's directory.
-        only: the runs to read; None for all at the path.
+    """Read every run at a path (a log directory, or one run's), or only some of them, oldest first.
 
     Raises:
         RunNotFound: there is no run at the path.

@@ -51,9 +51,7 @@ def names_in(folder: Path) -> list[str]:
 def text_of(record: Record, indent: int | None = 1) -> str:
     """Return a record as JSON with a newline at its end. A lone surrogate is written as its escape (`text.encodable`).
 
-    Args:
-        record: the record.
-        indent: spaces per level; None for a single line.
+    `indent` is the number of spaces per level; None is for a single line.
     """
     try:
         return record.model_dump_json(indent=indent) + "\n"
@@ -62,12 +60,7 @@ def text_of(record: Record, indent: int | None = 1) -> str:
 
 
 def read(path: Path, kind: type[R], *, remedy: str = PUT_BACK) -> R:
-    """Read a record from its file.
-
-    Args:
-        path: the file.
-        kind: the record's class.
-        remedy: what to do about a damaged file.
+    """Read a record from its file; `remedy` is what to do about a damaged one.
 
     Raises:
         RunNotFound: the file is missing or damaged.

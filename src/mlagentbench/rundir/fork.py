@@ -12,12 +12,7 @@ from mlagentbench.util.atomic import flush
 
 
 def fork(source: RunDirectory, info: RunInfo, step: int) -> RunDirectory:
-    """Create the directory of a new run that begins with a copy of another's steps.
-
-    Args:
-        source: the run to copy from.
-        info: the new run's.
-        step: the last step to copy; 0 for none.
+    """Create the directory of a new run that begins with a copy of another's steps up to `step`; 0 is for none.
 
     Raises:
         StorageFailed: the disk is full or read-only.

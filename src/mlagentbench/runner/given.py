@@ -112,13 +112,7 @@ def check_experience(folder: Path, task: Task, log_directory: Path) -> GivenFold
 
 
 def check_folder(folder: Path, what: str, task: Task, log_directory: Path) -> GivenFolder:
-    """Check that a folder can be given to a run, and return its size and digest.
-
-    Args:
-        folder: the folder.
-        what: `experience` or `documents`.
-        task: the run's task.
-        log_directory: where the run is stored.
+    """Check that a folder can be given to a run as `experience` or `documents`, and return its size and digest.
 
     Raises:
         UsageError: it is no folder, is empty or too large, or holds what an agent must not see.

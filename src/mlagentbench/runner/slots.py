@@ -26,13 +26,10 @@ class Slot:
 
 
 class Slots:
-    """A queue for slots. They are given by rank, and among equals in the order of asking.
+    """A queue for slots: `parallel`, or any number for None. They are given by rank, and among equals in the order of asking.
 
     A run whose GPU is in use is overtaken by those that can start. A waiting run holds neither slot nor GPU, so a GPU is idle only when no
     run that wants it may go on.
-
-    Args:
-        parallel: how many runs go on at once; None for any number.
     """
 
     def __init__(self, parallel: int | None = None) -> None:

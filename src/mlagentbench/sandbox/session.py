@@ -41,11 +41,9 @@ class PythonSession:
         return self._process.running
 
     async def run(self, source: str, seconds: float) -> Execution:
-        """Run a command, and freeze the process again. The session ends when a command reaches a limit or ends the process.
+        """Run Python source for so many seconds at most, print the value of a last expression, and freeze the process again.
 
-        Args:
-            source: Python source; the value of a last expression is printed.
-            seconds: the time limit.
+        The session ends when a command reaches a limit or ends the process.
         """
         started = time.monotonic()
         self._process.thaw()

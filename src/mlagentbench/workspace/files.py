@@ -124,11 +124,7 @@ def _names(folder: int) -> dict[str, bool]:
 
 
 def bytes_of(path: Path, most: int | None = None) -> bytes:
-    """Read a regular file. Links are followed.
-
-    Args:
-        path: the file.
-        most: bytes that it may have; None for any number.
+    """Read a regular file of at most `most` bytes, or of any size for None. Links are followed.
 
     Raises:
         OSError: it cannot be read, is larger, or is not a regular file but, for example, a folder or a pipe.

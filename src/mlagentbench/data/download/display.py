@@ -18,11 +18,7 @@ LARGE = 10_000_000
 
 
 class Display:
-    """A display of the progress of downloads. Several threads may use it at once.
-
-    Args:
-        console: where to print; None to print nothing.
-    """
+    """A display of the progress of downloads. Several threads may use it at once; without a console it prints nothing."""
 
     def __init__(self, console: Console | None) -> None:
         self._console = console

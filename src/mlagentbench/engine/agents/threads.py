@@ -35,13 +35,7 @@ class MainThread:
         return self._reply is not None
 
     def of(self, messages: Sequence[ChatMessage], tools: Sequence[str], choice: ToolChoice | None) -> Thread:
-        """Return what a request belongs to.
-
-        Args:
-            messages: its conversation.
-            tools: the names of the tools that it offers.
-            choice: which of them the reply must call.
-        """
+        """Return what a request belongs to, by its conversation, the tools that it offers, and which of them it must call."""
         if isinstance(choice, ToolFunction) or (self._has_tools and not tools):
             return "side call"
         continued = self._reply is None or not self._reply.tool_calls or _holds(messages, self._reply)

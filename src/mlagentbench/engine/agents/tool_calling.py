@@ -118,12 +118,7 @@ def _check_calls(output: ModelOutput) -> None:
 
 
 class _MessageHistory:
-    """The conversation so far, and which of its messages are not stored in a step yet.
-
-    Args:
-        opening: the first messages.
-        steps: the steps so far, from whose memories the rest is restored.
-    """
+    """The conversation so far, the first messages and what the steps' memories hold, and which of it is in no step yet."""
 
     def __init__(self, opening: Sequence[ChatMessage], steps: Sequence[Step]) -> None:
         self.messages = list(opening)

@@ -77,12 +77,7 @@ def read_prices(file: Path) -> Mapping[str, Price]:
 
 
 def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
-    """Return the price of a model; None if it is not known.
-
-    Args:
-        model: Inspect's name of the model.
-        given: the user's prices, which take precedence over those of prices.toml.
-    """
+    """Return the price of a model by Inspect's name of it, the given one before that of prices.toml; None if it is not known."""
     for name in (model, SNAPSHOT.sub("", model)):
         if found := given.get(name) or _kept().get(name):
             return found

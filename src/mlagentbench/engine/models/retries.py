@@ -215,13 +215,7 @@ class ProviderWaits:
 
 
 def provider_error(error: Exception, api: ModelAPI, *, here: bool = False) -> ProviderError:
-    """Return the `ProviderError` that an error of Inspect or of a provider's client means.
-
-    Args:
-        error: the error.
-        api: the provider, which decides whether an error is temporary.
-        here: whether the model runs in this process.
-    """
+    """Return the `ProviderError` that an error of Inspect or of a provider's client means; `here` is True for a model in this process."""
     # Inspect may ask only once; it wraps an error after which it would have retried.
     attempt = getattr(error, "last_attempt", None)
     cause = attempt.exception() if attempt is not None else error

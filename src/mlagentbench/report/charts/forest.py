@@ -59,13 +59,9 @@ class ForestRow(NamedTuple):
 
 
 def pairs(found: Sequence[Comparison], ranking: Sequence[str]) -> list[ForestRow]:
-    """Return the pairs to draw, by the rank of the better agent and then of the other.
+    """Return the pairs to draw that share a task, by the rank of the better agent and then of the other; `ranking` has the best first.
 
     Of more than `MOST` pairs, these are the pairs with the best agent and those of neighbours in the ranking.
-
-    Args:
-        found: the comparisons; pairs that share no task are left out.
-        ranking: the columns, the best first.
     """
     rank = {column: place for place, column in enumerate(ranking)}
     shown = [pair for comparison in found if (pair := _pair(comparison)) is not None]

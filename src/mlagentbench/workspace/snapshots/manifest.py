@@ -110,9 +110,7 @@ class Manifest:
     def save(self, path: Path, *, new: bool = False) -> None:
         """Write the manifest to a file, atomically and flushed to disk. The contents that it lists are flushed first.
 
-        Args:
-            path: the file.
-            new: refuse to replace a file that exists.
+        With `new`, a file that exists is not replaced.
 
         Raises:
             OSError: the disk is full or read-only.
