@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -151,6 +152,33 @@ def test_waiting_for_nothing_counts() -> None:
         ready.readline()
         found = metered(pid)
         assert found.elapsed - 0.05 <= found.said <= found.elapsed
+
+
+def test_what_we_wait_for_a_core_before_a_question_and_after_it_is_not_taken_off() -> None:
+    with python("import time\nprint(flush=True)\ntime.sleep(600)") as (pid, ready, _):
+        ready.readline()
+        with python(HASH.replace("THREADS", "4")) as (_, busy, _):
+            busy.readline()
+            cores = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {max(cores)})
+            try:
+                meter = Meter.start(pid)
+                spend(0.05)
+                started = time.perf_counter()
+                time.sleep(0.01)
+                elapsed = time.perf_counter() - started
+                spend(0.05)
+                said = meter.stop(elapsed)
+            finally:
+                os.sched_setaffinity(0, cores)
+    assert said >= min(0.01, elapsed)
+
+
+def spend(seconds: float) -> None:
+    """Compute for so many processor seconds."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
 
 
 def test_what_serves_is_the_last_of_the_line() -> None:

@@ -58,18 +58,21 @@ class Meter(NamedTuple):
     """
 
     process: int
+    started: float
     used: float
     waited: float
 
     @staticmethod
     def start(process: int) -> Meter:
         """Start to measure a process."""
-        return Meter(process, processor_seconds(process), _waited(process))
+        return Meter(process, time.perf_counter(), processor_seconds(process), _waited(process))
 
     def stop(self, seconds: float) -> float:
-        """Return the `seconds` that have passed since `start` less the wait for a core."""
-        end = Meter.start(self.process)
-        return max(end.used - self.used, seconds - (end.waited - self.waited))
+        """Return the `seconds` that a question took since `start`, less the wait for a core."""
+        used, waited = processor_seconds(self.process) - self.used, _waited(self.process) - self.waited
+        # A wait before the question or after it, in which this process was to call us, is in the whole time only.
+        whole = time.perf_counter() - self.started
+        return max(used, min(seconds, whole - waited))
 
 
 def _waited(process: int) -> float:
