@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,7 +10,7 @@ from contextlib import closing
 import psutil
 import pytest
 
-from mlagentbench import Action, Environment, ScriptLimits
+from mlagentbench import Action, Environment, ScriptLimits, Step
 from tests.support import MakeEnvironment, do, finish, perform
 
 
@@ -46,10 +47,29 @@ def test_an_error_is_told_and_the_session_goes_on(environment: Environment) -> N
 
 @pytest.mark.parametrize("sandboxed", [False, True])
 def test_a_command_at_its_limit_ends_the_session_and_the_next_one_is_told(make_environment: MakeEnvironment, sandboxed: bool) -> None:
-    with closing(make_environment(sandboxed=sandboxed, box_limits=ScriptLimits(seconds=3))) as environment:
-        _, slow, after = perform(environment, *map(say, ("x = 1", "import time; time.sleep(600)", "x")))
+    environment = make_environment(sandboxed=sandboxed, box_limits=ScriptLimits(seconds=1000))
 
-    assert slow.status == "limit_time" and slow.seconds < 300
+    async def time_passes() -> None:
+        """Put the loop's clock forward once the command sleeps."""
+        async with asyncio.timeout(60):
+            while not (environment.workspace.root / "asleep").exists():
+                await asyncio.sleep(0.02)
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        loop.time = lambda: now() + 2000  # type: ignore[method-assign]
+
+    async def story() -> tuple[Step, Step]:
+        await environment.start()
+        await environment.execute(say("x = 1"))
+        slow, _ = await asyncio.gather(environment.execute(say("import time; open('asleep', 'w'); time.sleep(600)")), time_passes())
+        after = await environment.execute(say("x"))
+        await environment.settle()
+        return slow, after
+
+    with closing(environment):
+        slow, after = finish(story())
+
+    assert slow.status == "limit_time"
     assert "variables are gone" in slow.observation
     assert after.observation.startswith("(This is a new Python session") and "NameError" in after.observation
 

@@ -54,7 +54,7 @@ class Watched:
 def tell(environment: Environment, story: Callable[[Recorder], Awaitable[None]]) -> None:
     async def started() -> None:
         await environment.start()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await story(Recorder(environment))
 
     asyncio.run(started())

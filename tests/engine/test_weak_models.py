@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from io import StringIO
 from pathlib import Path
 
@@ -113,9 +114,11 @@ def test_questions_at_once_that_the_time_limit_cut_off_took_their_time_once(serv
     (plan.task.starter / "long.txt").write_text("All is well. " * 60_000)
     look = reply("Understand File", '{"file_name": "long.txt", "things_to_look_for": "what is wrong"}')
     server.behave(faults=[Fault(text=look)], always=bad.SLOW)
+    started = time.monotonic()
     result = carry_out(plan.but(limits=RunLimits(steps=5, time=1.5)), retry_policy=QUICK).result
+    whole = time.monotonic() - started
     assert len(server.requests) > 6 and result.outcome.ended == "limit_time"
-    assert 1.3 < result.seconds < 4
+    assert 1.3 < result.seconds < whole, "not the sum of theirs"
 
 
 def test_the_agent_is_told_how_long_a_script_may_run(server: Provider, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from mlagentbench import (
 )
 from mlagentbench.model import Models
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
+from tests.sandbox.processes import Clock
 from tests.support import MakeEnvironment, do, finish, perform
 
 LIST = do("List Files", dir_path=".")
@@ -96,16 +97,31 @@ def test_the_step_limit_ends_the_run_before_a_model_is_asked(make_environment: M
     assert environment.directory.calls(4) == []
 
 
-def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of a run's time limits."""
+    clock = Clock()
+    for module in ("sandbox.process", "environment.limits", "environment.environment"):
+        monkeypatch.setattr(f"mlagentbench.{module}.time", clock)
+    return clock
+
+
+def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: MakeEnvironment, clock: Clock) -> None:
     script = 'import time\nprint("started", flush=True)\ntime.sleep(600)\n'
-    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=3), box_limits=ScriptLimits(seconds=600))
+    environment = make_environment(files={"train.py": script}, limits=RunLimits(time=1000), box_limits=ScriptLimits(seconds=3000))
 
     async def story() -> None:
         await environment.start()
-        step = await environment.execute(RUN)
+        step, _ = await asyncio.gather(environment.execute(RUN), time_passes())
         assert step.status == "limit_time"
         assert "started" in step.observation
-        assert step.seconds < 300
+
+    async def time_passes() -> None:
+        output = environment.directory.steps_folder / "0001.output.txt"
+        async with asyncio.timeout(60):
+            while not (output.exists() and "started" in output.read_text()):
+                await asyncio.sleep(0.02)
+        clock.ahead = 2000
         with pytest.raises(LimitReached) as limit:
             await environment.execute(LIST)
         assert limit.value.ended == "limit_time"
@@ -201,21 +217,24 @@ class Waits:
     name = "waits"
     context_tokens = None
 
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
     async def generate(self, prompt: str, options: GenerateOptions = GenerateOptions()) -> Reply:
-        await asyncio.sleep(0.6)
-        return Reply("reply", Usage(calls=1), "waits", waited=0.6)
+        self.clock.ahead += 500
+        return Reply("reply", Usage(calls=1), "waits", waited=500)
 
 
-def test_waiting_for_a_rate_limit_is_no_working_time(make_environment: MakeEnvironment) -> None:
-    environment = make_environment(models=Models(Waits(), Waits(), Waits()), limits=RunLimits(working_time=1.5))
+def test_waiting_for_a_rate_limit_is_no_working_time(make_environment: MakeEnvironment, clock: Clock) -> None:
+    environment = make_environment(models=Models(Waits(clock), Waits(clock), Waits(clock)), limits=RunLimits(working_time=600))
 
     async def story() -> None:
         await environment.start()
         for _ in range(3):
             await environment.ask_agent("?", str)
             step = await environment.execute(LIST)
-            assert step.waited_seconds == 0.6 <= step.model_seconds
-        await asyncio.sleep(1.5)
+            assert step.waited_seconds == 500 <= step.model_seconds
+        clock.ahead += 600
         with pytest.raises(LimitReached, match="working time"):
             await environment.ask_agent("?", str)
 

@@ -45,7 +45,7 @@ class Clock:
     """The clock of a module, which can be put forward."""
 
     ahead = 0.0
-    sleep = staticmethod(time.sleep)
+    sleep, time = staticmethod(time.sleep), staticmethod(time.time)
 
     def monotonic(self) -> float:
         return time.monotonic() + self.ahead
