@@ -22,7 +22,7 @@ from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.cli.test_cli import here
 from tests.support import reply
-from tests.tiny_task import tiny_task
+from tests.tiny_task import GRADE, tiny_task
 
 FILE = """
 tasks = ["count", "guess"]
@@ -40,6 +40,15 @@ model = "scripted/good.jsonl"
 label = "bad"
 model = "scripted/bad.jsonl"
 """
+GATE = """
+import time
+from pathlib import Path
+
+most = Path({most})
+while most.exists() and len(list(most.parent.glob("killed/*/result.json"))) >= int(most.read_text()):
+    time.sleep(0.1)
+"""
+"""Keeps the grader of a task waiting while so many runs are done as a file says, if it is there."""
 TIMES = ("seconds", "started", "path")
 """What the names of columns contain that hold times, or where a run is."""
 
@@ -55,7 +64,10 @@ class Place:
         self.folder = folder
         self.started: list[subprocess.Popen[str]] = []
         for task in ("count", "guess"):
-            tiny_task(folder / "tasks" / task)
+            tiny_task(
+                folder / "tasks" / task,
+                grade=GATE.replace("{most}", repr(str(folder / "most"))) + GRADE.replace("{file}", "submission.txt"),
+            )
         self.model("good", write_file("1"), write_file("12"))
         self.model("bad", write_file("12"), write_file("3"))
         self.file(FILE)
@@ -141,6 +153,8 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place:
     assert "16 runs to do" in place.here("run", "whole", "--dry-run") and not (place.folder / "whole").exists()
     place.mlab("run", "whole", "--parallel", "3")
 
+    most = place.folder / "most"
+    most.write_text("12")  # so that there is a worker to kill however late this process notices
     driver = place.start("run", "killed", "--parallel", "3")
     wait_until(lambda: place.done("killed") >= 4)
     (worker,) = workers(driver.pid)
@@ -153,6 +167,7 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place:
     driver.kill()
     driver.communicate()
     wait_until(lambda: not worker.is_running())
+    most.unlink()
     ended = place.status("killed")
     assert not ended["driven"] and 7 <= ended["done"] < 16
     done = [run["run"] for cell in ended["cells"] for run in cell["runs"] if run["stage"] == "done"]
