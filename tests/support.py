@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import shutil
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mlagentbench import Action, Environment, RunSpec, Step
 from mlagentbench.run_spec import ModelSpec, RunInfo
+from mlagentbench.util import lock
 
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
@@ -76,3 +81,17 @@ def free_port() -> int:
 def finish(coroutine: Any) -> Any:
     """Run a coroutine to its end."""
     return asyncio.run(coroutine)
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that is made once for all workers of this run of the tests: one takes over tests of a module that another began."""
+    base = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
+    folder, made = base / name, base / f"{name}.made"
+    with (base / f"{name}.lock").open("wb") as file:
+        lock.acquire(file)  # until it is closed
+        if not made.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # what a failure has left
+            folder.mkdir()
+            make(folder)
+            made.touch()
+    return folder

@@ -15,7 +15,7 @@ from mlagentbench.task.catalogue import find_task
 from mlagentbench.task.proofs import Files
 from tests.cli.test_cli import mlab
 from tests.report.browser import Complaints, browser, needs_browser, open_file
-from tests.support import reply
+from tests.support import made_once, reply
 
 pytestmark = pytest.mark.slow
 
@@ -52,8 +52,12 @@ AGENTS = {"careful": "research", "hasty": "react"}
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The runs, as a user makes them: a command for each task and agent, one log directory."""
-    folder = tmp_path_factory.mktemp("experiment")
+    """The log directory of the runs."""
+    return made_once(tmp_path_factory, "experiment", carry_out) / "runs"
+
+
+def carry_out(folder: Path) -> None:
+    """Make the runs as a user does: a command for each task and agent, one log directory."""
     environment = {"MLAB_CACHE": str(folder / "cache")}
     more = ("--variant", "mini", "--runs", str(RUNS), "--json", "--log-dir", folder / "runs")
     for task, scripts in SCRIPTS.items():
@@ -77,7 +81,6 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert len(finished.stdout.splitlines()) == RUNS
         finished = mlab("run", task, "--agent", "baseline", *more, environment=environment)
         assert finished.returncode == 0, finished.stderr
-    return folder / "runs"
 
 
 def test_every_run_ends_in_a_typed_outcome_and_its_counts_are_right(logs: Path) -> None:
