@@ -25,7 +25,7 @@ test:  ## run the tests (ARGS="tests/sandbox -k kill" selects some)
 tasks:  ## have every task prove itself on its mini data (ARGS="--markdown docs/tasks.md" writes the catalogue's page)
 	@sh tools/environment.sh dev tasks $(EXTRAS)
 	@sh tools/system.sh bubblewrap
-	$(VENV)/mlab tasks check --all --variant mini $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(VENV)/mlab tasks check --all --variant mini $(ARGS)
 
 check: dev  ## formatting, lint, types, and which package may import which
 	$(VENV)/ruff format --check .

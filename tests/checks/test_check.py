@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -286,15 +287,22 @@ def test_each_fault_is_told_by_its_name_and_nothing_else_is(task: Task, plant: P
     assert {name: words in found[name] for name, words in expected.items()} == dict.fromkeys(expected, True), found
 
 
-def test_a_reversed_metric_and_a_starter_whose_luck_is_a_success_are_caught(task: Task, plant: Plant) -> None:
+def test_a_reversed_metric_and_a_starter_whose_luck_is_a_success_are_caught(task: Task, plant: Plant, tmp_path: Path) -> None:
     plant("task.toml", 'direction = "minimize"', 'direction = "maximize"')
     # With the first three seeds it scores the same, by rows in another order: the seed matters, and so all eight are run.
     lucky = "np.roll(list(zip(ids, (predicted + (SEED > 2) * 30 * SEED).round(3), strict=True)), SEED, axis=0)"
     plant("starter/train.py", "zip(ids, predicted.round(3), strict=True)", lucky)
+    note = f"open({str(tmp_path / 'graders')!r}, 'a').write(f'{{os.getpid()}} {{context.seed}}\\n')"
+    plant("grade.py", "grade = TABLE.grade", f"\n\ndef grade(context):\n    {note}\n    return TABLE.grade(context)\n\n")
+    plant("grade.py", "from mlagentbench", "import os\n\nfrom mlagentbench")
     found = failures(checked(task))
     assert {"direction", "oracle", "spread"} <= found.keys()
     assert "is metric.direction reversed?" in found["direction"]
     assert "with 8 seeds" in found["spread"] and "seeds alone can be a success" in found["spread"]
+    graders = Counter((tmp_path / "graders").read_text().splitlines())
+    by_starters = [line for line in graders if line.endswith("None")]
+    assert len(graders) == 3, "one for what must be scored, one for what must be refused, and one for the scripts"
+    assert [graders[line] for line in by_starters] == [8 + 2], "with all seeds, and over it the solution and the ineffective change"
 
 
 def test_a_grader_that_scores_all_alike_is_caught(task: Task, plant: Plant) -> None:

@@ -62,12 +62,14 @@ class CheckSettings:
 
     forks: ForkServer | None = None
     """The server that forks graders; `check` starts one for its task."""
+    grader: Grader | None = None
+    """Grades what the starters leave; `check` makes one for its task, so that what a grader imports is imported once for all of them."""
 
     @property
     def settings(self) -> ScriptSettings:
         """Where and how scripts run."""
         threads = {} if self.threads is None else dict.fromkeys(ONE_THREAD, str(self.threads))
-        return ScriptSettings(sandbox=self.sandbox, environment=threads, forks=self.forks)
+        return ScriptSettings(sandbox=self.sandbox, environment=threads, grader=self.grader)
 
 
 async def check(task: Task, work: CheckSettings = CheckSettings()) -> Check:
@@ -99,17 +101,19 @@ async def _check(task: Task, work: CheckSettings, folder: Path) -> tuple[tuple[F
         findings.append(failed("proof", f"{task.folder} has no proof.py; write one as in docs/adding-a-task.md"))
         return tuple(findings), Numbers()
     work.on_status("its proofs")
-    # The starter runs while the proofs are read, since neither needs the other.
-    starting = asyncio.ensure_future(_run_seeds(task, work, data))
-    try:
-        proofs = await _proofs(task, work, data, folder)
-        measured = await _run_and_grade(task, work, data, proofs, starting)
-    except _WorkerError as error:
-        findings.append(failed("proof", f"proof.py failed: {error}"))
-        return tuple(findings), Numbers()
-    finally:
-        starting.cancel()
-        await asyncio.gather(starting, return_exceptions=True)
+    async with Grader(task, variant=work.variant, private=data.private, sandbox=work.sandbox, forks=work.forks) as grader:
+        work = replace(work, grader=grader)
+        # The starter runs while the proofs are read, since neither needs the other.
+        starting = asyncio.ensure_future(_run_seeds(task, work, data))
+        try:
+            proofs = await _proofs(task, work, data, folder)
+            measured = await _run_and_grade(task, work, data, proofs, starting)
+        except _WorkerError as error:
+            findings.append(failed("proof", f"proof.py failed: {error}"))
+            return tuple(findings), Numbers()
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
     judged, numbers = judge(task, measured)
     return (*findings, *judged, *proofs.leaks), numbers
 

@@ -27,8 +27,7 @@ from mlagentbench.data.cache import cache_directory
 from mlagentbench.data.prepare import Prepared, digest_in, place_of, prepared
 from mlagentbench.errors import TaskError
 from mlagentbench.grading.cache import task_digest
-from mlagentbench.grading.fork_server import ForkServer
-from mlagentbench.grading.grade import Graded, grade, missing
+from mlagentbench.grading.grade import Graded, Grader, grade, missing
 from mlagentbench.grading.lock import holding
 from mlagentbench.limits import SandboxChoice, ScriptLimits
 from mlagentbench.records import Baseline, Record, Score, Variant
@@ -65,8 +64,8 @@ class ScriptSettings(NamedTuple):
     """The scripts' limits; None for the task's own."""
     environment: Mapping[str, str] = MappingProxyType({})
     """Environment variables for the starter besides its seed."""
-    forks: ForkServer | None = None
-    """The server that forks graders; None to start a Python for each."""
+    grader: Grader | None = None
+    """Grades what the starter leaves, for the same data; None for a new grader each time."""
 
 
 class StarterRun(NamedTuple):
@@ -181,7 +180,7 @@ async def run_starter(
         sandbox_spec = replace(sandbox_spec, environment={**settings.environment, **seeded})
         execution = await process.run(sandbox, ("python", task.spec.starter.script), sandbox_spec)
         submission, digest = await finish(_submission, task, workspace, folder)
-        return StarterRun(execution, await grade_folder(task, variant, data, submission, settings.sandbox, settings.forks), digest)
+        return StarterRun(execution, await grade_folder(task, variant, data, submission, settings.sandbox, settings.grader), digest)
 
 
 async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files, sandbox: SandboxChoice = "auto") -> Graded | None:
@@ -196,16 +195,20 @@ async def grade_files(task: Task, variant: Variant, data: Prepared, files: Files
 
 
 async def grade_folder(
-    task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice, forks: ForkServer | None = None
+    task: Task, variant: Variant, data: Prepared, folder: Path, sandbox: SandboxChoice, grader: Grader | None = None
 ) -> Graded | None:
     """Grade a folder that holds a submission and nothing else; return None if it lacks a file that the task requires.
+
+    Where a `grader` is given, it grades, and must be one of the same task and data.
 
     Raises:
         GradingError: the grader itself failed.
     """
     if missing(task.spec, folder):
         return None
-    return await grade(task, folder, variant=variant, private=data.private, sandbox=sandbox, forks=forks)
+    if grader is not None:
+        return await grader.grade(folder)
+    return await grade(task, folder, variant=variant, private=data.private, sandbox=sandbox)
 
 
 def write_files(folder: Path, files: Files) -> None:

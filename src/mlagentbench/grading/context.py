@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mlagentbench.errors import InvalidSubmission
 from mlagentbench.grading.code import protocol, restrict, server
+from mlagentbench.grading.kept import KeptSandboxes
 from mlagentbench.grading.reader import MAX_CODE_BYTES, SubmissionFiles
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.records import Variant
@@ -50,6 +51,8 @@ class GradingContext:
     isolation: Sandbox
     scratch: Path
     """An empty folder for this grading alone, deleted afterwards."""
+    sandboxes: KeptSandboxes | None = None
+    """What the gradings of one grader keep for one another; None where there is one alone."""
 
     @property
     def public(self) -> Path:
@@ -68,8 +71,13 @@ class GradingContext:
         environment: Mapping[str, str] | None = None,
         limits: ScriptLimits = ScriptLimits(),
         max_code_bytes: int = MAX_CODE_BYTES,
+        kept: bool = False,
     ) -> Iterator[process.SandboxProcess]:
         """Run `serve` beside a copy of some code, in a sandbox that can change neither; kill all its processes when the block ends.
+
+        With `kept`, the grader's next grading takes the sandbox up again, with its own code, and saves what it takes to import packages.
+        `serve` then calls `serve_each`, so that each grading has a process of its own. This is for the task's own code only: the agent's
+        could leave something in the sandbox for a submission that comes later. Code with `data` beside it must be the starter's.
 
         Args:
             code: the agent's or the starter's code; in the sandbox it is the folder `code` of the working directory.
@@ -81,25 +89,39 @@ class GradingContext:
             environment: its environment variables.
             limits: its limits of time, memory, processes and files.
             max_code_bytes: how large all the code's files may be together.
+            kept: whether to keep the sandbox for the grader's next grading.
 
         Raises:
             InvalidSubmission: the code is larger than `max_code_bytes`, or has a file of the same name as the data.
             SandboxUnavailable: this machine does not support the sandbox.
         """
-        workspace = Path(tempfile.mkdtemp(dir=self.scratch))
-        workspace.chmod(0o755)
-        code.copy_to(workspace / CODE, max_code_bytes)
-        _copy_harness(workspace / HARNESS, serve)
-        sandbox_spec = SandboxSpec(
-            workspace=workspace,
-            read_only=self._mount_data(workspace / CODE, data),
-            workspace_writable=False,
-            packages=packages,
-            environment=environment or {},
-            limits=limits,
-        )
-        with process.start(self.isolation, ("python", "-I", "-B", "-c", _BOOT, *arguments), sandbox_spec) as started:
-            yield started
+
+        def start(workspace: Path) -> process.SandboxProcess:
+            workspace.chmod(0o755)
+            code.copy_to(workspace / CODE, max_code_bytes)
+            _copy_harness(workspace / HARNESS, serve)
+            sandbox_spec = SandboxSpec(
+                workspace=workspace,
+                read_only=self._mount_data(workspace / CODE, data),
+                workspace_writable=False,
+                packages=packages,
+                environment=environment or {},
+                limits=limits,
+            )
+            return process.start(self.isolation, ("python", "-I", "-B", "-c", _BOOT, *arguments), sandbox_spec)
+
+        def put_code(workspace: Path) -> None:
+            if not data:  # which is mounted in the folder of the code
+                shutil.rmtree(workspace / CODE)
+                code.copy_to(workspace / CODE, max_code_bytes)
+
+        if kept and self.sandboxes is not None:
+            key = (serve, arguments, packages, data, frozenset((environment or {}).items()), limits)
+            with self.sandboxes.take(key, start, put_code) as started:
+                yield started
+        else:
+            with start(Path(tempfile.mkdtemp(dir=self.scratch))) as started:
+                yield started
 
     def _mount_data(self, code: Path, data: tuple[Path, ...]) -> tuple[Mount, ...]:
         """Create the mount points of the data, or links to it for a sandbox that mounts nothing; return the mounts."""

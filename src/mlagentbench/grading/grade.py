@@ -91,7 +91,7 @@ async def grade(
 
 @dataclass
 class Grader:
-    """Grades submissions of one task one after another. Use it as a context manager.
+    """Grades submissions of one task one after another, in the order in which they are asked for. Use it as a context manager.
 
     Its process is started with the first submission and reused until a grading fails, so that many submissions from one source, such as a
     task's own proofs, cost little more than their grading. Use another `Grader` for another agent's submissions.
@@ -111,6 +111,7 @@ class Grader:
     forks: ForkServer | None = None
     exclusive: bool = True
     _worker: _Worker | None = field(default=None, init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
 
     async def __aenter__(self) -> Self:
@@ -127,13 +128,14 @@ class Grader:
             SandboxUnavailable: the grader needs a sandbox that this machine cannot give.
         """
         timed = self.exclusive and self.task.spec.submission.mode == "code"
-        async with temporary_folder("mlab-grading-") as folder, timing() if timed else nullcontext():
+        async with self._turn, temporary_folder("mlab-grading-") as folder, timing() if timed else nullcontext():
             folder.chmod(0o755)  # a sandbox may run as another user
             request = Request(
                 task=self.task.path,
                 submission=submission.resolve(),
                 private=self.private.resolve() if self.private else Prepared.empty(folder).private,
                 scratch=folder / "scratch",
+                kept=folder,  # `_ask` replaces it by the worker's
                 variant=self.variant,
                 seed=self.seed,
                 sandbox=self.sandbox,
@@ -155,7 +157,7 @@ class Grader:
         if worker is None:
             worker = await self._stack.enter_async_context(_worker(self.task, self.forks))
         try:
-            answer = await worker.ask(request, self.task.spec.limits.grading_time)
+            answer = await worker.ask(request.model_copy(update={"kept": worker.kept}), self.task.spec.limits.grading_time)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -194,10 +196,12 @@ class _Process(NamedTuple):
 async def _worker(task: Task, forks: ForkServer | None) -> AsyncIterator[_Worker]:
     """Start or fork a grader's process; at the end, kill it and all that it started."""
     async with temporary_folder("mlab-grader-") as folder:
-        errors = folder / "errors.txt"
+        folder.chmod(0o755)  # a sandbox may run as another user
+        errors, kept = folder / "errors.txt", folder / "kept"
+        kept.mkdir()
         async with _started(errors) if forks is None else _forked(forks, errors) as process:
             try:
-                yield _Worker(task, process, errors)
+                yield _Worker(task, process, errors, kept)
             finally:
                 if not process.has_ended():
                     end_descendants(process.pid)
@@ -245,7 +249,9 @@ async def _forked(forks: ForkServer, errors: Path) -> AsyncIterator[_Process]:
 
 
 class _Worker:
-    def __init__(self, task: Task, process: _Process, errors: Path) -> None:
+    def __init__(self, task: Task, process: _Process, errors: Path, kept: Path) -> None:
+        self.kept = kept
+        """A folder for the sandboxes that its gradings keep."""
         self._task = task
         self._process = process
         self._errors = errors

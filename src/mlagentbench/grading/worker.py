@@ -16,6 +16,7 @@ from queue import SimpleQueue
 
 from mlagentbench.errors import InvalidSubmission, SandboxUnavailable
 from mlagentbench.grading.context import GradingContext
+from mlagentbench.grading.kept import KeptSandboxes
 from mlagentbench.grading.reader import SubmissionFiles
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Record, Score, Variant
@@ -34,6 +35,8 @@ class Request(Record):
     submission: Path
     private: Path
     scratch: Path
+    kept: Path
+    """A folder that lasts as long as this process, for the sandboxes that gradings keep."""
     variant: Variant
     seed: int | None
     sandbox: SandboxChoice
@@ -56,16 +59,18 @@ def main() -> None:
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sandboxes = None
     with os.fdopen(answers, "wb") as out:
         while True:
             request = Request.model_validate_json(requests.get())
             resource.setrlimit(resource.RLIMIT_DATA, (request.memory_mb << 20,) * 2)
-            out.write(answer(request).model_dump_json().encode() + b"\n")
+            sandboxes = sandboxes or KeptSandboxes(request.kept)
+            out.write(answer(request, sandboxes).model_dump_json().encode() + b"\n")
             out.flush()
 
 
-def answer(request: Request) -> GradingOutcome:
-    """Grade one submission in this process."""
+def answer(request: Request, sandboxes: KeptSandboxes) -> GradingOutcome:
+    """Grade one submission in this process, with the sandboxes that earlier gradings have left."""
     task = load_task(request.task)
     grader = task.module("grade")
     assert grader is not None, "load_task has seen it"
@@ -78,6 +83,7 @@ def answer(request: Request) -> GradingOutcome:
             seed=request.seed,
             isolation=_choose(request.sandbox),
             scratch=request.scratch,
+            sandboxes=sandboxes,
         )
         for name in task.spec.submission.required:
             with context.submission.open(name):

@@ -156,6 +156,10 @@ class SandboxProcess:
         self._time_left = left
         self._tree.signal_members(signal.SIGSTOP)
 
+    def renew(self) -> None:
+        """Give it all the time of its limit anew; call it while it is frozen."""
+        self._time_left = self._spec.limits.seconds
+
     def thaw(self) -> None:
         """Continue its processes after `freeze`."""
         self._tree.signal_members(signal.SIGCONT)

@@ -76,7 +76,12 @@ def grade(context: GradingContext) -> Score:
     folder = _laid_out(context, config)
     rng = np.random.default_rng(context.seed)
     with context.sandbox(
-        SubmissionFiles(folder), SERVE, packages=None, environment=OFFLINE, limits=LIMITS, max_code_bytes=MAX_WEIGHTS + 2 * MAX_JSON
+        *(SubmissionFiles(folder), SERVE),
+        packages=None,
+        environment=OFFLINE,
+        limits=LIMITS,
+        max_code_bytes=MAX_WEIGHTS + 2 * MAX_JSON,
+        kept=True,  # none of the agent's code runs in it
     ) as process:
         model = ServedModel(CodeClient(process, InvalidSubmission), config)
         rows = [model.encode(text) for text in texts]

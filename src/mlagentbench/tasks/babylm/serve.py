@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlagentbench.grading.code.protocol import Array, Frame
-from mlagentbench.grading.code.server import Answer, private_pipes, serve
+from mlagentbench.grading.code.server import Answer, private_pipes, serve_each
 
 LOAD, ENCODE, SCORE, LOGITS = range(1, 5)
 MAX_VALUES = 2**24
@@ -22,8 +22,14 @@ THREADS = 16
 
 def main() -> None:
     """Answer questions until the pipe closes."""
+    # Imported here, since the grader imports this module for its constants, and needs none of these; and before a process is forked for
+    # each grading, so that they are imported once. The model is the starter's, and brings with it what others need too.
+    import torch
+    import transformers
+
+    assert torch and transformers.GPT2LMHeadModel
     questions, answers = private_pipes()
-    serve(questions, answers, _LanguageModelServer().answer, max_values=MAX_VALUES, code=os.path.abspath("code"))
+    serve_each(questions, answers, lambda: _LanguageModelServer().answer, max_values=MAX_VALUES, code=os.path.abspath("code"))
 
 
 class _LanguageModelServer:

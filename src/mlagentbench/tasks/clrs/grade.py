@@ -15,7 +15,7 @@ reach.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,8 +61,10 @@ def grade(context: GradingContext) -> Score:
         graphs, pointers = arrays["A"], arrays["Pi"].astype(np.int64)
     pairs = list(zip(graphs, pointers, strict=True))
     edges_alone = float((pointers == np.arange(graphs.shape[1])[:, None]).mean())
-    with _model_process(context) as model_talk, _processor(context) as processor:
+    with _model_process(context) as model_talk, ExitStack() as stack:
+        # A checkpoint that does not fit the model is refused before the processor's sandbox is started.
         model = _ModelInSandbox.load(model_talk)
+        processor = stack.enter_context(_processor(context))
         size = processor.load(0, model.hidden_dim)
         right = [_right(model.predict(graph, processor), truth) for graph, truth in pairs]
         found: dict[float, list[float]] = {noise: [] for noise in NOISES}
@@ -160,7 +162,7 @@ def _model_process(context: GradingContext) -> Iterator[CodeClient]:
     folder.mkdir()
     (folder / MODEL).write_bytes(context.starter.read_bytes(MODEL))
     (folder / CHECKPOINT).write_bytes(context.submission.read_bytes(CHECKPOINT, MAX_CHECKPOINT))
-    with _sandbox(context, folder, serve_model.__file__) as talk:
+    with _sandbox(context, folder, serve_model.__file__, kept=True) as talk:  # none of the agent's code runs in it
         yield talk
 
 
@@ -189,7 +191,7 @@ def _processor(context: GradingContext, weights: Sequence[Weights] = ()) -> Iter
 
 
 @contextmanager
-def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[CodeClient]:
+def _sandbox(context: GradingContext, folder: Path, serve: str, *, kept: bool = False) -> Iterator[CodeClient]:
     with context.sandbox(
         SubmissionFiles(folder),
         Path(serve),
@@ -197,6 +199,7 @@ def _sandbox(context: GradingContext, folder: Path, serve: str) -> Iterator[Code
         environment=ONE_THREAD,  # on a busy machine, threads that wait for each other take many times as long
         limits=LIMITS,
         max_code_bytes=4 * MAX_CHECKPOINT,
+        kept=kept,
     ) as process:
         yield CodeClient(process, InvalidSubmission)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlagentbench.grading.code.protocol import Array, Frame
-from mlagentbench.grading.code.server import Answer, private_pipes, serve
+from mlagentbench.grading.code.server import Answer, private_pipes, serve_each
 
 LOAD, PREDICT, GO_ON = range(1, 4)
 """Load the weights; begin to predict a graph; continue with what the processor returned. The answer to the last two is the processor's next
@@ -29,13 +29,14 @@ MAX_VALUES = 2**27
 def main() -> None:
     """Answer questions until the pipe closes."""
     questions, answers = private_pipes()
+    importlib.import_module("torch")  # once for all gradings; the model is each grading's own
     code = os.path.abspath("code")
-    sys.path.insert(0, code)
-    serve(questions, answers, _ModelServer().answer, max_values=MAX_VALUES, code=code)
+    serve_each(questions, answers, lambda: _ModelServer(code).answer, max_values=MAX_VALUES, code=code)
 
 
 class _ModelServer:
-    def __init__(self) -> None:
+    def __init__(self, code: str) -> None:
+        sys.path.insert(0, code)
         self._torch: Any = importlib.import_module("torch")
         self._model: Any = None
         self._said: SimpleQueue[tuple[Array, ...] | BaseException] = SimpleQueue()

@@ -62,8 +62,10 @@ def grade(context: GradingContext) -> Score:
     rng = np.random.default_rng(seed)
     core = str(timing_core())
 
-    def serve(code: SubmissionFiles, *arguments: str) -> AbstractContextManager[SandboxProcess]:
-        return context.sandbox(code, SERVE, (core, *arguments), packages=None, data=(model,), environment=ENVIRONMENT, limits=LIMITS)
+    def serve(code: SubmissionFiles, *arguments: str, kept: bool = False) -> AbstractContextManager[SandboxProcess]:
+        return context.sandbox(
+            code, SERVE, (core, *arguments), packages=None, data=(model,), environment=ENVIRONMENT, limits=LIMITS, kept=kept
+        )
 
     generated: list[tuple[Generator, Array, Array]] = []
 
@@ -81,7 +83,7 @@ def grade(context: GradingContext) -> Score:
         measure(submission, warm_up)
         submission.rest()
         submission.freeze()
-        starter = Generator(stack.enter_context(serve(context.starter, "reference")), GradingError)
+        starter = Generator(stack.enter_context(serve(context.starter, "reference", kept=True)), GradingError)
         starter.open()
         starter.load()
         measure(starter, warm_up)

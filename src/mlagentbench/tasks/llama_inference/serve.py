@@ -6,17 +6,19 @@ by changing this process, since the grader checks and times it from outside.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mlagentbench.grading.code.protocol import Array, Frame
 from mlagentbench.grading.code.restrict import confine, load_native_code
-from mlagentbench.grading.code.server import HELLO, IMPORT, Answer, plain, private_pipes, serve
+from mlagentbench.grading.code.server import HELLO, IMPORT, Answer, plain, private_pipes, serve, serve_each
 
 LOAD, GENERATE, JUDGE = range(3, 6)
 MAX_VALUES = 2**20
@@ -38,12 +40,20 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()
     for name in LOADED:
         getattr(transformers, name)
-    reference = transformers.LlamaForCausalLM.from_pretrained("code/model", dtype=torch.float32).eval() if "reference" in sys.argv else None
-    os.chdir("code")
-    code = os.getcwd()
+    code = os.path.abspath("code")
+    if "reference" in sys.argv:
+        reference = transformers.LlamaForCausalLM.from_pretrained("code/model", dtype=torch.float32).eval()
+        serve_each(questions, answers, functools.partial(_answers, code, reference), max_values=MAX_VALUES, code=code)
+    else:
+        serve(questions, answers, _answers(code), max_values=MAX_VALUES, code=code)
+
+
+def _answers(code: str, reference: Any = None) -> Callable[[Frame], Answer]:
+    """Confine this process, and return what answers the questions to the code in it."""
+    os.chdir(code)
     unconfined = confine(int(sys.argv[1]) if int(sys.argv[1]) >= 0 else None)
     sys.path.insert(0, code)
-    serve(questions, answers, _GeneratorServer(unconfined, reference).answer, max_values=MAX_VALUES, code=code)
+    return _GeneratorServer(unconfined, reference).answer
 
 
 class _GeneratorServer:
