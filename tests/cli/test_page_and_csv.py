@@ -67,7 +67,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tables, Mapping[s
     for number, task in enumerate(TASKS[:5]):
         for place, contestant in enumerate(CONTESTANTS[:3]):
             part = logs.with_name(f"part-{number}-{place}")
-            write_experiment(part, tasks=[task], contestants=[contestant], runs=chance.randint(1, 9), steps=4, seed=10 * number + place)
+            write_experiment(part, tasks=[task], contestants=[contestant], runs=chance.randint(1, 5), steps=4, seed=10 * number + place)
             logs.mkdir(exist_ok=True)
             for run in part.iterdir():
                 if (run / "run.json").exists():
