@@ -54,9 +54,13 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _commands() -> Iterator[None]:
-    """Spare commands that tests start the providers' packages (`lean/sitecustomize.py`), and leave no server of commands behind."""
+def _commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Spare commands that tests start the providers' packages (`lean/sitecustomize.py`), and leave no server of commands behind.
+
+    Inspect's files of processes that were killed are left in a folder of the tests' own: each evaluation looks through all there are.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("share")))
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(Path(__file__).parent / "lean"), os.environ.get("PYTHONPATH")])))
         yield
     commands.end_servers()
