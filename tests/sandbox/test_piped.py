@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from pathlib import Path
 from types import FrameType
@@ -11,7 +13,8 @@ import pytest
 
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Sandbox, SandboxSpec
-from mlagentbench.sandbox.process import TICK, SandboxProcess, start
+from mlagentbench.sandbox.output import Transcript
+from mlagentbench.sandbox.process import TICK, SandboxProcess, _Pump, start
 from tests.sandbox.processes import DAEMON, Clock, Trace
 
 ECHO = """
@@ -117,3 +120,16 @@ def test_a_frozen_command_does_nothing_and_its_time_does_not_pass(
         clock.ahead += 1000
         assert process.wait(60) == 137
     assert process.reason == "time"
+
+
+def test_ending_a_frozen_command_does_not_wait_for_the_next_look_at_its_limits() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        pump = _Pump(pipe.fileno(), Transcript(1 << 10), lambda text: None)
+        pump.drain()
+        closed = threading.Event()
+        closed.set()
+        began = time.monotonic()
+        pump.wait(60, closed)
+        assert time.monotonic() - began < 30

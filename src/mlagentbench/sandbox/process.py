@@ -204,7 +204,7 @@ class SandboxProcess:
         try:
             while self.running and not self._closed.is_set():
                 pump.drain()
-                pump.wait(5 * TICK if self._since is None else max(min(TICK, self._left()), 0.0))
+                pump.wait(5 * TICK if self._since is None else max(min(TICK, self._left()), 0.0), self._closed)
                 reason = None if self._since is None else self._broken_limit()
                 if reason is not None:
                     self.reason = reason
@@ -264,15 +264,15 @@ class _Pump:
                 self._open = False
             self.show(self._transcript.feed(data))
 
-    def wait(self, seconds: float) -> None:
-        """Wait until there is something to read, or `seconds` have passed."""
+    def wait(self, seconds: float, closed: threading.Event) -> None:
+        """Wait until there is something to read, or `seconds` have passed, or, where the pipe has ended, `closed` is set."""
         if self._open:
             # Not select.select, which knows no descriptor above 1,023.
             poll = select.poll()
             poll.register(self._pipe, select.POLLIN)
             poll.poll(seconds * 1000)
         else:
-            time.sleep(seconds)
+            closed.wait(seconds)
 
     def show(self, text: str) -> None:
         """Pass text on unless it is empty."""
