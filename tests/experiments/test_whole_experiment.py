@@ -149,19 +149,18 @@ def workers(driver: int) -> list[psutil.Process]:
 
 @pytest.mark.slow
 def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place: Place) -> None:
-    place.file(FILE.replace("runs = 3", "runs = 2"))
-    assert "16 runs to do" in place.here("run", "whole", "--dry-run") and not (place.folder / "whole").exists()
+    assert "24 runs to do" in place.here("run", "whole", "--dry-run") and not (place.folder / "whole").exists()
     place.mlab("run", "whole", "--parallel", "3")
 
     most = place.folder / "most"
     most.write_text("12")  # so that there is a worker to kill however late this process notices
     driver = place.start("run", "killed", "--parallel", "3")
-    wait_until(lambda: place.done("killed") >= 4)
+    wait_until(lambda: place.done("killed") >= 5)
     (worker,) = workers(driver.pid)
     worker.send_signal(signal.SIGKILL)
-    wait_until(lambda: worker.pid not in {one.pid for one in workers(driver.pid)} and place.done("killed") >= 7)
+    wait_until(lambda: worker.pid not in {one.pid for one in workers(driver.pid)} and place.done("killed") >= 9)
     seen = place.status("killed")
-    assert seen["driven"] and 4 <= seen["done"] < 16 and seen["tokens"] > 0
+    assert seen["driven"] and 5 <= seen["done"] < 24 and seen["tokens"] > 0
     assert "another process drives this experiment" in place.here("run", "killed", status=2)
     (worker,) = workers(driver.pid)
     driver.kill()
@@ -169,13 +168,13 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place:
     wait_until(lambda: not worker.is_running())
     most.unlink()
     ended = place.status("killed")
-    assert not ended["driven"] and 7 <= ended["done"] < 16
+    assert not ended["driven"] and 9 <= ended["done"] < 24
     done = [run["run"] for cell in ended["cells"] for run in cell["runs"] if run["stage"] == "done"]
     before = {name: os.stat(place.folder / "killed" / name / "result.json").st_mtime_ns for name in done}
 
     output = place.mlab("run", "killed", "--parallel", "3")
 
-    assert f"{16 - len(done)} runs to do, {len(done)} of 16 are done" in output and "16 of 16 runs done" in output
+    assert f"{24 - len(done)} runs to do, {len(done)} of 24 are done" in output and "24 of 24 runs done" in output
     after = {run.name: os.stat(run.path / "result.json").st_mtime_ns for run in place.runs("killed")}
     assert {name: after[name] for name in before} == before, "what is done stays"
     assert all((run.path / "audit.json").exists() for run in place.runs("killed")), "also of a run killed between its result and its audit"
@@ -185,7 +184,7 @@ def test_a_killed_worker_and_a_killed_driver_change_nothing_in_the_report(place:
     whole, killed = place.report("whole", "tokens"), place.report("killed", "tokens")
     assert whole.keys() == killed.keys() and len(whole) > 5
     assert [name for name in whole if whole[name] != killed[name]] == []
-    assert "0 runs to do, 16 of 16 are done" in place.here("run", "killed"), "nothing is done again"
+    assert "0 runs to do, 24 of 24 are done" in place.here("run", "killed"), "nothing is done again"
 
 
 TRANSFER = """
