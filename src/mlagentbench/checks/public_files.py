@@ -11,6 +11,7 @@ import sqlite3
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +44,8 @@ LINE, KEYS = "the line's quotation marks and ends", "the record's keys"
 """The names of columns that are added to tables in which these differ."""
 
 
-class PublicTable(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PublicTable:
     """A public table, as text."""
 
     name: str
@@ -142,7 +144,7 @@ def _upright(table: PublicTable) -> PublicTable:
     """Return a table of few rows and many columns with a row for each column."""
     frame = table.frame
     wide = len(frame) < FEW_ROWS <= frame.width and len(frame)
-    return table._replace(frame=frame.transpose(include_header=True, header_name="the column")) if wide else table
+    return replace(table, frame=frame.transpose(include_header=True, header_name="the column")) if wide else table
 
 
 def _lines(data: bytes, rows: int) -> pl.Series | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
@@ -24,7 +27,8 @@ ID, PLACE = "the row's id", "the row's place"
 ID_NAME = re.compile(r"(^|_)(id|idx|index|node|row|key)$|Id$|ID$")
 
 
-class Answers(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Answers:
     """The table of the right answers."""
 
     frame: pl.DataFrame
@@ -32,20 +36,22 @@ class Answers(NamedTuple):
     id_column: str | None
     """The column that names the rows; None if they are known by their order."""
     targets: tuple[Target, ...]
+    keys: WeakKeyDictionary[PublicTable, str | None] = field(default_factory=WeakKeyDictionary)
+    """The columns of tables that hold the rows' ids, as far as they have been looked for; None where a table has no such column."""
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         return len(self.frame)
 
-    @property
+    @cached_property
     def ids(self) -> pl.Series:
         """The rows' ids; their numbers from 0 if there is no id column."""
         if self.id_column is None:
             return pl.Series(ID, [str(place) for place in range(self.rows)], dtype=pl.String)
         return self.frame[self.id_column].str.strip_chars().alias(ID)
 
-    @property
+    @cached_property
     def classes(self) -> int:
         """The most classes of a target; 0 if none has classes."""
         return max((len(np.unique(target.values)) for target in self.targets if target.classes), default=0)
@@ -84,7 +90,7 @@ def columns_of(table: PublicTable | PublicArray, answers: Answers) -> list[Clue]
 
 def place_of(table: PublicTable, answers: Answers) -> Array | None:
     """Return the row number of each answer in the table, NaN if it has none; None if too few of the ids are in the table."""
-    key = _key(table.frame, answers)
+    key = _key(table, answers)
     if key is None:
         return None
     order = answers.ids.to_frame().join(_unique(table.frame, key, answers.ids).select(ID, PLACE), on=ID, how="left", maintain_order="left")
@@ -103,7 +109,7 @@ def numbers_or_text(column: pl.Series) -> Array:
 
 def joined(table: PublicTable, answers: Answers) -> pl.DataFrame | None:
     """Return a table's columns but that of the ids, with a row for each answer; None if the rows do not correspond."""
-    key = _key(table.frame, answers)
+    key = _key(table, answers)
     if key is not None:
         rows = answers.ids.to_frame().join(_unique(table.frame, key, answers.ids), on=ID, how="left", maintain_order="left")
         return rows.drop(ID, PLACE)
@@ -185,15 +191,20 @@ def _grid_columns(grid: PublicArray, answers: Answers) -> list[Clue]:
     return found
 
 
-def _key(frame: pl.DataFrame, answers: Answers) -> str | None:
+def _key(table: PublicTable, answers: Answers) -> str | None:
     """Return the column with the most of the answers' ids; None if no column has at least a tenth of them, and `FEW_ROWS`."""
     if answers.id_column is None:
         return None
-    ids = answers.ids
+    if table not in answers.keys:
+        answers.keys[table] = _find_key(table.frame, answers.id_column, answers.ids)
+    return answers.keys[table]
+
+
+def _find_key(frame: pl.DataFrame, id_column: str, ids: pl.Series) -> str | None:
     least = max(FEW_ROWS, len(ids) // 10)
     for named in (_named, _as_ids):
         best, most = None, least - 1
-        for name in (answers.id_column, *frame.columns):
+        for name in (id_column, *frame.columns):
             if name in frame.columns:
                 hits = _hits(named(frame[name], ids), ids)
                 if hits > most:
@@ -238,7 +249,7 @@ def _digits(texts: pl.Series) -> pl.Series:
 
 def _counts(table: PublicTable, answers: Answers) -> list[Clue]:
     """Return the number of rows that a table has for each answer, if it is not one."""
-    key = _key(table.frame, answers)
+    key = _key(table, answers)
     if key is None:
         return []
     counts = _as_ids(table.frame[key], answers.ids).alias(ID).value_counts(name=PLACE)
