@@ -76,7 +76,8 @@ def grade(context: GradingContext) -> Score:
     folder = _laid_out(context, config)
     rng = np.random.default_rng(context.seed)
     with context.sandbox(
-        *(SubmissionFiles(folder), SERVE),
+        SubmissionFiles(folder),
+        SERVE,
         packages=None,
         environment=OFFLINE,
         limits=LIMITS,
