@@ -22,11 +22,13 @@ WITHOUT = f"import sys\nfor name in {HEAVY}:\n    sys.modules[name] = None\n"
 GRADE = """
 import json, tempfile
 from pathlib import Path
+from mlagentbench.grading.kept import KeptSandboxes
 from mlagentbench.grading.worker import Request, answer
 
 for asked in json.loads(sys.argv[1]):
-    with tempfile.TemporaryDirectory() as scratch:
-        found = answer(Request(**asked, scratch=scratch, variant="mini", seed=0, sandbox="auto", memory_mb=4096))
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryDirectory() as kept:
+        request = Request(**asked, scratch=scratch, kept=kept, variant="mini", seed=0, sandbox="auto", memory_mb=4096)
+        found = answer(request, KeptSandboxes(request.kept))
     print(asked["task"], found.model_dump_json())
 """
 COMMANDS = """

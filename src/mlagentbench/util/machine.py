@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-from pydantic import JsonValue
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 """Environment variables by which numerical libraries use one thread."""
