@@ -38,8 +38,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two more than there are cores: a test waits for processes, clocks and servers half of its time."""
-    return cores() + 2
+    """One more than there are cores: many tests wait for processes, clocks and servers."""
+    return cores() + 1
 
 
 @pytest.hookimpl(wrapper=True)
