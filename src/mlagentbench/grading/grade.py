@@ -130,20 +130,21 @@ class Grader:
         timed = self.exclusive and self.task.spec.submission.mode == "code"
         async with self._turn, temporary_folder("mlab-grading-") as folder, timing() if timed else nullcontext():
             folder.chmod(0o755)  # a sandbox may run as another user
+            started = time.monotonic()
+            worker = await self._take_worker()
             request = Request(
                 task=self.task.path,
                 submission=submission.resolve(),
                 private=self.private.resolve() if self.private else Prepared.empty(folder).private,
                 scratch=folder / "scratch",
-                kept=folder,  # `_ask` replaces it by the worker's
+                kept=worker.kept,
                 variant=self.variant,
                 seed=self.seed,
                 sandbox=self.sandbox,
                 memory_mb=self.task.spec.limits.grading_memory_mb,
             )
             request.scratch.mkdir()
-            started = time.monotonic()
-            answer = await self._ask(request)
+            answer = await self._ask(worker, request)
             seconds = time.monotonic() - started
         if answer.unavailable is not None:
             raise SandboxUnavailable(answer.unavailable)
@@ -152,12 +153,15 @@ class Grader:
             raise GradingError(f"the grader of {self.task.id} gave {value} as a score; it must be a finite number of at most {LARGEST:g}")
         return Graded(score=answer.score, reason=answer.invalid, seconds=seconds)
 
-    async def _ask(self, request: Request) -> GradingOutcome:
+    async def _take_worker(self) -> _Worker:
         worker, self._worker = self._worker, None
         if worker is None:
             worker = await self._stack.enter_async_context(_worker(self.task, self.forks))
+        return worker
+
+    async def _ask(self, worker: _Worker, request: Request) -> GradingOutcome:
         try:
-            answer = await worker.ask(request.model_copy(update={"kept": worker.kept}), self.task.spec.limits.grading_time)
+            answer = await worker.ask(request, self.task.spec.limits.grading_time)
         except BaseException:
             await self._stack.aclose()
             raise
