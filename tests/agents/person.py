@@ -40,7 +40,7 @@ class Person:
         )
         os.close(inner)
 
-    def sees(self, text: str, seconds: float = 60.0) -> None:
+    def sees(self, text: str, seconds: float = 300.0) -> None:
         """Wait until something is shown, after what was seen before."""
         end = time.monotonic() + seconds
         while (found := self.screen.find(text, self._position)) < 0:
@@ -60,7 +60,7 @@ class Person:
         """Press a key."""
         os.write(self.end, key.encode())
 
-    def leaves(self, seconds: float = 60.0) -> int:
+    def leaves(self, seconds: float = 300.0) -> int:
         """Wait until the command ends.
 
         Returns:

@@ -42,6 +42,8 @@ class Place:
         shutil.copytree(TEMPLATE, folder / "task")
         self.task: Task = load_task(folder / "task")
         self.answers = pl.DataFrame({"id": IDS, "strength": STRENGTH})
+        self.rng = np.random.default_rng(6)
+        """What a test draws from, so that it draws the same whichever tests ran before it."""
 
     def answer(self, **columns: object) -> None:
         """Other answers than the strengths."""
@@ -79,7 +81,8 @@ def test_an_honest_table_is_let_pass(place: Place) -> None:
             "id": IDS,
             "good feature": STRENGTH + noise(5),
             "name": [
-                f"Batch {number} of {letter}" for number, letter in zip(RNG.permutation(ROWS), RNG.choice(list("abcd"), ROWS), strict=True)
+                f"Batch {number} of {letter}"
+                for number, letter in zip(place.rng.permutation(ROWS), place.rng.choice(list("abcd"), ROWS), strict=True)
             ],
             "constant": [1] * ROWS,
             "gaps": [None if number % 3 else number for number in range(ROWS)],
@@ -87,19 +90,20 @@ def test_an_honest_table_is_let_pass(place: Place) -> None:
     )
     place.put("test.csv", features)
     place.put(
-        "train.csv", features.with_columns(id=pl.Series([f"row_{number}" for number in range(ROWS)]), strength=RNG.normal(40, 15, ROWS))
+        "train.csv",
+        features.with_columns(id=pl.Series([f"row_{number}" for number in range(ROWS)]), strength=place.rng.normal(40, 15, ROWS)),
     )
     place.put("sample_submission.csv", pl.DataFrame({"id": IDS, "strength": [40.0] * ROWS}))
     (place.public / "texts").mkdir()
     for number in IDS:
-        (place.public / "texts" / f"{number}.txt").write_text("a text " * int(RNG.integers(1, 50)))
+        (place.public / "texts" / f"{number}.txt").write_text("a text " * int(place.rng.integers(1, 50)))
     assert place.lint() == {}
 
 
 def test_an_honest_table_of_classes_is_let_pass(place: Place) -> None:
     place.answer(flag=FLAG)
     # A very good feature: one row in thirty on the wrong side.
-    place.put("test.csv", pl.DataFrame({"id": IDS, "x": FLAG + noise(0.25), "colour": RNG.choice(["red", "blue"], ROWS)}))
+    place.put("test.csv", pl.DataFrame({"id": IDS, "x": FLAG + noise(0.25), "colour": place.rng.choice(["red", "blue"], ROWS)}))
     place.put("sample_submission.csv", pl.DataFrame({"id": IDS, "flag": [0] * ROWS}))
     assert place.lint() == {}
 
@@ -114,7 +118,7 @@ def test_chance_is_let_pass_where_there_are_few_rows(place: Place) -> None:
 
 
 def test_a_private_table_may_repeat_what_is_public_beside_the_answers(place: Place) -> None:
-    test = pl.DataFrame({"id": IDS, **{f"x{number}": RNG.random(ROWS) for number in range(20)}})
+    test = pl.DataFrame({"id": IDS, **{f"x{number}": place.rng.random(ROWS) for number in range(20)}})
     place.put("test.csv", test)
     test.join(place.answers, on="id").write_csv(place.private / "test.csv")
     test.select("id").write_csv(place.private / "ids.csv")
@@ -124,8 +128,8 @@ def test_a_private_table_may_repeat_what_is_public_beside_the_answers(place: Pla
 
 def test_arrays_of_one_kind_are_let_pass(place: Place) -> None:
     place.answer(label=KIND)
-    np.save(place.public / "train_labels.npy", RNG.integers(0, 3, 5000))
-    np.save(place.public / "test_images.npy", RNG.integers(0, 255, (ROWS, 8, 8), dtype=np.uint8))
+    np.save(place.public / "train_labels.npy", place.rng.integers(0, 3, 5000))
+    np.save(place.public / "test_images.npy", place.rng.integers(0, 255, (ROWS, 8, 8), dtype=np.uint8))
     np.save(place.private / "labels.npy", np.unique(KIND, return_inverse=True)[1])
     np.save(place.private / "masks.npy", np.zeros((ROWS, 64), np.uint8))
     np.save(place.public / "train_masks.npy", np.zeros((ROWS, 64), np.uint8))
@@ -202,16 +206,16 @@ def test_rows_without_ids_are_compared_by_their_order(place: Place) -> None:
 def test_an_array_with_the_test_labels_is_found(place: Place) -> None:
     labels = np.unique(KIND, return_inverse=True)[1]
     place.answers = pl.DataFrame({"id": np.arange(ROWS) + 500, **{kind: (kind == KIND).astype(float) for kind in CODES}})
-    everything = np.concatenate([RNG.integers(0, 3, 500), labels])
-    np.savez(place.public / "graph.npz", labels=everything, x=RNG.random((500 + ROWS, 4)))
+    everything = np.concatenate([place.rng.integers(0, 3, 500), labels])
+    np.savez(place.public / "graph.npz", labels=everything, x=place.rng.random((500 + ROWS, 4)))
     found = place.lint()
     assert "graph.npz/labels.npy tells the likeliest class" in found["proxy column"]
 
 
 def test_a_label_column_of_the_test_rows_in_the_train_table_is_found(place: Place) -> None:
     place.answer(kind=KIND)
-    place.put("test.csv", pl.DataFrame({"id": IDS, "x": RNG.random(ROWS)}))
-    more = pl.DataFrame({"id": [f"row_{number}" for number in range(500)], "kind": RNG.choice(list(CODES), 500)})
+    place.put("test.csv", pl.DataFrame({"id": IDS, "x": place.rng.random(ROWS)}))
+    more = pl.DataFrame({"id": [f"row_{number}" for number in range(500)], "kind": place.rng.choice(list(CODES), 500)})
     place.put("train.csv", pl.concat((more, place.answers.head(40))).sample(fraction=1, shuffle=True, seed=1))
     assert "train.csv has the answers in its column 'kind' (100% of 40)" in place.lint()["label column"]
 
@@ -247,7 +251,7 @@ def images(place: Place, **by_row: Callable[[int], object]) -> Path:
     folder.mkdir()
     for row in np.argsort(IDS):
         path = folder / f"{IDS[row]}.png"
-        path.write_bytes(RNG.bytes(int(by_row["size"](row)) if "size" in by_row else 100))  # type: ignore[call-overload]
+        path.write_bytes(place.rng.bytes(int(by_row["size"](row)) if "size" in by_row else 100))  # type: ignore[call-overload]
         os.utime(path, ns=(0, int(by_row["time"](row)) if "time" in by_row else 0))  # type: ignore[call-overload]
     return folder
 
@@ -318,9 +322,9 @@ def test_answers_in_any_writing_are_found(place: Place, name: str, content: byte
 
 
 def test_private_files_in_public_ones_are_found(place: Place) -> None:
-    secret = RNG.bytes(5000)
+    secret = place.rng.bytes(5000)
     (place.private / "weights.bin").write_bytes(secret)
-    (place.public / "model.bin").write_bytes(RNG.bytes(1000) + secret[:3000] + RNG.bytes(1000))
+    (place.public / "model.bin").write_bytes(place.rng.bytes(1000) + secret[:3000] + place.rng.bytes(1000))
     assert "private/weights.bin stand in public/model.bin" in place.lint()["copies"]
     (place.public / "model.bin").unlink()
     stream = io.BytesIO()

@@ -128,7 +128,7 @@ def test_an_empty_cache_is_none_to_complain_of(tmp_path: Path) -> None:
 
 
 def test_a_preparation_in_progress_is_left_alone_and_one_that_was_killed_is_not(mirror: Mirror, tmp_path: Path) -> None:
-    make_task(tmp_path / "tasks", PREPARE.replace("time.sleep(0.3)", "time.sleep(60)"))
+    make_task(tmp_path / "tasks", PREPARE.replace("time.sleep(0.3)", "time.sleep(600)"))
     command = [*commands.MLAB, "prepare", "tiny", "--variant", "mini", "--task-path", str(tmp_path / "tasks")]
     process = commands.Popen(command)
     while not list((tmp_path / "cache").rglob("train.csv")):
@@ -139,7 +139,7 @@ def test_a_preparation_in_progress_is_left_alone_and_one_that_was_killed_is_not(
     assert "the mini data of tiny is being prepared; it is left as it is" in finished.stderr
     assert list((tmp_path / "cache").rglob("train.csv"))
     process.kill()
-    process.wait(60)
+    process.wait(300)
     assert listed(tmp_path) == [("unfinished", "tiny", "mini", "left over")]
     assert mlab("cache", "clear", "--yes").returncode == 0
     assert not list((tmp_path / "cache" / "prepared").rglob("*.csv"))

@@ -37,7 +37,7 @@ QUICK = ("agents", "cache", "doctor", "report", "show", "tasks", "verify", "--he
 
 
 def mlab(
-    *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 120, folder: Path | None = None
+    *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout: float = 600, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command: in this process if it carries out no run, else in one of its own."""
     command = [str(argument) for argument in arguments]
@@ -236,11 +236,11 @@ def test_the_json_of_a_run_has_every_key(tmp_path: Path) -> None:
     assert list((tmp_path / "runs").glob("*.eval"))
 
 
-SLEEPER = "import time\nprint('asleep', flush=True)\ntime.sleep(300)\n"
+SLEEPER = "import time\nopen('asleep', 'w').close()\ntime.sleep(600)\n"
 
 
 def start_sleeping(tmp_path: Path) -> tuple[subprocess.Popen[str], Path]:
-    """A run whose second step sleeps in a script, when it has got there."""
+    """A run whose third step sleeps in a script, when it has got there."""
     model = script(
         tmp_path / "sleep.yaml",
         LIST,
@@ -251,19 +251,16 @@ def start_sleeping(tmp_path: Path) -> tuple[subprocess.Popen[str], Path]:
     logs = tmp_path / "runs"
     command = [*commands.MLAB, *map(str, run(tmp_path)), "--model", model]
     process = commands.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
-    for _ in range(600):
-        if list(logs.glob("*/steps/0002.json")):
-            time.sleep(1)
-            return process, logs
+    while not list(logs.glob("*/workspace/asleep")):
         assert process.poll() is None, process.stdout and process.stdout.read()
-        time.sleep(0.1)
-    raise AssertionError("the run never came to its script")
+        time.sleep(0.05)
+    return process, logs
 
 
 def test_an_interrupt_grades_the_run_and_keeps_its_steps(tmp_path: Path) -> None:
     process, logs = start_sleeping(tmp_path)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 130, output
     (directory,) = find_runs(logs)
     assert [step.action.name for step in directory.steps()] == ["List Files", "Write File"]
@@ -275,10 +272,15 @@ def test_an_interrupt_grades_the_run_and_keeps_its_steps(tmp_path: Path) -> None
 
 def test_a_second_interrupt_stops_at_once_and_loses_no_finished_step(tmp_path: Path) -> None:
     process, logs = start_sleeping(tmp_path)
+    assert process.stdout is not None
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    output = ""
+    while "Stopping" not in output:
+        line = process.stdout.readline()
+        assert line, output
+        output += line
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
+    output += process.communicate(timeout=300)[0]
     assert process.returncode == 130, output
     assert "Traceback" not in output
     (directory,) = find_runs(logs)
@@ -300,7 +302,7 @@ def test_who_fills_the_disk_is_at_a_limit_and_loses_no_finished_step(tmp_path: P
     command += f" --sandbox none --model {model} --json"
     small = ["bwrap", "--dev-bind", "/", "/", "--size", "5000000", "--tmpfs", "/mnt"]
     shell = f"{command}; echo status $?; ls /mnt/runs/*/steps/*.json"
-    finished = subprocess.run([*small, "sh", "-c", shell], capture_output=True, text=True, timeout=120)
+    finished = subprocess.run([*small, "sh", "-c", shell], capture_output=True, text=True, timeout=600)
     assert "status 0" in finished.stdout, finished.stdout + finished.stderr
     assert "Traceback" not in finished.stderr
     assert '"ended": "limit_storage"' in finished.stdout

@@ -111,7 +111,7 @@ class Place:
         return f"while len(os.listdir({str(self.folder / 'marks')!r})) < {count}: time.sleep(0.02)"
 
     def wait_until_scripts_run(self, count: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while len({workspace for workspace, words in _alive(self) if "train.py" in words}) < count:
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -182,7 +182,7 @@ def test_a_run_is_told_as_soon_as_it_ends(place: Place) -> None:
     assert process.poll() is None
     assert sum(run.result is not None for run in place.runs()) == 1, "others were still to come"
     go.touch()
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert len({json.loads(line)["run"] for line in rest.splitlines()} | {told["run"]}) == 3
     assert "\x1b" not in errors
@@ -196,7 +196,7 @@ def test_runs_go_on_when_nobody_reads_their_lines_any_more(place: Place) -> None
     process.stdout.close()
     with process.stderr:
         errors = process.stderr.read()
-    assert process.wait(60) == 0, errors
+    assert process.wait(300) == 0, errors
     assert "Traceback" not in errors and "Broken" not in errors
     assert [run.result.outcome.ended for run in place.runs() if run.result] == ["final_answer"] * 3
 
@@ -207,7 +207,7 @@ def test_the_first_interrupt_grades_what_goes_on_and_starts_nothing_more(place: 
     process = place.start("count", "--runs", "5", "--parallel", "2", "--json")
     place.wait_until_scripts_run(2)
     process.send_signal(number)
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
     told = [json.loads(line) for line in output.splitlines()]
     assert [(run["ended"], run["score"], run["steps"]) for run in told] == [("cancelled", 2.0, 1)] * 2
@@ -222,12 +222,12 @@ def test_the_second_interrupt_stops_at_once(place: Place) -> None:
         process = place.start("count", "--runs", "8", "--parallel", "4", "--json", stderr=said)
         place.wait_until_scripts_run(4)
         process.send_signal(signal.SIGINT)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while "Interrupt again to stop at once" not in Path(said.name).read_text():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
     errors = Path(said.name).read_text()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors, errors
@@ -300,20 +300,22 @@ def test_a_user_sets_each_limit_of_scripts_and_the_task_the_others(place: Place)
 
 
 def test_the_limits_that_a_user_sets_hold(place: Place) -> None:
-    place.task("count", seconds=90)
+    place.task("count", seconds=600)
+    place.replies(RUN, END)
+    assert place.run("count", "--script-time", "2s", "--no-score-steps", "--json").returncode == 0
+    (slow,) = place.runs()
+    assert slow.steps()[0].status == "limit_time"
     place.replies(
-        RUN,
         reply("Write File", json.dumps({"file_name": "train.py", "content": "held = b'x' * (150 << 20)\nprint(len(held))\n"})),
         RUN,
         reply("Write File", json.dumps({"file_name": "train.py", "content": "print('x' * 100_000)\n"})),
         RUN,
         END,
     )
-    limits = ("--script-time", "10s", "--memory", "100m", "--output", "4")
-    assert place.run("count", *limits, "--no-score-steps", "--json").returncode == 0
-    (run,) = place.runs()
-    slow, hungry, loud = (step for step in run.steps() if step.action.name == "Execute Script")
-    assert (slow.status, hungry.status, loud.status) == ("limit_time", "limit_memory", "ok")
+    assert place.run("count", "--memory", "100m", "--output", "4", "--no-score-steps", "--json").returncode == 0
+    (run,) = (found for found in place.runs() if found.name != slow.name)
+    hungry, loud = (step for step in run.steps() if step.action.name == "Execute Script")
+    assert (hungry.status, loud.status) == ("limit_memory", "ok")
     assert len(loud.observation) < 6000
 
 
@@ -374,11 +376,11 @@ def _on_a_terminal(arguments: list[str], *, height: int, width: int, see: Callab
     process = commands.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**environment, "TERM": "xterm-256color"})
     os.close(theirs)
     output = b""
-    for part in _read(ours, time.monotonic() + 120):
+    for part in _read(ours, time.monotonic() + 600):
         output += part
         see(output)
     os.close(ours)
-    return process.wait(60), output.decode(errors="replace")
+    return process.wait(300), output.decode(errors="replace")
 
 
 def _read(terminal: int, deadline: float) -> Iterator[bytes]:

@@ -160,8 +160,8 @@ def test_a_run_is_followed_until_it_is_graded(tmp_path: Path) -> None:
         told, line = wait_for(people, "Write File"), wait_for(programs, "Write File")
         assert len(directory.steps()) == 2, "the run goes on meanwhile"
         (directory.workspace / "go").touch()
-        told += people.communicate(timeout=60)[0]
-        lines = (line + programs.communicate(timeout=60)[0]).splitlines()
+        told += people.communicate(timeout=300)[0]
+        lines = (line + programs.communicate(timeout=300)[0]).splitlines()
     assert (people.returncode, programs.returncode) == (0, 0)
     at = [
         told.index(words) for words in ("   1 ✓ List Files", "   2 ✓ Write File", "   3 ✓ Execute Script", "epoch 7", "   4 ✓ Final Answer")
@@ -184,15 +184,15 @@ def test_following_ends_when_the_run_is_killed_and_says_how_to_go_on(tmp_path: P
         interrupted = start("show", directory.path, "--follow")
         assert wait_for(interrupted, "Write File")
         interrupted.send_signal(signal.SIGINT)
-        rest, complaints = interrupted.communicate(timeout=60)
+        rest, complaints = interrupted.communicate(timeout=300)
         assert (interrupted.returncode, complaints) == (130, "") and "Traceback" not in rest
         assert directory.held, "the run goes on"
         process.kill()
         process.wait()
-        told = watching.communicate(timeout=60)[0]
+        told = watching.communicate(timeout=300)[0]
         assert watching.returncode == 3
         assert "No process is working on it" in told and f"mlab resume {directory.path}" in " ".join(told.split())
-        last = json.loads(programs.communicate(timeout=60)[0].splitlines()[-1])
+        last = json.loads(programs.communicate(timeout=300)[0].splitlines()[-1])
         assert (last["working"], last["result"], programs.returncode) == (False, None, 3)
 
 
@@ -229,15 +229,13 @@ def going_on(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], RunDirec
     with said.open("w") as file:
         process = commands.Popen(command, stdout=file, stderr=file, start_new_session=True)
     try:
-        for _ in range(600):
-            if found := list(logs.glob("*/steps/0002.json")):
-                break
+        while not (found := list(logs.glob("*/steps/0002.json"))):
             assert process.poll() is None, said.read_text()
-            time.sleep(0.1)
+            time.sleep(0.05)
         yield process, RunDirectory(found[0].parents[1])
     finally:
         process.terminate()
-        process.wait(timeout=60)
+        process.wait(timeout=300)
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
@@ -255,6 +253,6 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
         if not part:
             break
         parts.append(part)
-    process.wait(timeout=30)
+    process.wait(timeout=300)
     os.close(ours)
     return b"".join(parts).decode()

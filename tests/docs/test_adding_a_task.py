@@ -43,7 +43,7 @@ def test_every_command_does_what_the_page_says(tmp_path: Path) -> None:
             for line in block.text.splitlines():
                 program, *words = shlex.split(line, comments=True)
                 run, command = (commands.run, commands.MLAB) if program == "mlab" else (subprocess.run, (program,))
-                finished = run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+                finished = run([*command, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
                 output = finished.stdout + finished.stderr
                 assert (finished.returncode != 0) is line.endswith("# fails"), f"{line}\n{output}"
                 tried += 1

@@ -174,7 +174,7 @@ def test_of_several_who_ask_at_once_one_measures(tmp_path: Path, counted: Path) 
     command = ["baseline", "count", "--task-path", str(tmp_path), "--variant", "mini", "--sandbox", "none", "--runs", "1", "--json"]
     beside = commands.Popen([*commands.MLAB, *command], stdout=subprocess.PIPE, env=os.environ)
     found = asyncio.run(main())
-    output, _ = beside.communicate(timeout=60)
+    output, _ = beside.communicate(timeout=300)
     assert len({each.model_dump_json() for each in found}) == 1
     assert json.loads(output)["baseline"] == json.loads(found[0].model_dump_json())["baseline"]
     assert counted.read_text() == "0\n"

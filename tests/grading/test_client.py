@@ -58,7 +58,7 @@ def start(tmp_path: Path, isolation: Sandbox) -> Iterator[Start]:
         yield start
 
 
-def ask(talk: CodeClient, seconds: float = 20.0) -> np.ndarray:
+def ask(talk: CodeClient, seconds: float = 300.0) -> np.ndarray:
     return talk.ask(1, (np.arange(6.0).reshape(2, 3),), doing="doubling", seconds=seconds, count=1, max_values=6).arrays[0]
 
 
@@ -71,7 +71,7 @@ def test_arrays_go_in_and_come_out(start: Start) -> None:
 def test_the_clock_runs_while_the_code_does(start: Start) -> None:
     talk = start("time.sleep(0.3)")
     ask(talk)
-    answer = talk.ask(1, (np.zeros(3),), doing="doubling", seconds=20, count=1, max_values=3)
+    answer = talk.ask(1, (np.zeros(3),), doing="doubling", seconds=300, count=1, max_values=3)
     assert answer.seconds >= 0.3
 
 
@@ -95,7 +95,7 @@ def test_code_that_does_not_end_is_ended(start: Start) -> None:
     talk = start("while True: pass")
     with pytest.raises(InvalidSubmission, match="doubling took longer than 1 seconds"):
         ask(talk, seconds=1)
-    assert talk.process.wait(5) is not None
+    assert talk.process.wait(300) is not None
 
 
 def test_a_flood_of_errors_neither_blocks_nor_fills_the_memory(start: Start) -> None:

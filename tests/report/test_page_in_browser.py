@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from mlagentbench.report.page import write_report
 from mlagentbench.results.load import scan
 from tests.example_runs import ExampleStep, vectorization_steps, write_run
-from tests.report.browser import Complaints, needs_browser, open_file
+from tests.report.browser import drawn, needs_browser, open_file, tab_of
 from tests.report.test_page import HOSTILE, hostile_run
 
 pytestmark = needs_browser
@@ -137,6 +137,7 @@ def test_the_keyboard_is_enough(tab: Page, many: Path) -> None:
     tab.evaluate("document.querySelector('#table tbody a').focus()")
     tab.keyboard.press("Enter")
     tab.wait_for_function("location.pathname.endsWith('report-runs/b-fast.html') && document.readyState === 'complete'")
+    drawn(tab)
 
     tab.evaluate("document.querySelector('.step summary').focus()")
     tab.keyboard.press("Enter")
@@ -288,10 +289,7 @@ def test_what_agents_write_shows_as_text(tab: Page, logs: Path) -> None:
 
 
 def test_without_a_script_everything_can_be_read(chromium: Browser, many: Path) -> None:
-    with chromium.new_context(java_script_enabled=False) as context:
-        tab = context.new_page()
-        complaints = Complaints(tab)
+    with tab_of(chromium, java_script_enabled=False) as tab:
         for path, parts in ((many, "table"), (page_of(many, "b-fast"), ".steps")):
             tab.goto(path.as_uri())
             assert tab.locator("h1").is_visible() and tab.locator(parts).first.is_visible()
-        assert complaints == []

@@ -70,7 +70,7 @@ def _ids(papers: Papers) -> list[str]:
 def _frequent(found: Library, count: int) -> list[str]:
     """The papers that examples ask for most often, and some more."""
     named = list(itertools.chain(*found.examples))
-    ids = sorted(set(named), key=lambda paper: -named.count(paper)) + _ids(found.papers)
+    ids = sorted(dict.fromkeys(named), key=lambda paper: -named.count(paper)) + _ids(found.papers)
     return list(dict.fromkeys(ids))[:count]
 
 

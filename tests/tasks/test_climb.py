@@ -30,7 +30,7 @@ def submitted(data: Prepared, names: tuple[str, ...], folder: Path) -> bytes:
     (folder / "train.py").write_text(str(changed(names)["train.py"]))
     (folder / "data").symlink_to(data.public / "data")
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, timeout=120, check=True)
+    subprocess.run([sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, timeout=600, check=True)
     return (folder / "submission.csv").read_bytes()
 
 

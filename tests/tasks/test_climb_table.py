@@ -41,7 +41,7 @@ def scored(rungs: int, data: Prepared, names: tuple[str, ...], folder: Path) -> 
     (folder / "train.py").write_text(str(changed(names)["train.py"]))
     (folder / "data").symlink_to(data.public / "data")
     environment = os.environ | dict.fromkeys(ONE_THREAD, "1") | {"SEED": "0"}
-    subprocess.run([sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, timeout=120, check=True)
+    subprocess.run([sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, timeout=600, check=True)
     return score(find_task(f"climb-{rungs}"), data, {"submission.csv": (folder / "submission.csv").read_bytes()}, folder / "submission")
 
 

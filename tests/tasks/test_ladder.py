@@ -246,7 +246,7 @@ def run_starter(rungs: int, folder: Path, public: Path, files: Files) -> list[st
     (folder / "data").symlink_to(public / "data")
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     ended = subprocess.run(
-        [sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "train.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=True
     )
     return ended.stdout.splitlines()
 

@@ -40,7 +40,7 @@ for arguments in json.loads(sys.argv[1]):
 
 def without_libraries(code: str, asked: object) -> str:
     finished = subprocess.run(
-        [sys.executable, "-c", WITHOUT + code, json.dumps(asked)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", WITHOUT + code, json.dumps(asked)], capture_output=True, text=True, timeout=900, check=False
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout

@@ -154,8 +154,9 @@ async def _cancel_tasks() -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
-    if tasks:
-        tasks = (await asyncio.wait(tasks, timeout=LEAVING))[1]
+    for _ in range(50):  # a process that gets no core for seconds loses one part of the time, and not all of it
+        if tasks:
+            tasks = (await asyncio.wait(tasks, timeout=LEAVING / 50))[1]
     if tasks:
         # The frame of a daemon thread keeps them from being freed: that would raise GeneratorExit in them, and wait for what they do then.
         threading.Thread(target=lambda _: threading.Event().wait(), args=(tasks,), daemon=True).start()

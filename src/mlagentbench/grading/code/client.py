@@ -18,8 +18,9 @@ from mlagentbench.sandbox.process import SandboxProcess
 
 PIPE_BYTES = 2**20
 """The pipe size that any user may set; the default is 2**16 (pipe(7))."""
-PATIENCE = 2.0
-"""Seconds to wait for a process whose pipe has closed to end."""
+POLL = 0.01
+PATIENCE = 10.0
+"""Seconds to wait for a process whose pipe has closed to end, counted in polls: while this process itself has no core, none pass."""
 
 
 class Answer(NamedTuple):
@@ -91,9 +92,10 @@ class CodeClient:
         return Answer(frame.text, frame.arrays, ended - started)
 
     def _why_it_ended(self) -> str:
-        patience = time.monotonic() + PATIENCE
-        while self.process.reason is None and time.monotonic() < patience:
-            time.sleep(0.01)
+        polls = 0
+        while self.process.reason is None and polls * POLL < PATIENCE:
+            time.sleep(POLL)
+            polls += 1
         if self.process.reason is None:
             return "the pipe to the grader was closed"
         if self.process.reason != "exit":
