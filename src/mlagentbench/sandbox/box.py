@@ -28,8 +28,10 @@ from mlagentbench.sandbox.base import WORKSPACE, EndReason, Sandbox, SandboxSpec
 SERVER = Path(__file__).parent / "standalone" / "exec_server.py"
 ALWAYS = 1e9
 """Seconds. A box lasts as long as its run, which has a time limit of its own."""
-START = 30.0
+START = 120.0
 """Seconds that the server may take to start."""
+END = 10.0
+"""Seconds that the box's processes may take to end when its server has ended."""
 LONGEST_HEADER = 1 << 16
 LOWEST_DESCRIPTOR = 20
 """The server inherits a descriptor above those that shells and launchers use for themselves."""
@@ -68,6 +70,7 @@ class Box:
         self._ids = count(1)
         self._waiting: dict[int, _Pending] = {}
         self._closed = False
+        self._disconnected = False
         self._broken: str | None = None
         self._reading: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter
@@ -110,7 +113,7 @@ class Box:
     @property
     def running(self) -> bool:
         """Whether it can take another request."""
-        return not self._closed and self._broken is None and self._process.running
+        return not self._closed and not self._disconnected and self._broken is None and self._process.running
 
     @property
     def reason(self) -> EndReason | None:
@@ -245,8 +248,9 @@ class Box:
                 if not waiting.reply.done():
                     waiting.reply.set_result((header, content))
         except (asyncio.IncompleteReadError, ConnectionError):
+            self._disconnected = True
             # Its reason is known once its processes have been waited for.
-            await asyncio.to_thread(self._process.wait, 1.0)
+            await asyncio.to_thread(self._process.wait, END)
         except (ValueError, RecursionError) as error:
             self._end(f"its server sent {error}")
         self._abandon()

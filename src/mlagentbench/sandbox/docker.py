@@ -168,7 +168,7 @@ def _control(docker: str, name: str, number: int) -> tuple[str, ...]:
 
 def _client_environment() -> dict[str, str]:
     """Return the environment of the `docker` command. It has no HOME, so that DOCKER_CONFIG says where the user's Docker settings are."""
-    settings = os.environ.get("DOCKER_CONFIG", str(Path.home() / ".docker"))
+    settings = os.environ.get("DOCKER_CONFIG", os.path.expanduser("~/.docker"))
     return {**{name: os.environ[name] for name in _CLIENT if name in os.environ}, "DOCKER_CONFIG": settings}
 
 
@@ -181,9 +181,9 @@ def _program() -> str:
 
 def _ask(*command: str, data: bytes = b"") -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(command, input=data.decode("latin-1"), capture_output=True, encoding="latin-1", timeout=30)
+        return subprocess.run(command, input=data.decode("latin-1"), capture_output=True, encoding="latin-1", timeout=60)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", "no answer in 30 s")
+        return subprocess.CompletedProcess(command, 124, "", "no answer in 60 s")
 
 
 @functools.cache

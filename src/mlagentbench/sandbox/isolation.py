@@ -19,7 +19,7 @@ from mlagentbench.sandbox.standalone import landlock_exec
 
 CHOICES: tuple[SandboxChoice, ...] = get_args(SandboxChoice)
 
-TRIAL_SECONDS = 10.0
+TRIAL_SECONDS = 60.0
 """A sandbox that takes longer to start counts as unavailable."""
 
 

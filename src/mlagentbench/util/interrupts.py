@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import os
 import signal
 import socket
@@ -36,7 +37,7 @@ class _State:
     """The state that determines what the next interrupt does."""
 
     def __init__(self) -> None:
-        self.obeyed = self.hung_up = -IMPATIENCE
+        self.obeyed = self.hung_up = -math.inf
         """Times (of `time.monotonic`) of the last interrupt that was not ignored, and of the last SIGHUP."""
         self.closed: float | None = None
         """The time at which the process began to exit; None before."""
@@ -188,7 +189,7 @@ def _handle(number: int, frame: object) -> None:
 def _unraisable(error: sys.UnraisableHookArgs) -> None:
     """Interrupt again a moment later if Python could not raise KeyboardInterrupt, as in the finalizer of an object."""
     if isinstance(error.exc_value, KeyboardInterrupt):
-        _state.obeyed = -IMPATIENCE
+        _state.obeyed = -math.inf
         threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(error)

@@ -30,8 +30,12 @@ from mlagentbench.sandbox.base import EndReason, Launch, SandboxSpec
 from mlagentbench.sandbox.linux.limits import LimitWatch, make_group, prelude
 from mlagentbench.sandbox.standalone import supervise
 
-PATIENCE = 10.0
-"""Seconds to wait for killed processes: a driver may need some of them to free a GPU's memory."""
+PATIENCE = 60.0
+"""Seconds to wait for killed processes: a driver may need some of them to free a GPU's memory, and a busy machine for everything."""
+REACTION = 10.0
+"""Seconds that a supervisor that was asked to end has to kill its command's processes; then the harness kills them."""
+STOPPING = 2.0
+"""Seconds to wait for processes to stop after SIGSTOP. One that waits for a disk stops only afterwards."""
 
 
 class ProcessTree:
@@ -86,7 +90,10 @@ class ProcessTree:
         return code if code >= 0 else 128 - code
 
     def signal_members(self, number: int) -> None:
-        """Send a signal to all processes but the harness's own: the supervisor, and what makes a namespace from outside it."""
+        """Send a signal to all processes but the harness's own: the supervisor, and what makes a namespace from outside it.
+
+        SIGSTOP is waited for: a process that has no core when it comes, or is in a system call, stops only later.
+        """
         if self._launch.control:
             subprocess.run(self._launch.control(number), env=dict(self._launch.environment), stdin=subprocess.DEVNULL, capture_output=True)
             return
@@ -97,9 +104,19 @@ class ProcessTree:
             # Children are continued before their parents, which could otherwise notice that a child is stopped, as shells do.
             for pid in sorted(new, key=found.index, reverse=number == signal.SIGCONT):
                 supervise.send(pid, number)
+            if number == signal.SIGSTOP:
+                _wait_until_stopped(new)
             signalled |= new
             if not new:
                 break
+
+    def command_runs(self) -> bool:
+        """Return whether a process of the command has not ended, or it cannot be known."""
+        if self._launch.control:
+            return True
+        members = {pid: _ids(pid)[1:] for pid in supervise.descendants(self.popen.pid)}
+        # The first process of a namespace ends by itself when the command has. A process that is ending has no memory any more.
+        return any(_has_memory(pid) for pid, inside in members.items() if not self._launch.namespace or inside[-1:] not in ([], [b"1"]))
 
     def verdict(self, last_words: str) -> EndReason:
         """Return why a command ended, where no check found a limit reached."""
@@ -149,21 +166,22 @@ class ProcessTree:
         self.popen.terminate()  # the supervisor kills the other processes and then exits
         self.popen.send_signal(signal.SIGCONT)
         try:
-            yield from self._until(lambda: self.popen.poll() is not None)
+            yield from self._until(lambda: self.popen.poll() is not None, REACTION)
         except InfrastructureError:  # the command keeps its supervisor from working, for example by stopping it
             supervise.end_descendants(self.popen.pid)
             self.popen.kill()
             yield from self._until(lambda: self.popen.poll() is not None)
 
-    def _until(self, done: Callable[[], bool]) -> Iterator[float]:
+    def _until(self, done: Callable[[], bool], patience: float = PATIENCE) -> Iterator[float]:
         begin = time.monotonic()
         pause = 0.0002
+        waited = 0.0
         while not done():
-            waited = time.monotonic() - begin
-            if waited > PATIENCE:
+            if waited > patience:  # before this last look: this process may have had no core in between
                 raise InfrastructureError(
                     f"a process of {self._launch.command[0]} cannot be ended; find it with `ps -ef`, and restart the machine"
                 )
+            waited = time.monotonic() - begin
             if waited < 0.002:
                 time.sleep(pause)  # most processes end within a millisecond, and an event loop would wait for several
             else:
@@ -215,6 +233,39 @@ def _ids(pid: int) -> list[bytes]:
             return next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
     except OSError:
         return []
+
+
+def _wait_until_stopped(pids: set[int]) -> None:
+    deadline = time.monotonic() + STOPPING
+    left, late = set(pids), False
+    while left and not late:
+        late = time.monotonic() > deadline
+        left = {pid for pid in left if not _is_stopped(pid)}
+        if left:
+            time.sleep(0.0005)
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether every thread of a process is stopped or has ended. psutil knows the state of the first thread only."""
+    try:
+        return all(_state(f"/proc/{pid}/task/{thread}/stat") in "TtZX" for thread in os.listdir(f"/proc/{pid}/task"))
+    except OSError:  # it has ended
+        return True
+
+
+def _state(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0].decode()
+    except OSError:
+        return "X"
+
+
+def _has_memory(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).memory_info().vms)
+    except psutil.Error:
+        return False
 
 
 def _gone(pid: int) -> bool:

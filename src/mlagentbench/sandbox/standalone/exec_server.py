@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -25,6 +26,8 @@ from typing import IO, Any
 
 PR_SET_DUMPABLE = 4
 CHUNK = 1 << 16
+FULLEST = 1 << 20
+"""Bytes that a pipe holds at most, unless root enlarges it."""
 LINGER = 0.5
 """Seconds after a command's end in which its output is still read, if a process that it left behind holds the pipe."""
 LOOKS = 100
@@ -113,12 +116,18 @@ class Server:
 
 
 class Tail:
-    """Reads a pipe to its end in a thread, and keeps the last `most` bytes."""
+    """Reads a pipe to its end in a thread, and keeps the last `most` bytes.
+
+    What a command had written when it ended is returned even if the thread had no chance to read it.
+    """
 
     def __init__(self, pipe: IO[bytes], most: int) -> None:
         self._pipe = pipe
         self._most = most
         self._kept = bytearray()
+        self._lock = threading.Lock()
+        self._open = True
+        os.set_blocking(pipe.fileno(), False)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
@@ -126,14 +135,31 @@ class Tail:
         """Return what was read, after waiting for the end of the pipe, but not for long."""
         for _ in range(LOOKS):
             self._thread.join(LINGER / LOOKS)
+        for _ in range(FULLEST // CHUNK):
+            if not self._read():
+                break
         return bytes(self._kept[-self._most :])
 
     def _follow(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._pipe, select.POLLIN)
         with self._pipe:
-            while data := os.read(self._pipe.fileno(), CHUNK):
-                self._kept += data
-                if len(self._kept) > 2 * self._most + CHUNK:
-                    del self._kept[: -self._most]
+            while self._open:
+                waiting.poll()
+                self._read()
+
+    def _read(self) -> bool:
+        """Read what the pipe holds now, one chunk at most. Returns whether there was any."""
+        with self._lock:
+            try:
+                data = os.read(self._pipe.fileno(), CHUNK) if self._open else b""
+            except BlockingIOError:
+                return False
+            self._open = bool(data)
+            self._kept += data
+            if len(self._kept) > 2 * self._most + CHUNK:
+                del self._kept[: -self._most]
+            return self._open
 
 
 def _feed(pipe: IO[bytes], given: bytes) -> None:

@@ -183,13 +183,15 @@ def _start(command: list[str], home: str) -> int:
 
 def _wait(command: int) -> int:
     """Wait for the command to end, or for SIGTERM. Returns its status as in a shell."""
+    stopped = False
     while True:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             if ended[0] == command:
                 code = os.waitstatus_to_exitcode(ended[1])
                 return code if code >= 0 else 128 - code
-        if signal.sigwait(AWAITED) == signal.SIGTERM:
+        if stopped:
             return STOPPED
+        stopped = signal.sigwait(AWAITED) == signal.SIGTERM  # and look once more: the command may have ended just before
 
 
 def _reap() -> None:

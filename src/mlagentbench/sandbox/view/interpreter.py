@@ -81,7 +81,7 @@ def describe(python: Path) -> Interpreter:
     roots = _outermost(list(map(Path, answer["prefixes"])))
     if not _lies_in(chain[-1], roots):
         roots = tuple(sorted((*roots, chain[-1])))
-    if bad := {Path("/"), Path("/home"), Path("/root"), Path.home()} & set(roots):
+    if bad := {Path("/"), Path("/home"), Path("/root"), Path(os.path.expanduser("~"))} & set(roots):
         raise SandboxUnavailable(f"{executable} is installed in {bad.pop()}, which a sandbox must not show; choose another with --python")
     sites = _sites(list(map(Path, answer["sites"])), roots)
     folders = [*map(Path, answer["package"]), Path(__file__).parents[2], *(site / PACKAGE for site in sites)]
