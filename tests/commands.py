@@ -171,20 +171,21 @@ def serve(descriptor: int) -> None:
                 os._exit(0)
             while os.getppid() == between:  # until the test's process is the parent
                 time.sleep(0.0001)
+            request = json.loads(message)
+            if request.pop("new_session"):
+                os.setsid()  # before anybody knows its id, and signals its group
             requests.send(str(os.getpid()).encode())
             requests.close()
-            _run_command(streams=streams, **json.loads(message))
+            _run_command(streams=streams, **request)
             sys.exit()
 
 
-def _run_command(command: Sequence[str], streams: Sequence[int], environment: Mapping[str, str], folder: str, new_session: bool) -> None:
+def _run_command(command: Sequence[str], streams: Sequence[int], environment: Mapping[str, str], folder: str) -> None:
     """Run a module as `python -m` does, in the place that the command was given."""
-    if new_session:
-        os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    if new_session and os.isatty(0):
+    if os.getsid(0) == os.getpid() and os.isatty(0):
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # its keys interrupt the session that it belongs to
     unbuffered = bool(environment.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):

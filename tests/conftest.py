@@ -24,7 +24,7 @@ from mlagentbench.util.machine import cores
 from mlagentbench.workspace.paths import create_workspace
 from tests import commands
 from tests.mirror import Mirror, serve
-from tests.support import MakeEnvironment, run_info
+from tests.support import HANGING, MakeEnvironment, run_info
 
 TRAIN = 'print("accuracy 0.5")\n'
 
@@ -82,7 +82,7 @@ def make_environment(tmp_path: Path) -> MakeEnvironment:
         files: Mapping[str, str | bytes] = {"train.py": TRAIN},
         run: str = "a-run",
         limits: RunLimits = RunLimits(),
-        box_limits: ScriptLimits = ScriptLimits(seconds=20),
+        box_limits: ScriptLimits = ScriptLimits(seconds=HANGING),
         sandboxed: bool = False,
         data: Mapping[str, Path] = {},
         **more: Any,

@@ -18,6 +18,8 @@ from mlagentbench import Action, Environment, RunSpec, Step
 from mlagentbench.run_spec import ModelSpec, RunInfo
 from mlagentbench.util import lock
 
+HANGING = 300.0
+"""Seconds after which what a test waits for counts as hanging: longer than any busy machine takes."""
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
 

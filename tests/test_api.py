@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,13 @@ API = (ROOT / "docs" / "api.md").read_text()
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore:The 'initial' parameter:DeprecationWarning")
 """Inspect leaves streams to the garbage collector, and uses an old parameter of tenacity."""
 REPLIES = (write_file("submission.txt", "12.5"), reply("Final Answer", '{"final_answer": "It is done."}'))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_to_collect() -> Iterator[None]:
+    """Collect those streams here, and not in whatever test comes next."""
+    yield
+    gc.collect()
 
 
 def python_blocks(page: Path) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests import commands
+from tests.support import HANGING
 
 PROBE = """\
 import atexit, json, os, random, signal, sys, tempfile, threading
@@ -57,7 +58,7 @@ def probe(tmp_path: Path) -> list[str]:
 def test_a_forked_process_is_like_a_fresh_one(probe: list[str], tmp_path: Path, new_session: bool) -> None:
     def facts(run: Callable[..., subprocess.CompletedProcess[str]]) -> dict[str, Any]:
         environment = {**os.environ, "TMPDIR": str(tmp_path), "TEST_ONLY": "yes"}
-        options = {"env": environment, "cwd": tmp_path, "start_new_session": new_session, "timeout": 60}
+        options = {"env": environment, "cwd": tmp_path, "start_new_session": new_session, "timeout": HANGING}
         with (tmp_path / "typed.txt").open() as typed:
             finished = run(probe, stdin=typed, capture_output=True, text=True, **options)
         assert (finished.returncode, finished.stderr) == (7, "an error\n")
@@ -76,7 +77,7 @@ def test_a_forked_process_dies_of_signals_and_is_waited_for(tmp_path: Path) -> N
         assert process.stdout is not None and process.stdout.readline() == b"asleep\n"
         assert process.poll() is None
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=HANGING)
         assert process.returncode == -number
         assert (b"KeyboardInterrupt" in errors) == (number == signal.SIGINT)
 
@@ -89,7 +90,7 @@ def test_a_forked_process_writes_to_a_terminal_line_by_line(tmp_path: Path) -> N
     with os.fdopen(os.dup(controller), "rb") as screen:
         assert screen.readline() == b"True\r\n", "before it ends"
     os.write(controller, b"\n")
-    assert process.wait(60) == 0
+    assert process.wait(HANGING) == 0
     os.close(controller)
 
 

@@ -25,6 +25,7 @@ from mlagentbench.data.download import display, transfer
 from mlagentbench.errors import TaskError
 from mlagentbench.task.spec import TaskSpec
 from tests.mirror import Cut, Mirror, Redirect, Slow, Status, Wrong, serve
+from tests.support import HANGING
 
 URL = "https://example.org/data/train.csv"
 CONTENT = random.Random(0).randbytes(300_000)
@@ -121,14 +122,14 @@ def test_a_server_that_falls_silent_is_asked_again(mirror: Mirror, monkeypatch: 
     once = fetch.transfer
 
     def impatient(*arguments: Any, **more: Any) -> None:
-        monkeypatch.setattr(transfer, "TIMEOUT", 60.0 if mirror.requests else 1.0)
+        monkeypatch.setattr(transfer, "TIMEOUT", HANGING if mirror.requests else 1.0)
         once(*arguments, **more)
 
     monkeypatch.setattr(fetch, "transfer", impatient)
     mirror.add(URL, CONTENT)
-    mirror.fail(URL, Slow(1000, 60))
+    mirror.fail(URL, Slow(1000, 600))
     assert fetch.download(URL).read_bytes() == CONTENT
-    assert len(mirror.requests) == 2
+    assert len(mirror.requests) >= 2, "more where the server had no core to answer in a second"
 
 
 def test_nobody_answers(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +348,7 @@ def test_processes_that_download_at_once_download_once(mirror: Mirror) -> None:
     mirror.add(URL, CONTENT)
     mirror.fail(URL, Slow(1000, 1.5))
     processes = [start() for _ in range(3)]
-    ended = [process.communicate(timeout=60) for process in processes]
+    ended = [process.communicate(timeout=HANGING) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], ended
     assert len(mirror.requests) == 1
     assert len({out for out, _ in ended}) == 1
@@ -356,17 +357,15 @@ def test_processes_that_download_at_once_download_once(mirror: Mirror) -> None:
 
 def test_a_download_that_was_killed_is_gone_on_with(mirror: Mirror, tmp_path: Path) -> None:
     mirror.add(URL, CONTENT)
-    mirror.fail(URL, Slow(200_000, 30))
+    mirror.fail(URL, Slow(200_000, 600))
     process = start()
     part = None
-    for _ in range(6000):
+    while part is None or not part.stat().st_size:
+        assert process.poll() is None
         part = next((tmp_path / "cache" / "downloads").rglob("*.part"), None)
-        if part and part.stat().st_size:
-            break
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert part is not None
+    process.communicate(timeout=HANGING)
     have = part.stat().st_size
     assert 0 < have < len(CONTENT)
     assert fetch.download(URL).read_bytes() == CONTENT

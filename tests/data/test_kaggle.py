@@ -18,6 +18,7 @@ from mlagentbench.data import fetch
 from mlagentbench.data.download import transfer
 from mlagentbench.errors import TaskError
 from tests.mirror import STORAGE, Cut, Mirror, Slow, Status
+from tests.support import HANGING
 
 pytest.importorskip("kagglesdk")
 
@@ -77,14 +78,14 @@ def test_a_server_that_fails_for_a_moment_is_asked_again(mirror: Mirror) -> None
 
 def test_a_competition_that_was_killed_is_finished(mirror: Mirror, tmp_path: Path) -> None:
     mirror.competition(SLUG, FILES)
-    mirror.fail(ARCHIVE, Cut(0), Slow(2_000_000, 30))
+    mirror.fail(ARCHIVE, Cut(0), Slow(2_000_000, 600))
     code = f"from mlagentbench.data import fetch; fetch.kaggle_competition({SLUG!r})"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     while not any(path.stat().st_size for path in (tmp_path / "cache").rglob("*.part")):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
-    process.wait(60)
+    process.wait(HANGING)
     folder = fetch.kaggle_competition(SLUG)
     assert (folder / "train.csv").read_bytes() == TRAIN
     assert mirror.requests[-1].range
@@ -140,7 +141,7 @@ def test_files_are_read_once_and_again_only_if_their_time_or_size_changed(mirror
     os.utime(path, ns=(checked.st_atime_ns, checked.st_mtime_ns))
     fetch.kaggle_competition(SLUG, files)
     assert len(mirror.requests) == asked, "it was read"
-    os.utime(path)
+    os.utime(path, ns=(checked.st_atime_ns, checked.st_mtime_ns + 10**9))
     fetch.kaggle_competition(SLUG, files)
     assert len(mirror.requests) > asked and path.read_bytes() == TRAIN
 

@@ -26,7 +26,8 @@ from mlagentbench.data.sources import sources
 from mlagentbench.errors import TaskError
 from mlagentbench.task.catalogue import Task, find_task, load_task
 from mlagentbench.task.seeds import SEED
-from tests.mirror import Cut, Mirror
+from tests.mirror import Cut, Mirror, Slow
+from tests.support import HANGING
 from tests.tasks.tiny import DATA, PREPARE, URL, make_task
 
 
@@ -79,7 +80,7 @@ def test_processes_that_prepare_at_once_prepare_once(task: Task, cache: Path, tm
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(HANGING)
     assert [process.exitcode for process in processes] == [0, 0, 0]
     assert calls(tmp_path) == 1
 
@@ -92,14 +93,15 @@ def test_a_preparation_that_fails_leaves_nothing_behind_and_is_one_line(tmp_path
 
 
 def test_a_preparation_that_was_killed_is_cleaned_up_and_made_whole(tmp_path: Path, cache: Path) -> None:
-    task = make_task(tmp_path, PREPARE.replace("time.sleep(0.3)", "time.sleep(30)"))
+    task = make_task(tmp_path, PREPARE.replace("time.sleep(0.3)", "time.sleep(600)"))
     process = multiprocessing.get_context("spawn").Process(target=work, args=(task.folder, cache))
     process.start()
     while not list(cache.rglob("train.csv")):
+        assert process.is_alive()
         time.sleep(0.01)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
-    process.join(60)
+    process.join(HANGING)
     assert list(cache.rglob("train.csv")), "what it left is still there"
     make_task(tmp_path)  # the same, and quicker
     made = prepare(task, "mini", cache)
@@ -111,7 +113,7 @@ def test_a_download_that_was_killed_while_it_was_prepared_is_gone_on_with(mirror
     content = bytes(range(256)) * 1000
     task = make_task(tmp_path, more=DATA)
     mirror.add(URL, content)
-    mirror.fail(URL, *[Cut(1000)] * 60)
+    mirror.fail(URL, Cut(1000), Slow(1000, 600))
     code = "import sys; from pathlib import Path; from mlagentbench.task.catalogue import load_task; "
     code += "from mlagentbench.data.prepare import prepared; prepared(load_task(Path(sys.argv[1])), 'full', Path(sys.argv[2]))"
     process = subprocess.Popen([sys.executable, "-c", code, str(task.folder), str(cache)])
@@ -119,7 +121,7 @@ def test_a_download_that_was_killed_while_it_was_prepared_is_gone_on_with(mirror
         assert process.poll() is None
         time.sleep(0.01)
     process.kill()
-    process.wait(60)
+    process.wait(HANGING)
     mirror.faults.clear()
     public, _ = prepared(task, "full", cache)
     assert public and (public / "train.csv").read_bytes() == content
@@ -342,6 +344,7 @@ def test_who_waits_says_so(task: Task, cache: Path) -> None:
     make_task(task.folder.parent, PREPARE.replace("time.sleep(0.3)", f"\n    while not os.path.exists({str(told)!r}): time.sleep(0.02)"))
     process.start()
     while not list(cache.rglob("train.csv")):
+        assert process.is_alive()
         time.sleep(0.01)
 
     class Screen(io.StringIO):
@@ -351,7 +354,7 @@ def test_who_waits_says_so(task: Task, cache: Path) -> None:
 
     screen = Screen()
     prepare(task, "mini", cache, console=Console(file=screen))
-    process.join(60)
+    process.join(HANGING)
     assert "tiny: another process is preparing it" in screen.getvalue()
 
 

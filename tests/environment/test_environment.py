@@ -25,7 +25,7 @@ from mlagentbench import (
 from mlagentbench.model import Models
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests.sandbox.processes import Clock
-from tests.support import MakeEnvironment, do, finish, perform
+from tests.support import HANGING, MakeEnvironment, do, finish, perform
 
 LIST = do("List Files", dir_path=".")
 RUN = do("Execute Script", script_name="train.py")
@@ -118,7 +118,7 @@ def test_the_time_limit_ends_a_script_and_keeps_its_output(make_environment: Mak
 
     async def time_passes() -> None:
         output = environment.directory.steps_folder / "0001.output.txt"
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANGING):
             while not (output.exists() and "started" in output.read_text()):
                 await asyncio.sleep(0.02)
         clock.ahead = 2000

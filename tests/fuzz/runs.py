@@ -51,7 +51,7 @@ NUMBERS: Mapping[str, Sequence[Sequence[Any]]] = {
 EXTREMES = (float("nan"), float("inf"), float("-inf"), 1e300, -1e308, 1.7e308, 10**25, -(10**400), "1e999")
 EACH = 50
 """Damaged runs in one log directory."""
-WITHIN = 120
+WITHIN = 600
 """Seconds within which each command of a case must be done."""
 
 Change = Callable[[Random, Path], bool]

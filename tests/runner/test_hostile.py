@@ -136,7 +136,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Task:
-    keys = {"limits": "{ grading_time = 30, grading_memory_mb = 1024 }", "paper": "{ baseline = 1.0 }"}
+    keys = {"limits": "{ grading_time = 300, grading_memory_mb = 1024 }", "paper": "{ baseline = 1.0 }"}
     how = {"file": "submission.csv", "direction": "minimize", "train": "", "prepare": PREPARE, "grade": GRADE_TABLE}
     return load_task(tiny_task(tmp_path / "table", keys=keys, **how))
 

@@ -22,6 +22,7 @@ from mlagentbench.sandbox.standalone.supervise import _prctl, descendants, is_zo
 from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 from tests import commands
 from tests.runner.lives import EVERY, EXECUTE, REPLIES, before_each_change, content_of, main, make_script, make_task, write_file
+from tests.support import HANGING
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +78,7 @@ def _is_anothers(pid: int) -> bool:
 
 def assert_nobody() -> None:
     """Nothing that a killed process started lives on."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGING
     while left := [pid for pid in descendants(os.getpid()) if not _is_anothers(pid) and not is_zombie(pid)]:
         if time.monotonic() > deadline:
             named = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left}
@@ -135,6 +136,12 @@ def wait_for_begin(process: subprocess.Popen[bytes], logs: Path, begun: int) -> 
         time.sleep(0.002)
 
 
+def wait_for_telling(process: subprocess.Popen[bytes], script: Path, count: int) -> None:
+    """Until a script's agents were told so much, its processes' begins included."""
+    while len(told(script)) < count and process.poll() is None:
+        time.sleep(0.002)
+
+
 def test_killed_at_random_moments_a_run_comes_to_the_same_end(world: World) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
@@ -143,7 +150,7 @@ def test_killed_at_random_moments_a_run_comes_to_the_same_end(world: World) -> N
     process = world.life(reference)
     wait_for_begin(process, reference, 0)
     started = time.monotonic()
-    assert process.wait(60) == 0, world.errors()
+    assert process.wait(HANGING) == 0, world.errors()
     step = (time.monotonic() - started) / len(REPLIES)
     expected = content_of(assert_whole(reference, 0))
     moments: list[int] = []
@@ -156,7 +163,7 @@ def test_killed_at_random_moments_a_run_comes_to_the_same_end(world: World) -> N
             process = world.life(logs)
             wait_for_begin(process, logs, lives)
             if len(published(logs)) == len(REPLIES):
-                process.wait(60)  # it only grades: let it
+                process.wait(HANGING)  # it only grades: let it
             wait_for_step(process, logs, len(published(logs)) + dice.randrange(3))
             time.sleep(dice.uniform(0, step))
             before = published(logs)
@@ -178,12 +185,12 @@ def test_killed_at_every_change_of_names_and_every_flush_a_run_comes_to_the_same
     # Without a submission there is no grading, which changes nothing of the run.
     make_script(world.script, [write_file("notes.txt", "to do"), EXECUTE, REPLIES[-1]])
     reference = world.folder / "reference"
-    assert world.life(reference, 0).wait(60) == 0, world.errors()
+    assert world.life(reference, 0).wait(HANGING) == 0, world.errors()
     points = int(reference.with_suffix(".points").read_text())
     expected = content_of(assert_whole(reference, 0))
     # Every third one, these or those: a third of the time, and all of them over a few runs of the tests.
     first = random.choice((1, 2, 3))
-    assert world.life(world.folder / "run", first, points).wait(300) == 0, world.errors()
+    assert world.life(world.folder / "run", first, points).wait(2 * HANGING) == 0, world.errors()
     for point in range(first, points + 1, EVERY):
         logs = world.folder / f"run-{point}"
         main(logs, world.task, world.script, world.folder / "told")
@@ -229,19 +236,20 @@ def test_what_a_name_stands_for_is_on_disk_before_anything_relies_on_it(world: W
 
 def test_processes_that_share_a_log_directory_leave_each_other_alone(world: World) -> None:
     reference, logs = world.folder / "reference", world.folder / "shared"
-    assert world.life(reference).wait(60) == 0, world.errors()
+    assert world.life(reference).wait(HANGING) == 0, world.errors()
     expected = content_of(assert_whole(reference, 0))
     scripts = [make_script(world.folder / f"script-{number}.jsonl") for number in range(4)]
     dice = random.Random(7)
     for _ in range(3):
+        before = [len(told(script)) for script in scripts]
         lives = [world.life(logs, script=script) for script in scripts]
-        time.sleep(dice.uniform(0.4, 1.2))
-        for process in lives[::2]:
+        for number, process in [*enumerate(lives)][::2]:
+            wait_for_telling(process, scripts[number], before[number] + dice.randrange(4))
             kill(process, group=True)
         for process in lives[1::2]:
-            assert process.wait(60) == 0, world.errors()
+            assert process.wait(HANGING) == 0, world.errors()
     for script in scripts:
-        assert world.life(logs, script=script).wait(60) == 0, world.errors()
+        assert world.life(logs, script=script).wait(HANGING) == 0, world.errors()
     runs = find_runs(logs)
     assert len(runs) == 4
     for run in runs:
@@ -266,7 +274,7 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
     ]
     dice = random.Random(11)
     reference = world.folder / "reference"
-    assert commands.run([*start, "--log-dir", str(reference)], capture_output=True, timeout=60).returncode == 0
+    assert commands.run([*start, "--log-dir", str(reference)], capture_output=True, timeout=HANGING).returncode == 0
     expected = content_of(assert_whole(reference, 0))
     all_kills = 0
     for number in count():
@@ -277,7 +285,7 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
         if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT).si_code != os.CLD_STOPPED:
             process.wait()
             continue  # it came to its end while this process waited for a core
-        refused = commands.run([*mlab, "resume", str(find_runs(logs)[0].path)], capture_output=True, text=True, timeout=60)
+        refused = commands.run([*mlab, "resume", str(find_runs(logs)[0].path)], capture_output=True, text=True, timeout=HANGING)
         assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
         assert "another process is working on" in refused.stderr
         assert kill(process, group=False)
@@ -292,7 +300,7 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
             assert_nobody()
         (run,) = find_runs(logs)
         if run.result is None:
-            assert commands.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 0
+            assert commands.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=HANGING).returncode == 0
         assert content_of(assert_whole(logs, kills)) == expected
         all_kills += kills
         if all_kills >= 3:  # a run may come to its end while this process waits for a core
@@ -301,7 +309,7 @@ def test_the_command_line_killed_and_resumed_comes_to_its_end(world: World) -> N
 
 def wait_for_step(process: subprocess.Popen[bytes], logs: Path, number: int) -> None:
     """Until a step is published."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGING
     while len(published(logs)) < number and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -26,8 +26,9 @@ from mlagentbench.sandbox.isolation import probe
 from mlagentbench.task.catalogue import load_task
 from tests.plans import Plan, make_plan, resumed
 from tests.runner.lives import make_task
+from tests.sandbox.processes import become, nobodys_id
 
-NOBODY = 65534
+NOBODY = nobodys_id()
 PYTHON = Path("/usr/bin/python3")
 """One that an ordinary user can run, wherever this one is installed."""
 PATH = os.pathsep.join(filter(None, sys.path))
@@ -76,10 +77,10 @@ def folder_of_nobody() -> Iterator[Path]:
 
 def as_nobody(folder: Path, sandbox: str) -> str:
     """What the story of a folder prints when an ordinary user tells it."""
-    words = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"] if os.getuid() == 0 else []
+    words = become(NOBODY) if os.getuid() == 0 else []
     environment = {**os.environ, "HOME": str(folder), "MLAB_CACHE": str(folder / "cache"), "TMPDIR": "/tmp", "PYTHONPATH": PATH}
     words += [str(PYTHON), "-m", "tests.runner.test_ordinary_user", str(folder), sandbox]
-    done = subprocess.run(words, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,11 +74,13 @@ def test_a_run_whose_scripts_landlock_confined_says_so(plan: Plan) -> None:
 
 
 def test_replies_that_lead_to_no_step_take_their_time_too(plan: Plan) -> None:
+    started = time.monotonic()
     result = carry_out(plan, [submit("11"), *["I do not know what to do."] * 5])
+    whole = time.monotonic() - started
     (directory,) = find_runs(plan.log_directory)
     wasted = sum(call.seconds for call in directory.calls(2))
     assert result.outcome.ended == "format_failure" and wasted > 0
-    assert wasted <= result.seconds - directory.steps()[0].seconds < wasted + 5, "and the time between them"
+    assert wasted <= result.seconds - directory.steps()[0].seconds < whole, "and the time between them"
     assert result.model_seconds == pytest.approx(directory.steps()[0].model_seconds + wasted)
 
 

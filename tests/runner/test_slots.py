@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 from mlagentbench.runner.slots import Slots
-from tests.support import finish
+from tests.support import HANGING, finish
 
 
 class Watched:
@@ -20,7 +20,7 @@ class Watched:
         self.most = 0
         self.gpus: dict[str, tuple[str, ...]] = {}
 
-    async def run(self, name: str, gpus: Sequence[str] = (), seconds: float = 0.01) -> bool:
+    async def run(self, name: str, gpus: Sequence[str] = (), seconds: float = 0.01, until: asyncio.Event | None = None) -> bool:
         async with self.slots.slot(gpus) as slot:
             if slot is None:
                 return False
@@ -30,7 +30,7 @@ class Watched:
             self.running.append(name)
             self.most = max(self.most, len(self.running))
             try:
-                await asyncio.sleep(seconds)
+                await (until.wait() if until else asyncio.sleep(seconds))
             finally:
                 self.running.remove(name)
             return True
@@ -61,8 +61,13 @@ def test_a_gpu_is_one_runs_alone_and_each_is_used() -> None:
 
 def test_who_waits_for_a_gpu_lets_others_pass_and_takes_no_place_meanwhile() -> None:
     async def main() -> Watched:
-        watched = Watched(Slots(2))
-        await asyncio.gather(watched.run("first", ("0",), 0.1), watched.run("second", ("0",)), watched.run("third"), watched.run("fourth"))
+        watched, others_are_done = Watched(Slots(2)), asyncio.Event()
+        first = asyncio.create_task(watched.run("first", ("0",), until=others_are_done))
+        second = asyncio.create_task(watched.run("second", ("0",)))
+        async with asyncio.timeout(HANGING):
+            await asyncio.gather(watched.run("third"), watched.run("fourth"))
+        others_are_done.set()
+        await asyncio.gather(first, second)
         return watched
 
     assert finish(main()).order == ["first", "third", "fourth", "second"]
@@ -72,19 +77,19 @@ def test_a_run_that_is_cancelled_or_fails_gives_its_place_back() -> None:
     async def main() -> None:
         slots = Slots(1)
         watched = Watched(slots)
-        holder, waiter = (asyncio.create_task(watched.run(name, ("0",), 10)) for name in ("holder", "waiter"))
+        holder, waiter = (asyncio.create_task(watched.run(name, ("0",), 600)) for name in ("holder", "waiter"))
         await asyncio.sleep(0.01)
         waiter.cancel()
         holder.cancel()
         await asyncio.gather(holder, waiter, return_exceptions=True)
-        assert await asyncio.wait_for(watched.run("next", ("0",)), 60)
+        assert await asyncio.wait_for(watched.run("next", ("0",)), HANGING)
         # The place was given, and the run cancelled before it could take it.
         async with slots.slot(("0",)):
             late = asyncio.create_task(watched.run("late", ("0",)))
             await asyncio.sleep(0.01)
         late.cancel()
         await asyncio.gather(late, return_exceptions=True)
-        assert await asyncio.wait_for(watched.run("last", ("0",)), 60)
+        assert await asyncio.wait_for(watched.run("last", ("0",)), HANGING)
         assert "late" not in watched.order
 
     finish(main())
@@ -94,11 +99,13 @@ def test_once_closed_none_starts_and_those_that_go_on_keep_their_places() -> Non
     async def main() -> None:
         slots = Slots(1)
         watched = Watched(slots)
-        going, waiting = asyncio.create_task(watched.run("going", (), 0.05)), asyncio.create_task(watched.run("waiting"))
+        closed = asyncio.Event()
+        going, waiting = asyncio.create_task(watched.run("going", until=closed)), asyncio.create_task(watched.run("waiting"))
         await asyncio.sleep(0.01)
         slots.close()
         assert not await watched.run("late")
         assert not await waiting
+        closed.set()
         assert await going
         assert watched.order == ["going"]
 

@@ -104,7 +104,8 @@ def test_who_fills_the_disk_at_once_is_at_a_limit_and_the_last_good_snapshot_is_
 
 
 def test_whose_disk_others_fill_is_not_to_blame(plan: Plan, disk: Path) -> None:
-    others = "import os\ntry: open('../../others', 'wb').write(b'x' * os.statvfs('.').f_bavail * 4096)\nexcept OSError: pass"
+    fill = "disk = os.statvfs('.'); open('../../others', 'wb').write(b'x' * disk.f_bavail * disk.f_frsize)"
+    others = f"import os\ntry: {fill}\nexcept OSError: pass"
     with pytest.raises(StorageFailed, match="No space left"):
         carry_out(plan.but(log_directory=disk), others)
 

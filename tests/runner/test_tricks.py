@@ -157,7 +157,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    keys = {"read_only": '["data"]', "limits": "{ grading_time = 60, grading_memory_mb = 1024 }", "paper": "{ baseline = 1.0 }"}
+    keys = {"read_only": '["data"]', "limits": "{ grading_time = 300, grading_memory_mb = 1024 }", "paper": "{ baseline = 1.0 }"}
     how = {"file": "submission.csv", "direction": "minimize", "train": "", "prepare": PREPARE, "grade": GRADE_TABLE}
     return load_task(tiny_task(tmp_path / "secret", keys=keys, **how))
 

@@ -16,6 +16,7 @@ from mlagentbench.sandbox.base import Execution, Sandbox, SandboxSpec
 from mlagentbench.sandbox.isolation import choose
 from mlagentbench.sandbox.process import run
 from tests.sandbox.processes import Run, Trace, available
+from tests.support import HANGING
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def execute(workspace: Path) -> Run:
     """Run a command in a workspace: `execute(sandbox, "sh", "-c", "…", memory_mb=64)`."""
 
     def call(sandbox: Sandbox, *command: str, spec: SandboxSpec | None = None, groups: bool = True, **limits: float) -> Execution:
-        spec = replace(spec or SandboxSpec(workspace), limits=ScriptLimits(**{"seconds": 60, **limits}))  # type: ignore[arg-type]
+        spec = replace(spec or SandboxSpec(workspace), limits=ScriptLimits(**{"seconds": HANGING, **limits}))  # type: ignore[arg-type]
         return asyncio.run(run(sandbox, command, spec, groups=groups))
 
     return call

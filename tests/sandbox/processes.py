@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 import random
 import shutil
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -14,6 +17,7 @@ import pytest
 
 from mlagentbench.sandbox.base import Execution
 from mlagentbench.sandbox.isolation import probe
+from tests.support import HANGING
 
 Run = Callable[..., Execution]
 
@@ -69,7 +73,7 @@ class Trace:
                 return True
         return False
 
-    def becomes(self, alive: bool, seconds: float = 60.0) -> bool:
+    def becomes(self, alive: bool, seconds: float = HANGING) -> bool:
         """Wait until it is, or is no more."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -77,6 +81,29 @@ class Trace:
                 return True
             time.sleep(0.01)
         return False
+
+
+def nobodys_id() -> int:
+    """Return the id of a user of this process's own: the kernel counts the processes of a user, and other tests may have some too."""
+    return 30_000 + os.getpid() % 30_000
+
+
+def become(user: int) -> list[str]:
+    """Return the start of a command that another user runs."""
+    return ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups"]
+
+
+@contextmanager
+def folder_of(user: int) -> Iterator[Path]:
+    """Make a folder that every user can read, with an empty `workspace` that belongs to a user."""
+    folder = Path(tempfile.mkdtemp(prefix="mlagentbench-nobody-", dir="/tmp"))
+    try:
+        folder.chmod(0o755)
+        (folder / "workspace").mkdir()
+        os.chown(folder / "workspace", user, user)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def copy_package(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import subprocess
 import threading
@@ -15,7 +14,7 @@ import pytest
 from mlagentbench.errors import SandboxUnavailable
 from mlagentbench.limits import ScriptLimits
 from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
-from tests.sandbox.processes import Run, copy_package, only_where
+from tests.sandbox.processes import Run, become, copy_package, folder_of, nobodys_id, only_where
 
 SANDBOX = "bubblewrap"
 pytestmark = only_where(SANDBOX)
@@ -177,7 +176,7 @@ def test_the_hosts_files_are_absent(sandbox: Sandbox, execute: Run, spec: Sandbo
 
 
 def test_other_processes_are_out_of_sight_and_reach(sandbox: Sandbox, execute: Run, spec: SandboxSpec) -> None:
-    victim = subprocess.Popen(["sleep", "60"])
+    victim = subprocess.Popen(["sleep", "600"])
     try:
         done = execute(sandbox, "sh", "-c", f"ls /proc | grep -c '^[0-9]'; kill {victim.pid}; kill -9 -1", spec=spec)
         assert int(done.output.split()[0]) <= 6
@@ -273,7 +272,7 @@ code = '''
 import os, threading, time
 try:
     for _ in range(1000):
-        threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 except RuntimeError as error:
     print(error)
 '''
@@ -290,13 +289,10 @@ def test_a_user_without_privileges_has_the_same_sandbox(sandbox: Sandbox, tmp_pa
     version = subprocess.run([python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True).stdout
     if version != "True\n":
         pytest.skip("the system's Python is too old")
-    folder = Path("/tmp", f"mlagentbench-nobody-{os.getpid()}")
-    try:
+    with folder_of(nobody := nobodys_id()) as folder:
         copy_package(folder / "src")
-        (folder / "workspace").mkdir()
-        os.chown(folder / "workspace", 65534, 65534)
         done = subprocess.run(
-            ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", AS_NOBODY, folder / "workspace"],
+            [*become(nobody), python, "-c", AS_NOBODY, folder / "workspace"],
             env={"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"},
             capture_output=True,
             text=True,
@@ -306,9 +302,7 @@ def test_a_user_without_privileges_has_the_same_sandbox(sandbox: Sandbox, tmp_pa
         assert "1000" in done.stdout
         assert "cannot create /proc/sys/kernel/hostname" in done.stdout
         assert "can't start new thread" in done.stdout
-        assert (folder / "workspace" / "made").stat().st_uid == 65534
-    finally:
-        shutil.rmtree(folder)
+        assert (folder / "workspace" / "made").stat().st_uid == nobody
 
 
 def test_a_gpu_works_in_a_box(sandbox: Sandbox, execute: Run, workspace: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
+import secrets
 import socket
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from mlagentbench.sandbox.base import Mount, Sandbox, SandboxSpec
 from mlagentbench.sandbox.landlock import LIMITATIONS
 from mlagentbench.sandbox.standalone import landlock_exec
 from mlagentbench.sandbox.view.interpreter import describe
-from tests.sandbox.processes import Run, Trace, copy_package, only_where
+from tests.sandbox.processes import Run, Trace, become, copy_package, folder_of, nobodys_id, only_where
 
 SANDBOX = "landlock"
 pytestmark = only_where(SANDBOX)
@@ -85,9 +85,10 @@ def test_only_the_workspace_and_the_temporary_folder_can_be_written(
     sandbox: Sandbox, execute: Run, spec: SandboxSpec, tmp_path: Path
 ) -> None:
     places = (tmp_path, Path("/tmp"), Path("/usr"), Path("/etc"), Path(sys.prefix), Path.home(), Path("/dev"), Path("/run"))
-    execute(sandbox, "sh", "-c", 'for place; do touch "$place/written"; done', "sh", *map(str, places), spec=spec)
+    name = f"written-{secrets.token_hex(8)}"
+    execute(sandbox, "sh", "-c", f'for place; do touch "$place/{name}"; done', "sh", *map(str, places), spec=spec)
     for place in places:
-        assert not (place / "written").exists(), place
+        assert not (place / name).exists(), place
     assert execute(sandbox, "sh", "-c", "touch $TMPDIR/x $HOME/x written", spec=spec).exit_code == 0
 
 
@@ -128,18 +129,19 @@ def test_files_are_copied_and_archives_unpacked_as_ever(sandbox: Sandbox, execut
     assert execute(sandbox, "python", "-c", f"{copy}; {unpack}").output == "x\n"
 
 
-LEAVE = """
+LEFT = Path(f"/dev/shm/mlagentbench-left-{os.getpid()}-{secrets.token_hex(4)}")
+LEAVE = f"""
 import contextlib, ctypes, os
 with contextlib.suppress(OSError):
-    open("/dev/shm/mlagentbench-left", "w").write("a message")
-print(os.path.exists("/dev/shm/mlagentbench-left"), ctypes.CDLL(None).shmget(4711, 4096, 0o1600))
+    open("{LEFT}", "w").write("a message")
+print(os.path.exists("{LEFT}"), ctypes.CDLL(None).shmget(4711, 4096, 0o1600))
 """
 
 
 def test_what_is_left_in_shared_memory_is_gone(sandbox: Sandbox, execute: Run) -> None:
     assert execute(sandbox, "python", "-c", LEAVE).output == "True -1\n"
-    look = "import os; print(os.path.exists('/dev/shm/mlagentbench-left'))"
-    assert not Path("/dev/shm/mlagentbench-left").exists()
+    look = f"import os; print(os.path.exists('{LEFT}'))"
+    assert not LEFT.exists()
     assert execute(sandbox, "python", "-c", look).output == "False\n"
 
 
@@ -151,7 +153,7 @@ def test_a_temporary_folder_that_was_closed_is_gone(sandbox: Sandbox, execute: R
 def test_the_harness_cannot_be_read_traced_or_signalled(
     sandbox: Sandbox, execute: Run, spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    victim = subprocess.Popen(["sleep", "60"], env={"KEY": "sk-secret"})
+    victim = subprocess.Popen(["sleep", "600"], env={"KEY": "sk-secret"})
     try:
         for pid in (victim.pid, os.getpid()):
             read = f"cd /proc/{pid}; for name in environ maps auxv fd/0 root/etc/hostname; do cat $name && echo READ; done; head -c1 mem"
@@ -249,26 +251,20 @@ def test_a_user_without_privileges_is_confined_too(sandbox: Sandbox) -> None:
     python = Path("/usr/bin/python3")
     if os.getuid() != 0 or not python.exists():
         pytest.skip("needs root, to become another user, and a Python that this user can reach")
-    folder = Path("/tmp", f"mlagentbench-nobody-{os.getpid()}")
-    left = "/dev/shm/mlagentbench-left"
-    script = f"touch made; cat ../secret; cat /etc/passwd; echo private > {left}; cat {left}"
+    script = f"touch made; cat ../secret; cat /etc/passwd; echo private > {LEFT}; cat {LEFT}"
     program = (
         "import asyncio, sys; from pathlib import Path; from mlagentbench.sandbox.base import SandboxSpec\n"
         "from mlagentbench.sandbox.isolation import choose; from mlagentbench.sandbox.process import run\n"
         "spec = SandboxSpec(Path(sys.argv[1]))\n"
         f"print(asyncio.run(run(choose('landlock'), ('sh', '-c', '{script}'), spec)).output)"
     )
-    try:
+    with folder_of(nobody := nobodys_id()) as folder:
         copy_package(folder / "src")
-        (folder / "workspace").mkdir()
         (folder / "secret").write_text("secret")
-        os.chown(folder / "workspace", 65534, 65534)
-        words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", program, folder / "workspace"]
+        words = [*become(nobody), python, "-c", program, folder / "workspace"]
         done = subprocess.run(words, env={"PYTHONPATH": str(folder / "src")}, capture_output=True, text=True, cwd="/")
         assert done.stderr == ""
         assert done.stdout.count("Permission denied") == 2
         assert "private" in done.stdout
-        assert not Path(left).exists()
+        assert not LEFT.exists()
         assert (folder / "workspace" / "made").exists()
-    finally:
-        shutil.rmtree(folder)

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from tests.support import HANGING
+
 PROGRAM = """
 import asyncio, signal, sys, threading, time
 from mlagentbench.util import interrupts
@@ -16,12 +18,12 @@ from mlagentbench.util import interrupts
 class Removed:
     def __del__(self):
         print("ready", flush=True)
-        time.sleep(0.3)
+        time.sleep(600)
 
 async def in_a_loop():
     try:
         print("ready", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
     finally:
         await asyncio.sleep(0.3)
         print("cleaned up", flush=True)
@@ -32,12 +34,14 @@ async def gently():
         print("ready", flush=True)
         await asked.wait()
         print("asked to stop", flush=True)
-        await asyncio.sleep(60 if {second} else 0.5)
+        if {second}:
+            await asyncio.sleep(600)
+        await asyncio.to_thread(sys.stdin.read)  # until it may end by itself
 
 def outside():
     try:
         print("ready", flush=True)
-        time.sleep(60)
+        time.sleep(600)
     finally:
         time.sleep(0.3)
         print("cleaned up", flush=True)
@@ -49,7 +53,13 @@ def while_another_thread_gets_it():
 
 def in_a_removal():
     Removed()
-    time.sleep(60)
+    time.sleep(600)
+
+def at_the_end():
+    while interrupts._state.closed is None:
+        time.sleep(0.01)
+    print("ready", flush=True)
+    time.sleep(600)
 
 interrupts.install()
 interrupts.IMPATIENCE, interrupts.TWICE = {impatience}, {twice}
@@ -71,7 +81,8 @@ def start(
     program = PROGRAM
     for name, value in {"act": act, "second": second, "impatience": impatience, "twice": twice}.items():
         program = program.replace(f"{{{name}}}", str(value))
-    process = subprocess.Popen([*under, sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+    process = subprocess.Popen([*under, sys.executable, "-c", program], **pipes, text=True)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     return process
 
@@ -79,7 +90,7 @@ def start(
 def bombard(process: subprocess.Popen[str], number: signal.Signals) -> None:
     """Send a signal and go on with Ctrl-C until the process has ended."""
     process.send_signal(number)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGING
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
         process.send_signal(signal.SIGINT)
@@ -90,7 +101,7 @@ def bombard(process: subprocess.Popen[str], number: signal.Signals) -> None:
 def test_work_cleans_up_however_often_it_is_interrupted(act: str, number: signal.Signals) -> None:
     process = start(act)
     bombard(process, number)
-    assert process.communicate(timeout=60) == ("cleaned up\n", "")
+    assert process.communicate(timeout=HANGING) == ("cleaned up\n", "")
     # The second where it came when Python had put its own handlers away: a shell reads it as the first.
     assert process.returncode in (130, -signal.SIGINT)
 
@@ -98,7 +109,7 @@ def test_work_cleans_up_however_often_it_is_interrupted(act: str, number: signal
 def test_an_interrupt_that_python_cannot_raise_comes_again() -> None:
     process = start("in_a_removal()")
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=60) == ("", "")
+    assert process.communicate(timeout=HANGING) == ("", "")
     assert process.returncode == 130
 
 
@@ -106,14 +117,14 @@ def test_an_interrupt_that_python_cannot_raise_comes_again() -> None:
 def test_the_first_one_asks_and_the_second_stops(number: signal.Signals) -> None:
     process = start("interrupts.run(gently())")
     process.send_signal(number)
-    assert process.communicate(timeout=60) == ("asked to stop\n", "")
+    assert process.communicate(timeout=HANGING) == ("asked to stop\n", "")
     assert process.returncode == 0, "what was asked to stop has ended by itself"
 
     process = start("interrupts.run(gently())", second=True)
     process.send_signal(number)
     assert process.stdout is not None and process.stdout.readline() == "asked to stop\n"
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ("", "")
+    assert process.communicate(timeout=HANGING) == ("", "")
     assert process.returncode == 130
 
 
@@ -121,7 +132,7 @@ def test_a_signal_that_does_not_disturb_the_loops_wait_ends_it() -> None:
     process = start("while_another_thread_gets_it()")
     time.sleep(0.3)  # so that the wait has begun
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=60) == ("asked to stop\n", "")
+    assert process.communicate(timeout=HANGING) == ("asked to stop\n", "")
     assert process.returncode == 0
 
 
@@ -130,7 +141,7 @@ def test_a_terminal_that_closes_is_one_interrupt_though_it_sends_two() -> None:
     process.send_signal(signal.SIGHUP)
     assert process.stdout is not None and process.stdout.readline() == "asked to stop\n"
     process.send_signal(signal.SIGHUP)
-    assert process.communicate(timeout=60) == ("", "")
+    assert process.communicate(timeout=HANGING) == ("", "")
     assert process.returncode == 0
 
 
@@ -140,15 +151,13 @@ def test_a_process_under_nohup_outlives_its_terminal() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(1)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANGING)
     assert process.returncode == 130
 
 
 def test_an_end_that_takes_too_long_can_be_interrupted() -> None:
     """Python waits for threads when it ends, and one may never end."""
-    endless = "threading.Thread(target=lambda: (print('ready', flush=True), time.sleep(600))).start()"
-    process = start(endless, impatience=0.5)
-    time.sleep(1)
-    bombard(process, signal.SIGINT)  # its end may have begun late
-    assert process.communicate(timeout=60) == ("", "")
+    process = start("threading.Thread(target=at_the_end).start()", impatience=0.5)
+    bombard(process, signal.SIGINT)
+    assert process.communicate(timeout=HANGING) == ("", "")
     assert process.returncode == 130

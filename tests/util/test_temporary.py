@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlagentbench.util.temporary import finish, temporary_folder
+from tests.support import HANGING
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def test_its_removal_is_not_dropped_with_a_task_that_is_cancelled_again(temporar
 
     async def work() -> None:
         async with temporary_folder("mlab-test-"):
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
     async def program() -> None:
         loop = asyncio.get_running_loop()
@@ -58,7 +59,7 @@ def test_what_a_thread_writes_for_a_cancelled_task_is_removed_too(temporary: Pat
 
     def write(folder: Path) -> None:
         begun.set()
-        cancelled.wait(60)
+        cancelled.wait(HANGING)
         for number in range(20):
             time.sleep(0.01)
             (folder / "sub").mkdir(exist_ok=True)

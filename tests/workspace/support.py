@@ -12,12 +12,13 @@ from mlagentbench.workspace.snapshots.snapshots import Manifest, SnapshotStore
 
 
 def disk_bytes(*folders: Path) -> int:
-    """What the files in some folders take on disk together, one with several names counted once."""
-    blocks = {}
+    """What the files in some folders take on disk together, without holes and the rest of a last block, one with several names once."""
+    sizes = {}
     for path in (path for folder in folders for path in folder.rglob("*")):
         if not path.is_dir():
-            blocks[path.lstat().st_ino] = path.lstat().st_blocks
-    return sum(blocks.values()) * 512
+            status = path.lstat()
+            sizes[status.st_ino] = min(status.st_size, status.st_blocks * 512)
+    return sum(sizes.values())
 
 
 def tree(root: Path) -> dict[bytes, object]:

@@ -21,8 +21,8 @@ from tests.workspace.support import Place, tree
 
 def test_special_files_are_recorded_as_what_they_are(place: Place) -> None:
     os.mkfifo(place.root / "pipe")
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(os.path.relpath(place.root / "socket"))
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.chdir(place.root):  # the path of a socket is short
+        listening.bind("socket")
     with contextlib.suppress(PermissionError):
         os.mknod(place.root / "null", stat.S_IFCHR | 0o600, os.makedev(1, 3))
     (place.root / "loop").symlink_to("loop")
@@ -181,6 +181,7 @@ while True:
     writer = subprocess.Popen([sys.executable, "-c", program, path])
     try:
         while not path.exists() or path.stat().st_size < 30 << 20:
+            assert writer.poll() is None
             time.sleep(0.01)
         (place.root / "calm").write_text("calm")
         notes = set()
@@ -212,6 +213,7 @@ while True:
     manifests: list[Manifest] = []
     try:
         while not path.exists() or path.stat().st_size < 18 << 20:
+            assert writer.poll() is None
             time.sleep(0.01)
         for _ in range(8):
             manifests.append(place.take(manifests[-1] if manifests else None))
@@ -236,7 +238,7 @@ done
     try:
         manifest = None
         until = time.monotonic() + 1.5
-        while time.monotonic() < until:
+        while time.monotonic() < until or manifest is None:
             manifest = place.take(manifest)
             assert manifest.entries["calm"].note is None
             assert not any(path.startswith("d/") and path != "d/f" for path in manifest.entries)
