@@ -37,7 +37,8 @@ make_venv() {
 
 pip() {
     # -qq hides warnings about the machine's own pip settings; errors are shown.
-    .venv/bin/python -m pip -qq --disable-pip-version-check --no-input install "$@" </dev/null
+    rm -f .venv/compiled
+    .venv/bin/python -m pip -qq --disable-pip-version-check --no-input install --no-compile "$@" </dev/null
 }
 
 install_lock() {
@@ -46,6 +47,12 @@ install_lock() {
     # The locks name every package, so that pip has nothing to resolve.
     pip --no-deps --require-hashes --requirement "$1"
     cp "$1" ".venv/$1"
+}
+
+compile_packages() {
+    # With all cores, where pip uses one, and without the packages' own tests. Some packages hold files for other Pythons.
+    .venv/bin/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib >/dev/null 2>&1 || true
+    touch .venv/compiled
 }
 
 # An environment cannot be moved, so that of a moved or copied clone is made again.
@@ -69,3 +76,4 @@ for extra in "$@"; do
         pip "$TORCH" accelerate==1.15.0
     fi
 done
+if [ ! -e .venv/compiled ]; then compile_packages; fi
