@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 
 import pytest
 
-from mlagentbench.grading.code.monitor import Meter, measure_processes, processor_seconds, served_by
+from mlagentbench.grading.code.monitor import Meter, measure_processes, processor_seconds, runnable, served_by
 from mlagentbench.sandbox.standalone.supervise import end_descendants
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -76,6 +76,27 @@ time.sleep(600)
         sight = measure_processes(pid)
         assert len(sight.processes) == 3 and pid in sight.processes
         assert sight.seconds > 0.1
+
+
+def test_a_process_is_runnable_while_one_of_its_threads_computes_or_waits_for_a_core() -> None:
+    code = """
+import threading, time
+print(flush=True)
+input()
+threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
+print(flush=True)
+time.sleep(600)
+"""
+    with python(code) as (pid, out, into):
+        out.readline()
+        asleep(pid)
+        assert not runnable([pid])
+        into.write("\n")
+        into.flush()
+        out.readline()
+        asleep(pid)
+        assert runnable([pid])
+    assert not runnable([pid])
 
 
 def test_native_code_that_is_loaded_later_is_seen() -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +44,16 @@ def processor_seconds(process: int) -> float:
         return time.clock_gettime((~process << 3) | 2)
     except OSError:
         return 0.0
+
+
+def runnable(processes: Iterable[int]) -> bool:
+    """Return whether a thread of one of the processes computes or waits for a core. Where this system does not say, none does."""
+    for process in processes:
+        for thread in (PROC / str(process) / "task").glob("*/stat"):
+            with suppress(OSError):  # it has ended
+                if thread.read_bytes().rpartition(b") ")[2].startswith(b"R"):
+                    return True
+    return False
 
 
 def served_by(root: int) -> int:
