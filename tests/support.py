@@ -7,8 +7,8 @@ import os
 import random
 import shutil
 import socket
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from mlagentbench import Action, Environment, RunSpec, Step
 from mlagentbench.run_spec import ModelSpec, RunInfo
 from mlagentbench.util import lock
 
-HANGING = 300.0
+HANGING = 600.0
 """Seconds after which what a test waits for counts as hanging: longer than any busy machine takes."""
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
+_held_ports: list[socket.socket] = []
 
 
 def run_info(run: str) -> RunInfo:
@@ -73,11 +74,29 @@ def set_at(event: asyncio.Event, logs: Path, name: str) -> None:
         asyncio.get_running_loop().call_later(0.02, set_at, event, logs, name)
 
 
+def wait_until(happened: Callable[[], object], seconds: float = HANGING) -> None:
+    """Wait until something has happened."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "what the test waits for does not happen"
+        time.sleep(0.02)
+
+
 def free_port() -> int:
-    """A port of this machine that nothing listens on, and that the kernel gives to nobody who asks for any port."""
+    """A port of this machine for a server that sets SO_REUSEADDR, as most do.
+
+    Neither the kernel nor this function gives it to anybody else while this process lives, which holds it without listening.
+    """
     while True:
-        with suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(15_000, 32_000))) as free:
-            return int(free.getsockname()[1])
+        held = socket.socket()
+        try:
+            held.bind(("127.0.0.1", random.randrange(15_000, 32_000)))
+        except OSError:
+            held.close()
+            continue
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _held_ports.append(held)
+        return int(held.getsockname()[1])
 
 
 def finish(coroutine: Any) -> Any:

@@ -199,7 +199,7 @@ def test_ctrl_c_at_the_prompt_stops_the_run_at_once(folder: Path) -> None:
     person = Person(RUN, folder)
     person.sees("action> ")
     person.presses(CTRL_C)
-    assert person.leaves(30) == 130
+    assert person.leaves() == 130
     assert find_runs(folder / "runs")[0].result is not None
 
 
@@ -207,6 +207,6 @@ def test_ctrl_c_at_the_prompt_stops_the_run_at_once(folder: Path) -> None:
 def test_a_person_who_is_silent_is_stopped_by_the_limit_of_time(folder: Path) -> None:
     person = Person((*RUN, "--time", "2s", "--json"), folder)
     person.sees("action> ")
-    person.sees("The time is up.", 30)
-    assert person.leaves(30) == 0
+    person.sees("The time is up.")
+    assert person.leaves() == 0
     assert json.loads(person.screen.splitlines()[-1])["ended"] == "limit_time"

@@ -12,6 +12,7 @@ import pytest
 from mlagentbench.runner import run_once
 from tests.engine.whole import carry_out, make_plan
 from tests.runner.lives import make_task
+from tests.support import HANGING
 
 AGENTS = """
 import asyncio
@@ -142,7 +143,7 @@ def test_an_agent_that_never_leaves_is_left_behind(agents: Path, tmp_path: Path)
     options = ["--variant", "mini", "--sandbox", "none", "--baseline", "none", "--time", "1s", "--json"]
     command = ["run", "guess", "--task-path", "guess", "--agent", f"{agents}:Stays", *options]
     program = f"from mlagentbench.runner import run_once; run_once.GRACE = 0.5\nfrom mlagentbench.cli.main import main; main({command!r})"
-    finished = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    finished = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=HANGING)
     assert finished.returncode == 0, finished.stderr
     told = json.loads(finished.stdout)
     assert (told["ended"], told["reason"]) == ("limit_time", "the agent did nothing until the time limit")

@@ -25,6 +25,7 @@ from mlagentbench.workspace.snapshots.snapshots import Manifest
 from tests import commands
 from tests.cli.test_cli import mlab
 from tests.sandbox.processes import available
+from tests.support import HANGING, wait_until
 from tests.tiny_task import tiny_task
 
 pytestmark = [
@@ -61,6 +62,11 @@ for path in ("/proc/1/fd/1", "/proc/1/fd/2", "/proc/2/fd/20"):
 print(found or "nothing is lost")
 """
 """Looks for the network, keys, other runs and graders, and writes forged replies into what can be opened."""
+
+
+def long_sleep() -> str:
+    """A command that no other test has started."""
+    return f"sleep {time.time_ns() % 10**9 + 10**6}"
 
 
 def shell(command: str, text: str = "") -> str:
@@ -100,11 +106,7 @@ class World:
 
     def wait_for(self, file: str) -> None:
         """Wait until the last run has a file."""
-        for _ in range(600):
-            if any((path / file).exists() for path in self.logs.glob("2*")):
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"there is no {file}")
+        wait_until(lambda: any((path / file).exists() for path in self.logs.glob("2*")))
 
     @property
     def last(self) -> RunDirectory:
@@ -141,20 +143,21 @@ def test_it_comes_to_a_graded_success_whatever_it_tries(world: World, monkeypatc
 
 
 def test_whatever_ends_it_it_goes_on_from_its_last_step_with_its_home(world: World) -> None:
-    mark = f"sleep {time.time_ns() % 10**9 + 10**6}"
+    mark = long_sleep()
     hanging = [shell("echo 12 > submission.txt; echo first"), shell(f"echo 14 > submission.txt; touch hanging; {mark}")]
     with world.start(world.words(hanging)) as process:
         world.wait_for("steps/0001.json")
         process.kill()
-    assert not alive(mark)
+    wait_for_the_end_of(mark)
+    wait_for_the_end_of(str(world.folder))  # of the sandbox, which is still starting that command, or ends some time after us
     shutil.rmtree(world.last.home)  # it comes back from the snapshot
     (world.last.workspace / "hanging").unlink(missing_ok=True)  # the killed command may have made it
 
     with world.start(["resume", str(world.last.path), "--json"]) as process:
         world.wait_for("workspace/hanging")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) != 0
-    assert not alive(mark)
+        assert process.wait(HANGING) != 0
+    wait_for_the_end_of(mark)
     result = world.last.result
     assert result is not None
     assert (result.outcome.ended, result.outcome.verdict, result.score and result.score.value) == ("cancelled", "success", 12.0)
@@ -179,14 +182,15 @@ def test_whatever_ends_it_it_goes_on_from_its_last_step_with_its_home(world: Wor
 
 
 def test_each_limit_ends_it_as_does_a_failure_and_its_last_snapshot_is_graded(world: World) -> None:
-    hang = "[ $MLAB_SECONDS -gt 100 ] || { echo 16 > submission.txt; sleep 1000; }"
+    mark = long_sleep()
+    hang = f"[ $MLAB_SECONDS -gt 200 ] || {{ echo 16 > submission.txt; {mark}; }}"
     replies = [shell(f"echo 1{number} > submission.txt; {hang}") for number in range(4)]
     model = f"scripted/{world.script(*replies, 'It is done.')}"
     (world.folder / "broken.py").write_text("import sys\nsys.exit('no such thing')\n")
     price = Price(input=1.0, output=1.0, cache_read=1.0, cache_write=1.0, source="a test")
     limits: dict[str, dict[str, float]] = {
         "limit_steps": {"steps": 2},
-        "limit_time": {"time": 30.0},
+        "limit_time": {"time": 25.0},
         "limit_tokens": {"tokens": 150},
         "limit_cost": {"cost": 0.0001},
         "agent_error": {},
@@ -199,9 +203,13 @@ def test_each_limit_ends_it_as_does_a_failure_and_its_last_snapshot_is_graded(wo
         # Inspect leaves streams to the garbage collector.
         warnings.simplefilter("ignore", ResourceWarning)
         runs = mlagentbench.run(*specs, log_directory=world.logs, parallel=len(specs))
+        ended = {run.result.outcome.ended: run for run in runs.runs if run.result}
+        if not any(run.info.spec.limits.time < 200 and run.steps for run in runs.runs):
+            # This machine let it stand still until its time was up.
+            late = make_spec(task, {**common, "agent": agents["limit_time"], "limits": {"time": 100.0}})
+            (ended["limit_time"],) = mlagentbench.run(late, log_directory=world.folder / "later").runs
         gc.collect()
 
-    ended = {run.result.outcome.ended: run for run in runs.runs if run.result}
     assert ended.keys() == limits.keys(), [run.result and run.result.outcome for run in runs.runs]
     scores = {name: run.result.score.value for name, run in ended.items() if run.result and run.result.score}
     assert scores == {"limit_steps": 11.0, "limit_time": 16.0, "limit_tokens": scores["limit_tokens"], "limit_cost": scores["limit_cost"]}
@@ -209,16 +217,12 @@ def test_each_limit_ends_it_as_does_a_failure_and_its_last_snapshot_is_graded(wo
     assert ended["limit_time"].steps[-1].status == "limit_time"
     failed = ended["agent_error"].result
     assert failed is not None and str(failed.outcome.reason).endswith("ended with the exit status 1: no such thing")
-    assert not alive("sleep 1000")
+    wait_for_the_end_of(mark)
 
 
-def alive(command: str) -> bool:
-    """Whether a process with such a command is there, after a moment for it to end."""
-    for _ in range(600):
-        if command not in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout:
-            return False
-        time.sleep(0.1)
-    return True
+def wait_for_the_end_of(command: str) -> None:
+    """Wait until no process has such a command."""
+    wait_until(lambda: command not in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout)
 
 
 def test_it_runs_in_bubblewrap_only(world: World) -> None:

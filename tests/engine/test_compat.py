@@ -19,6 +19,7 @@ from inspect_ai.util import display_type, sandbox_service
 
 import mlagentbench
 from mlagentbench.engine import compat
+from tests.support import HANGING
 
 SOURCES = Path(mlagentbench.__file__).parent
 PRIVATE = ("asyncio", "inspect_ai", "transformers")
@@ -85,9 +86,9 @@ def test_generation_stops_before_the_next_token() -> None:
 
     thread = threading.Thread(target=generate)
     thread.start()
-    assert model.started.wait(30)
+    assert model.started.wait(HANGING)
     stoppable.stop()
-    thread.join(30)
+    thread.join(HANGING)
     assert not thread.is_alive()
 
 

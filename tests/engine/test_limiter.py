@@ -23,7 +23,7 @@ from mlagentbench.engine.models.limiter import SharedLimiter
 from mlagentbench.model import Refusal
 from mlagentbench.run_spec import RateLimit
 from tests.engine.server import Fault, Provider, too_many
-from tests.support import finish
+from tests.support import HANGING, finish
 
 MODEL = "openai/gpt-4o"
 ASKING = """\
@@ -105,7 +105,7 @@ def test_processes_share_one_limit_in_the_order_in_which_they_asked(tmp_path: Pa
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-    places = sorted(json.loads(line) for process in asking for line in process.communicate(timeout=60)[0].splitlines())
+    places = sorted(json.loads(line) for process in asking for line in process.communicate(timeout=HANGING)[0].splitlines())
     assert [place for place, _, _ in places] == list(range(36)), "no two have the same place, and none is left out"
     # Twenty a second: nobody goes before it is its turn. How much later it goes is the machine's doing.
     assert all(moment - begun >= place / 20 - 0.01 for place, _, moment in places)
@@ -159,7 +159,7 @@ def test_processes_find_together_what_a_provider_allows(tmp_path: Path, provider
         environment = {**os.environ, "OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "dummy"}
         command = [sys.executable, "-c", QUESTIONS, str(tmp_path), "15"]
         asking = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
-        answers = [process.communicate(timeout=120)[0].split() for process in asking]
+        answers = [process.communicate(timeout=HANGING)[0].split() for process in asking]
         server.shutdown()
     assert [len(texts) for texts in answers] == [15, 15] and {text for texts in answers for text in texts} == {"Hello."}
     shared = SharedLimiter(tmp_path)
@@ -297,7 +297,7 @@ def test_a_request_that_is_given_up_leaves_its_place_to_others(tmp_path: Path) -
     async def story() -> float:
         shared = SharedLimiter(tmp_path, {MODEL: RateLimit(requests=120)})
         await shared.admit(MODEL, 1)
-        gone = [asyncio.create_task(shared.admit(MODEL, 1)) for _ in range(50)]
+        gone = [asyncio.create_task(shared.admit(MODEL, 1)) for _ in range(1000)]
         await asyncio.sleep(0)  # in which each takes its place
         for task in gone:
             task.cancel()
@@ -307,7 +307,7 @@ def test_a_request_that_is_given_up_leaves_its_place_to_others(tmp_path: Path) -
         await shared.admit(MODEL, 1)
         return time.monotonic() - started
 
-    assert finish(story()) < 10, "not after the 25 seconds of those who are gone"
+    assert finish(story()) < 250, "not after the 500 seconds of those who are gone"
 
 
 def test_a_queue_that_nobody_stands_in_any_more_is_gone(tmp_path: Path) -> None:

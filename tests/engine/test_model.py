@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,14 @@ from mlagentbench.model import GenerateOptions, Reply
 from mlagentbench.records import Usage
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire
-from tests.support import finish
+from tests.support import HANGING, finish
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
-QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.5, useless=3)
+QUICK = RetryPolicy(seconds=300.0, request=120, pause=0.05, longest_pause=0.5, useless=3)
+"""Pauses shortly, and gives up nothing because this machine stood still."""
 SOON = QUICK._replace(request=2)
 """For a provider that does not answer."""
 SMALL = GenerateOptions(max_tokens=500)
@@ -68,11 +68,12 @@ async def answer(wire: Wire, retry_policy: RetryPolicy, options: GenerateOptions
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_fault_that_passes_is_survived(server: Provider, wire: Wire, fault: str) -> None:
     server.behave("Hello.", faults=[PASSING[fault]])
+    asked = time.monotonic()
     assert ask(wire, SOON if fault == "timeout" else QUICK).text == "Hello."
     moments = [request.moment for request in server.requests if request.wire == wire]
     assert len(moments) == len(server.requests) >= 2
     if fault == "timeout":
-        assert all(later - earlier > SOON.request / 2 for earlier, later in pairwise(moments)), "not asked again before its time"
+        assert all(moment - asked >= number * SOON.request for number, moment in enumerate(moments)), "not asked again before its time"
     else:
         assert len(moments) == 2, "asked once more, not oftener"
 
@@ -89,7 +90,7 @@ def test_a_streamed_fault_is_survived(server: Provider, fault: str) -> None:
 
 def test_many_faults_in_a_row_are_survived(server: Provider) -> None:
     server.behave("Hello.", faults=[*[bad.BROKEN] * 3, bad.MALFORMED, bad.too_many(), bad.NO_CHOICES])
-    assert ask("openai", RetryPolicy(seconds=60, request=20, pause=0.05)).text == "Hello."
+    assert ask("openai", QUICK).text == "Hello."
     assert len(server.requests) == 7
 
 
@@ -222,7 +223,7 @@ def test_retry_after_is_waited_for_and_is_no_work(server: Provider, wire: Wire) 
 
 
 def test_pauses_are_no_work_and_a_prompt_answer_waits_for_nothing(server: Provider) -> None:
-    assert ask("openai").waited < 2
+    assert any(ask("openai").waited < 2 for _ in range(5)), "where this machine stands still, a prompt answer waits for it"
     server.behave("Hello.", faults=[bad.MALFORMED])
     assert ask("openai", QUICK._replace(pause=0.5)).waited >= 0.35
 
@@ -297,7 +298,7 @@ def test_a_run_that_is_stopped_while_its_provider_fails_was_ended_by_the_provide
 
     async def story() -> None:
         asking = asyncio.create_task(answer("openai", Observed(pause=600)))
-        await asyncio.wait_for(pausing.wait(), 60)
+        await asyncio.wait_for(pausing.wait(), HANGING)
         asking.cancel()
         await asking
 

@@ -23,7 +23,7 @@ from tests import commands
 from tests.engine.whole import Ended, carry_out, make_plan
 from tests.plans import resumed
 from tests.runner.lives import make_task
-from tests.support import reply
+from tests.support import HANGING, reply
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
@@ -124,7 +124,9 @@ def test_a_run_whose_time_is_up_leaves_nothing_computing(models: Path, tmp_path:
     chosen = ("--agent", "research", "--model", "hf/local", "-M", f"model_path={models / 'long'}", "-A", "max_tokens=12000")
     limits = ("--variant", "mini", "--sandbox", "none", "--baseline", "none", "--time", "4s", "--json")
     command = [*commands.MLAB, "run", "guess", "--task-path", "guess", *chosen, *limits]
-    finished = commands.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    finished = commands.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGING, env={**os.environ, "HF_HUB_OFFLINE": "1"}
+    )
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout)["ended"] == "limit_time"
     assert "terminate called" not in finished.stderr

@@ -17,7 +17,7 @@ from mlagentbench.engine.models.model import RoleModel
 from mlagentbench.environment import BoxSetup
 from mlagentbench.errors import AgentExited, LimitReached
 from mlagentbench.model import Models
-from tests.support import MakeEnvironment
+from tests.support import HANGING, MakeEnvironment
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
@@ -54,7 +54,7 @@ class Watched:
 def tell(environment: Environment, story: Callable[[Recorder], Awaitable[None]]) -> None:
     async def started() -> None:
         await environment.start()
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(HANGING):
             await story(Recorder(environment))
 
     asyncio.run(started())

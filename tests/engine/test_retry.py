@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import yaml
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.runner.lives import make_task, write_file
-from tests.support import reply
+from tests.support import HANGING, reply, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +34,7 @@ def script(path: Path, *replies: str) -> str:
 def inspect(*arguments: str | Path, folder: Path, logs: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **SETTINGS, **({} if logs is None else {"INSPECT_LOG_DIR": str(logs)})}
     command = [*commands.INSPECT, *map(str, arguments)]
-    finished = commands.run(command, capture_output=True, text=True, timeout=120, cwd=folder, env=environment)
+    finished = commands.run(command, capture_output=True, text=True, timeout=HANGING, cwd=folder, env=environment)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     return finished
 
@@ -61,12 +60,14 @@ def begin(task: Path, model: str, logs: Path) -> list[str]:
 def end_in_its_script(command: list[str], logs: Path, number: signal.Signals, **how: Any) -> int:
     """Start a run and send it a signal when it has got to its script, which does not wait the next time. Returns how it ended."""
     process = commands.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **how)
-    deadline = time.monotonic() + 60
-    while not any("asleep" in path.read_text() for path in logs.glob("*/steps/0003.output.txt")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
+
+    def asleep() -> bool:
+        assert process.poll() is None
+        return any("asleep" in path.read_text() for path in logs.glob("*/steps/0003.output.txt"))
+
+    wait_until(asleep)
     process.send_signal(number)
-    status = process.wait(60)
+    status = process.wait(HANGING)
     (logs.parent / "go").touch()
     return status
 
@@ -111,12 +112,12 @@ def test_only_the_runs_that_failed_go_on(tmp_path: Path, task: Path) -> None:
     path = tmp_path / "s.yaml"
     model = script(path, write_file("submission.txt", "12"), LIST)
     start = [*commands.MLAB, "run", "guess", "--task-path", task, "--model", model, "--log-dir", logs, "--runs", "3", "--baseline", "paper"]
-    assert commands.run([str(word) for word in start], capture_output=True, timeout=120).returncode == 3
+    assert commands.run([str(word) for word in start], capture_output=True, timeout=HANGING).returncode == 3
     assert [sample["error"] is not None for sample in samples(the_log(logs))] == [True] * 3
     finished, *failed = find_runs(logs)
     script(path, write_file("submission.txt", "12"), LIST, END)
     command = [*commands.MLAB, "resume", str(finished.path)]
-    assert commands.run(command, capture_output=True, timeout=120).returncode == 0
+    assert commands.run(command, capture_output=True, timeout=HANGING).returncode == 0
     result, stamp = finished.result, (finished.path / "result.json").stat().st_mtime_ns
     log = next(log for log in sorted(logs.glob("*.eval")))
     inspect("eval-retry", log, "--log-dir", tmp_path / "retried", folder=tmp_path)
@@ -174,11 +175,11 @@ def test_a_retry_of_a_resumed_run_goes_on_with_that_run(tmp_path: Path, task: Pa
     path = tmp_path / "s.yaml"
     mlab = commands.MLAB
     start = [*mlab, "run", "guess", "--task-path", str(task), "--model", script(path, LIST), "--log-dir", str(logs), "--baseline", "paper"]
-    assert commands.run(start, capture_output=True, timeout=60).returncode == 3
+    assert commands.run(start, capture_output=True, timeout=HANGING).returncode == 3
     (run,) = find_runs(logs)
     first = the_log(logs)
     script(path, LIST, LIST)
-    assert commands.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=60).returncode == 3
+    assert commands.run([*mlab, "resume", str(run.path)], capture_output=True, timeout=HANGING).returncode == 3
     (second,) = set(logs.glob("*.eval")) - {first}
     script(path, LIST, LIST, END)
     inspect("eval-retry", second, "--log-dir", tmp_path / "retried", folder=tmp_path)

@@ -15,6 +15,7 @@ from tests import commands
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider, Wire, calling
 from tests.engine.whole import MODELS, carry_on, carry_out, make_plan, said
+from tests.support import HANGING
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
 
@@ -193,7 +194,7 @@ def test_a_killed_evaluation_is_retried_and_goes_on_within_a_reply(tmp_path: Pat
     def inspect(*arguments: object) -> None:
         environment = {**os.environ, "INSPECT_LOG_DIR": str(tmp_path / "logs"), "INSPECT_DISPLAY": "none"}
         command = [*commands.INSPECT, *map(str, arguments)]
-        done = commands.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=environment)
+        done = commands.run(command, capture_output=True, text=True, timeout=HANGING, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
 
     looks = json.dumps({"text": "Look.", "tool_calls": [{"name": "list_files", "arguments": {"dir_path": "."}}] * 2})

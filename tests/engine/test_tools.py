@@ -13,7 +13,7 @@ from mlagentbench.actions import ACTIONS
 from mlagentbench.engine.agents.tools import tool_parameters
 from mlagentbench.rundir.directory import find_runs
 from tests import commands
-from tests.support import reply
+from tests.support import HANGING, reply
 
 APPROVAL = """
 approvers:
@@ -50,7 +50,7 @@ def test_what_an_approval_rejects_is_not_done_and_the_agent_is_told(tmp_path: Pa
         [*command, "-T", "variant=mini", "--approval", "approval.yaml"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGING,
         env=environment,
         cwd=tmp_path,
     )

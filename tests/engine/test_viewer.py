@@ -16,7 +16,7 @@ from inspect_ai._view.view import view_port_pid_file
 
 from mlagentbench.engine.viewer import HOST, serve
 from mlagentbench.errors import UsageError
-from tests.support import free_port
+from tests.support import HANGING, free_port
 
 
 def test_a_port_that_is_taken_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -41,5 +41,5 @@ def test_a_process_whose_number_another_viewer_left_behind_is_not_ended(tmp_path
     finally:
         for process, number in ((viewer, signal.SIGINT), (other, signal.SIGKILL)):
             os.kill(process.pid, number)
-            process.wait(60)
+            process.wait(HANGING)
         viewer.stdout.close()

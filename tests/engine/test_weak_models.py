@@ -11,10 +11,11 @@ from rich.console import Console
 
 import mlagentbench
 from mlagentbench.cli.output.summary import show
+from mlagentbench.environment.provider import LEAST_WAIT
 from mlagentbench.run_spec import RunLimits
 from tests.engine import server as bad
 from tests.engine.server import CACHED, READ, WRITTEN, Fault, Provider
-from tests.engine.whole import MODELS, QUICK, Ended, carry_out, make_plan
+from tests.engine.whole import MODELS, Ended, carry_out, carry_out_until, make_plan
 from tests.plans import resumed
 from tests.support import reply
 
@@ -96,27 +97,31 @@ def test_tokens_that_a_provider_does_not_report_are_unknown_and_cannot_be_limite
 
 
 def test_the_question_that_the_time_limit_cut_off_is_in_the_time_and_in_the_record(server: Provider, tmp_path: Path) -> None:
-    server.behave(always=bad.SLOW)
     plan = make_plan(tmp_path, "research")
-    ended = carry_out(plan.but(limits=RunLimits(steps=5, time=1.5)))
+    waited = lambda ended: bool(calls := ended.directory.calls(1)) and calls[0].seconds >= LEAST_WAIT  # noqa: E731
+    ended = carry_out_until(2, plan, lambda: server.behave(always=bad.SLOW), waited)
     result = ended.result
     assert result.outcome.ended == "limit_time"
-    assert 0.5 < result.model_seconds <= result.seconds < 300
+    assert LEAST_WAIT <= result.model_seconds <= result.seconds
     cut, check = ended.directory.calls(1)
     assert (cut.stop_reason, cut.reply, cut.usage.calls, check.purpose) == ("limit_time", "", 0, "provider check")
     with resumed(ended.directory.path, 0) as fork:
         server.behave(END)
-        assert carry_out(fork.but(limits=RunLimits(steps=5, time=60))).result.outcome.ended == "final_answer"
+        assert carry_out(fork.but(limits=RunLimits(steps=5, time=300))).result.outcome.ended == "final_answer"
 
 
 def test_questions_at_once_that_the_time_limit_cut_off_took_their_time_once(server: Provider, tmp_path: Path) -> None:
     plan = make_plan(tmp_path, "research")
     (plan.task.starter / "long.txt").write_text("All is well. " * 60_000)
     look = reply("Understand File", '{"file_name": "long.txt", "things_to_look_for": "what is wrong"}')
-    server.behave(faults=[Fault(text=look)], always=bad.SLOW)
-    started = time.monotonic()
-    result = carry_out(plan.but(limits=RunLimits(steps=5, time=1.5)), retry_policy=QUICK).result
-    whole = time.monotonic() - started
+    started: list[float] = []
+
+    def begin() -> None:
+        server.behave(faults=[Fault(text=look)], always=bad.SLOW)
+        started.append(time.monotonic())
+
+    result = carry_out_until(1.5, plan, begin, lambda ended: len(server.requests) > 6).result
+    whole = time.monotonic() - started[-1]
     assert len(server.requests) > 6 and result.outcome.ended == "limit_time"
     assert 1.3 < result.seconds < whole, "not the sum of theirs"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +23,8 @@ from tests.plans import Plan, resumed
 from tests.runner.lives import make_task
 
 MODELS: dict[Wire, str] = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-opus-4-5"}
-QUICK = RetryPolicy(seconds=30.0, request=10, pause=0.05, longest_pause=0.1, useless=3)
+QUICK = RetryPolicy(seconds=300.0, request=120, pause=0.05, longest_pause=0.1, useless=3)
+"""Pauses shortly, and gives up nothing because this machine stood still."""
 
 
 class Ended(NamedTuple):
@@ -66,6 +69,27 @@ def carry_out(
         gc.freeze()  # what a run imported stays; the next collection would look through all of it for most of a second
     (result,) = results
     return Ended(result, RunDirectory(plan.log_directory / result.run))
+
+
+def carry_out_until(seconds: float, plan: Plan, prepare: Callable[[], None], asked: Callable[[Ended], bool], **how: Any) -> Ended:
+    """Carry a plan out with a limit of time, and again with a longer one where the run had not asked by then what it is to ask.
+
+    A busy machine lets a run stand still for seconds.
+
+    Args:
+        seconds: the first limit.
+        plan: what is carried out, in a log directory of its own each time.
+        prepare: called before each time.
+        asked: whether the run came as far as it is to come before its time is up.
+        **how: as for `carry_out`.
+    """
+    for time in (seconds, 4 * seconds, 16 * seconds):
+        prepare()
+        limits = replace(plan.spec.limits, time=time)
+        ended = carry_out(plan.but(limits=limits, log_directory=plan.log_directory / f"{time:g} s"), **how)
+        if asked(ended):
+            break
+    return ended
 
 
 def carry_on(ended: Ended, step: int, model: str = MODELS["openai"]) -> Ended:

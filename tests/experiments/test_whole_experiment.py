@@ -7,8 +7,7 @@ import os
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,7 @@ import pytest
 from mlagentbench.rundir.directory import RunDirectory, find_runs
 from tests import commands
 from tests.cli.test_cli import here
-from tests.support import reply
+from tests.support import HANGING, reply, wait_until
 from tests.tiny_task import tiny_task
 
 FILE = """
@@ -51,6 +50,10 @@ while most.exists() and len(list(most.parent.glob("killed/*/result.json"))) >= i
 """Keeps a script waiting while so many runs are done as a file says, if it is there. Graders would not do: what is known is not graded."""
 TIMES = ("seconds", "started", "path")
 """What the names of columns contain that hold times, or where a run is."""
+
+
+WORKER = ["-m", "mlagentbench.experiments.worker"]
+"""What the command of a process says that carries runs out."""
 
 
 def write_file(content: str) -> str:
@@ -85,7 +88,7 @@ class Place:
     def mlab(self, command: str, logs: str, *arguments: str, status: int = 0) -> str:
         """Carry out runs in a process of its own, and return what was printed."""
         with self.start(command, logs, *arguments) as process:
-            output, _ = process.communicate(timeout=280)
+            output, _ = process.communicate(timeout=HANGING)
         assert process.returncode == status, output
         return output
 
@@ -129,20 +132,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
             process.kill()  # where a test failed
 
 
-def wait_until(happened: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def workers(driver: int) -> list[psutil.Process]:
-    found = []
+    """The processes that carry out an experiment's runs, without children of theirs that have not become another program yet."""
+    found: dict[int, psutil.Process] = {}
     for process in psutil.Process(driver).children(recursive=True):
         with suppress(psutil.Error):  # it has ended
-            if process.cmdline()[1:3] == ["-m", "mlagentbench.experiments.worker"]:
-                found.append(process)
-    return found
+            if process.cmdline()[1:3] == WORKER and process.ppid() not in found:
+                found[process.pid] = process
+    return list(found.values())
 
 
 @pytest.mark.slow
@@ -261,11 +258,12 @@ def test_an_experiment_is_cancelled_and_retried_from_another_terminal(place: Pla
         FILE.replace('["count", "guess"]', '["guess"]').replace("runs = 3", "runs = 2").replace('agents = ["research", "react"]', "")
     )
     driver = place.start("run", "logs", "--parallel", "3")
-    wait_until(lambda: sum(len(run.steps()) for run in place.runs("logs")) >= 2 + 2 * 3)  # the good ones wait, the bad ones are over
+    # The good ones wait, the bad ones are over.
+    wait_until(lambda: place.done("logs") == 2 and sum(len(run.steps()) for run in place.runs("logs")) == 2 + 2 * 3)
 
     assert "was told to end it" in place.here("cancel", "logs")
 
-    output, _ = driver.communicate(timeout=60)
+    output, _ = driver.communicate(timeout=HANGING)
     assert driver.returncode == 130 and "Nothing more was started: it was cancelled" in output
     status = place.status("logs")
     assert (status["done"], status["failed"], status["driven"]) == (2, 2, False)

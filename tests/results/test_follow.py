@@ -14,6 +14,7 @@ from mlagentbench.errors import RunNotFound, UsageError
 from mlagentbench.results.follow import BEGINNING, follow
 from mlagentbench.rundir.directory import RunDirectory
 from tests.example_runs import vectorization_steps, write_run
+from tests.support import HANGING, wait_until
 
 
 def test_steps_come_as_they_are_published_and_end_with_the_lock(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_steps_come_as_they_are_published_and_end_with_the_lock(tmp_path: Path) 
 
     held, worker = threading.Event(), threading.Thread(target=work)
     worker.start()
-    assert held.wait(60)
+    assert held.wait(HANGING)
     seen = [step.number for step in follow(directory, idle=lambda: looks.append(time.monotonic()))]
     worker.join()
     assert seen == [1, 2, 3, 4, 5]
@@ -82,12 +83,3 @@ def test_who_asks_whether_a_run_is_held_keeps_nobody_from_it(tmp_path: Path) -> 
             with pytest.raises(UsageError, match="another process"), RunDirectory(directory.path).lock():
                 pass
     assert not directory.held
-
-
-def wait_until(condition: object) -> None:
-    assert callable(condition)
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never came")

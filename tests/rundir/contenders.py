@@ -1,7 +1,8 @@
-"""Processes that go on with the same run, one of them a zombie: `python contenders.py FOLDER ROUNDS SEED`.
+"""Processes that go on with the same run, one of them a zombie: `python contenders.py FOLDER ROUNDS LEAST SEED`.
 
 Each round stops an attempt at a random moment (SIGSTOP), and has another take over as from another node, which the lock does not reach.
 Then the first goes on again. It prints what is wrong with the histories in the end, a line each, and how many have several authors.
+Rounds follow until these are LEAST, at most ten times ROUNDS: on a busy machine, an attempt may be over before it is stopped.
 """
 
 from __future__ import annotations
@@ -136,18 +137,19 @@ def faults(path: Path) -> list[str]:
 
 
 def main() -> None:
-    folder, rounds, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, (rounds, least, seed) = Path(sys.argv[1]), map(int, sys.argv[2:])
     random.seed(seed)
     logs = prepare_log_directory(folder)
-    taken = 0
-    for number in range(rounds):
+    taken = number = 0
+    while number < rounds or (taken < least and number < 10 * rounds):
+        number += 1
         path = RunDirectory.create(logs, run_info(f"run-{number}")).path
         contend(path)
         authors = {step.memory["author"] for step in RunDirectory(path).steps()}
         taken += len(authors) > 1
         for fault in faults(path):
             print(fault)
-    print(f"{taken} of {rounds} runs changed hands")
+    print(f"{taken} of {number} runs changed hands")
 
 
 if __name__ == "__main__":

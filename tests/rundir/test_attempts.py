@@ -13,7 +13,7 @@ from mlagentbench.records import Action, Step
 from mlagentbench.rundir.directory import RunDirectory, prepare_log_directory
 from tests.support import run_info
 
-ROUNDS = 15
+ROUNDS, LEAST = 15, 3
 
 
 def step(number: int) -> Step:
@@ -22,12 +22,12 @@ def step(number: int) -> Step:
 
 @pytest.mark.slow
 def test_attempts_that_contend_for_a_run_never_mix_their_steps(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.rundir.contenders", str(tmp_path / "runs"), str(ROUNDS), "5"]
+    command = [sys.executable, "-m", "tests.rundir.contenders", str(tmp_path / "runs"), str(ROUNDS), str(LEAST), "5"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     *faults, summary = done.stdout.splitlines()
     assert not faults
-    assert not summary.startswith("0 of"), "the attack is none"
+    assert int(summary.split()[0]) >= LEAST, "the attack is none"
 
 
 def test_an_attempt_stops_where_a_newer_one_has_begun(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_of_many_writers_at_once_one_wins_whole(directory: RunDirectory) -> None
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join()
     assert sorted(writer.exitcode or 0 for writer in writers) == [0, 7, 7, 7]
     (winner,) = directory.steps()
     assert len(set(winner.observation)) == 1 and len(winner.observation) == 50_000

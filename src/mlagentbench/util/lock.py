@@ -46,10 +46,10 @@ def own(file: IO[bytes]) -> bool:
     """Lock an open file that other processes look at with `held`, and return whether that succeeded: not if one of them owns it."""
     begun = looked_at = time.monotonic()
     while not acquire(file, timeout=0):
+        now = time.monotonic()  # before the look: this process may be stopped after it
         if acquire(file, timeout=0, shared=True):
             release(file)
-            looked_at = time.monotonic()
-        now = time.monotonic()
+            looked_at = now
         if now - looked_at > OWNED or now - begun > LOOKED_AT:
             return False
         time.sleep(POLL)

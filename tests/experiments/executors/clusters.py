@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -114,13 +113,6 @@ def alive(starts: Iterable[dict[str, Any]]) -> list[int]:
     """The processes of some starts of jobs that are alive."""
     pids = {start[what] for start in starts for what in ("pid", "keeper", "launcher", "stray")}
     return [pid for pid in pids if psutil.pid_exists(pid) and not is_zombie(pid)]
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "what the test waits for does not happen"
-        time.sleep(0.05)
 
 
 def driver_source(cluster: TestCluster, work: Work, jobs: list[Job]) -> str:

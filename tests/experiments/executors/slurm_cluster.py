@@ -1,10 +1,12 @@
 """A real Slurm of two nodes with two GPUs each, on the loopback of this machine: no systemd, no accounting, no control groups.
 
-It needs root and Debian's packages slurm-wlm and munge. Its daemons die with the process that started them.
+It needs root and Debian's packages slurm-wlm and munge. Its daemons die with the process that started them. All its timeouts are long, so
+that it gives up nothing that a busy machine lets stand still; that a node has died it is told.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -13,12 +15,14 @@ import socket
 import stat
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
 from mlagentbench.experiments.executors.slurm import SlurmExecutor
 from mlagentbench.sandbox.standalone.supervise import die_with_parent
+from tests.support import HANGING, free_port
 
 NODES = ("n1", "n2")
 GPUS_EACH = 2
@@ -49,8 +53,11 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0,sched_min_interval=10000
 ReturnToService=2
 JobRequeue=1
-SlurmdTimeout=3
-MessageTimeout=3
+SlurmdTimeout=600
+MessageTimeout=100
+TCPTimeout=60
+BatchStartTimeout=600
+UnkillableStepTimeout=600
 InactiveLimit=0
 KillWait=30
 SlurmdParameters=config_overrides
@@ -90,7 +97,7 @@ class SlurmCluster:
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
         (home / "slurm.conf").write_text(
-            CONFIGURATION.format(home=home, host=socket.gethostname().split(".")[0], ports=_free_ports(3), gpus=GPUS_EACH)
+            CONFIGURATION.format(home=home, host=socket.gethostname().split(".")[0], ports=[free_port() for _ in range(3)], gpus=GPUS_EACH)
         )
         # Slurm takes only character devices for GPUs: these are copies of /dev/null.
         lines = []
@@ -121,7 +128,7 @@ class SlurmCluster:
         for node in NODES:
             if f"slurmd {node}" not in self._daemons:
                 self._start(f"slurmd {node}", "-D", "-N", node)
-        self._until(lambda: self._states() == {"idle"}, "the nodes")
+        self._until(lambda: set(self._slurm("sinfo", "--noheader", "--format=%T").split()) == {"idle"}, "the nodes")
 
     def kill_worker(self, launcher: int) -> None:
         # Not slurmstepd, whose death Slurm notices only after 20 s or more.
@@ -131,16 +138,25 @@ class SlurmCluster:
         daemon = self._daemons.pop(f"slurmd {node}")
         daemon.kill()
         daemon.wait()
+        while processes := self._processes(node):
+            for process in processes:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            psutil.wait_procs(processes, HANGING)
+        self._slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=killed")
+
+    def _processes(self, node: str) -> list[psutil.Process]:
+        """Return the processes that jobs have on a node, and those that started them."""
+        found = set()
         for process in psutil.process_iter():
-            try:
+            with contextlib.suppress(psutil.Error):
                 environment = process.environ()
                 if environment.get("SLURMD_NODENAME") == node and environment.get("SLURM_CONF", "").startswith(str(self.home)):
                     parent = process.parent()
                     if parent is not None and parent.name().startswith("slurmstepd"):
-                        parent.kill()
-                    process.kill()
-            except psutil.Error:
-                continue
+                        found.add(parent)
+                    found |= {process, *process.children(recursive=True)}
+        return list(found)
 
     def close(self) -> None:
         for name in reversed(self._daemons):
@@ -163,14 +179,14 @@ class SlurmCluster:
                 preexec_fn=lambda: die_with_parent(signal.SIGTERM),
             )
 
-    def _states(self) -> set[str]:
+    def _slurm(self, *command: str) -> str:
+        """Run one of Slurm's commands. Returns what it prints, which is nothing where it fails."""
         environment = {**os.environ, "SLURM_CONF": str(self.home / "slurm.conf")}
-        done = subprocess.run(["sinfo", "--noheader", "--format=%T"], env=environment, capture_output=True, text=True)
-        return set(done.stdout.split())
+        return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
 
-    def _until(self, ready: object, what: str) -> None:
-        deadline = time.monotonic() + 30
-        while not ready():  # type: ignore[operator]
+    def _until(self, ready: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + HANGING
+        while not ready():
             ended = [name for name, daemon in self._daemons.items() if daemon.poll() is not None]
             if ended or time.monotonic() > deadline:
                 tails = [path.read_text()[-1000:] for pattern in ("*.log", "*.out") for path in sorted(self.home.glob(pattern))]
@@ -180,13 +196,3 @@ class SlurmCluster:
 
 def _path(command: str) -> str | None:
     return shutil.which(command, path=os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/usr/local/sbin"]))
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

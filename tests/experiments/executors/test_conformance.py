@@ -15,9 +15,10 @@ import pytest
 from mlagentbench.errors import UsageError
 from mlagentbench.experiments.jobs import Executor, Job, JobState, drive
 from tests.experiments.executors import slurm_cluster
-from tests.experiments.executors.clusters import GPUS, Local, TestCluster, Work, alive, driver_source, wait_for
+from tests.experiments.executors.clusters import GPUS, Local, TestCluster, Work, alive, driver_source
 from tests.experiments.executors.ray_cluster import RayCluster
 from tests.experiments.executors.slurm_cluster import SlurmCluster
+from tests.support import HANGING, wait_until
 
 Property = Callable[[TestCluster, Executor, Work], None]
 
@@ -28,7 +29,8 @@ def each_job_runs_once_and_has_its_gpu_to_itself(cluster: TestCluster, executor:
 
     def watch(alive: Mapping[str, JobState]) -> None:
         states.update(alive.values())
-        if states == {"queued", "running"}:
+        # Not before all GPUs are in use: else the first job to begin might leave its own to all others before the last one has begun.
+        if states == {"queued", "running"} and sum(bool(work.starts(job)) for job in jobs) == GPUS:
             work.release()
 
     work.hold()
@@ -43,7 +45,7 @@ def each_job_runs_once_and_has_its_gpu_to_itself(cluster: TestCluster, executor:
     assert len(spans) == GPUS
     for span in map(sorted, spans.values()):
         assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(span))
-    wait_for(lambda: not work.processes(jobs))
+    wait_until(lambda: not work.processes(jobs))
     assert "started on" in jobs[0].log.read_text()
     assert drive(jobs, executor, work.committed) == outcomes
     assert [len(work.starts(job)) for job in jobs] == [1] * len(jobs)
@@ -57,32 +59,34 @@ def a_job_whose_worker_is_killed_runs_again_and_leaves_nothing_on_its_gpu(cluste
         if not strays and (starts := work.starts(job)):
             strays.extend(starts[0][what] for what in ("pid", "stray"))
             cluster.kill_worker(starts[0]["launcher"])
-            wait_for(lambda: not alive(starts))
+            wait_until(lambda: not alive(starts))
             work.release()
 
     work.hold()
     assert drive([job], executor, work.committed, every=0.1, pause=0.1, watch=kill) == {"run": "done"}
     assert len(work.starts(job)) == 2
-    wait_for(lambda: not work.processes([job]))
+    wait_until(lambda: not work.processes([job]))
 
 
 def a_cancelled_job_is_told_and_leaves_nothing(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    running = [work.job(f"run-{number}", 100) for number in range(GPUS)]
-    queued = work.job("queued", 100)
+    running = [work.job(f"run-{number}", 1000) for number in range(GPUS)]
+    queued = work.job("queued", 1000)
     executor.submit([*running, queued])
-    wait_for(lambda: all(work.starts(job) for job in running))
+    wait_until(lambda: all(work.starts(job) for job in running))
     assert executor.poll() == {**dict.fromkeys([job.id for job in running], "running"), "queued": "queued"}
     executor.cancel([queued.id, *(job.id for job in running), "unknown"])
-    wait_for(lambda: executor.poll() == {})
-    wait_for(lambda: not work.processes(running))
+    wait_until(lambda: executor.poll() == {})
+    wait_until(lambda: not work.processes(running))
     assert all(work.ends(job) for job in running)
     assert not work.starts(queued)
 
 
 def submitting_twice_is_harmless(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    jobs = [work.job(f"run-{number}", 1) for number in range(2)]
+    jobs = [work.job(f"run-{number}", 0.1) for number in range(2)]
+    work.hold()
     executor.submit([*jobs, *jobs])
     executor.submit(jobs)
+    work.release()
     assert drive(jobs, executor, work.committed, every=0.1) == {"run-0": "done", "run-1": "done"}
     assert [len(work.starts(job)) for job in jobs] == [1, 1]
 
@@ -95,14 +99,17 @@ def a_job_that_always_fails_is_given_up_and_the_others_are_done(cluster: TestClu
     times = [start["since"] for start in work.starts(bad)]
     assert len(times) == 3 and times[1] - times[0] >= 0.5 and times[2] - times[1] >= 1.0, "the pause between tries grows"
     assert "No such file" in missing.log.read_text()
-    wait_for(lambda: not work.processes([bad]))
+    wait_until(lambda: not work.processes([bad]))
 
 
 def a_job_ends_at_its_time_limit(cluster: TestCluster, executor: Executor, work: Work) -> None:
-    job = work.job("long", 100, time_s=3.0)
-    assert drive([job], executor, work.committed, tries=1, every=0.1) == {"long": "failed"}
+    for seconds in (3, 12, 48):
+        job = work.job(f"long-{seconds}", 1000, time_s=seconds)
+        assert drive([job], executor, work.committed, tries=1, every=0.1) == {job.id: "failed"}
+        if work.starts(job):
+            break  # else a busy machine let its time pass before it began
     assert work.ends(job)
-    wait_for(lambda: not work.processes([job]))
+    wait_until(lambda: not work.processes([job]))
 
 
 def a_driver_that_is_told_to_stop_ends_no_run(cluster: TestCluster, executor: Executor, work: Work) -> None:
@@ -123,21 +130,21 @@ def a_driver_that_is_killed_and_started_again_finishes_each_job_once(cluster: Te
     source = driver_source(cluster, work, jobs)
     work.hold()
     first = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.DEVNULL)
-    wait_for(lambda: sum(bool(work.starts(job)) for job in jobs) >= GPUS)
+    wait_until(lambda: sum(bool(work.starts(job)) for job in jobs) >= GPUS)
     first.kill()
     first.wait()
     begun = {job.id: work.starts(job) for job in jobs}
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as again:
         if cluster.kills_jobs_with_driver:
-            wait_for(lambda: not alive(itertools.chain(*begun.values())))
+            wait_until(lambda: not alive(itertools.chain(*begun.values())))
         work.release()
-        output, errors = again.communicate(timeout=120)
+        output, errors = again.communicate(timeout=HANGING)
     assert again.returncode == 0, errors
     assert json.loads(output) == dict.fromkeys([job.id for job in jobs], "done")
     assert sum(map(bool, begun.values())) == GPUS
     for job in jobs:
         assert len(work.starts(job)) == (2 if begun[job.id] and cluster.kills_jobs_with_driver else 1)
-    wait_for(lambda: not work.processes(jobs))
+    wait_until(lambda: not work.processes(jobs))
 
 
 def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, executor: Executor, work: Work) -> None:
@@ -149,7 +156,7 @@ def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, execu
         if not killed and all(begun):
             killed.append(begun[0][0]["node"])
             cluster.kill_node(killed[0])
-            wait_for(lambda: not alive(start for starts in begun for start in starts if start["node"] == killed[0]))
+            wait_until(lambda: not alive(start for starts in begun for start in starts if start["node"] == killed[0]))
             work.release()
 
     work.hold()
@@ -158,7 +165,7 @@ def the_jobs_of_a_node_that_dies_run_again_elsewhere(cluster: TestCluster, execu
         nodes = [start["node"] for start in work.starts(job)]
         assert nodes.count(killed[0]) <= 1
         assert len(nodes) == 1 + nodes.count(killed[0])
-    wait_for(lambda: not work.processes(jobs))
+    wait_until(lambda: not work.processes(jobs))
     cluster.restore()
 
 

@@ -1,7 +1,7 @@
 """The job of these tests: `python work.py FOLDER ID SECONDS`. It runs for a while on its GPU and commits a result, once.
 
 It leaves behind a process that no signal to its group reaches, as a careless script on a GPU does, and notes all that the tests ask about.
-SECONDS below 0: it fails. While FOLDER/held exists, it does not begin to count them.
+SECONDS below 0: it fails. While FOLDER/held exists, it does not begin to count them, and fails when that takes too long.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def main() -> int:
     result = folder / f"{name}.result"
     if result.exists():
         return 0
+    until = time.monotonic() + 600
     while (folder / "held").exists():
+        if time.monotonic() > until:
+            return 1  # the test is gone, or what it waits for does not happen
         time.sleep(0.02)
     time.sleep(seconds)
     temporary = folder / f".{name}.{os.getpid()}"
