@@ -12,6 +12,7 @@ import pytest
 
 from mlagentbench import GradingContext, GradingError, InvalidSubmission
 from mlagentbench.errors import MLAgentBenchError
+from mlagentbench.grading import kept
 from mlagentbench.grading.code.client import CodeClient
 from mlagentbench.grading.kept import KeptSandboxes
 from mlagentbench.grading.reader import SubmissionFiles
@@ -56,8 +57,9 @@ Begin = Callable[[int], AbstractContextManager[CodeClient]]
 
 
 @pytest.fixture
-def begin(tmp_path: Path, isolation: Sandbox) -> Iterator[Begin]:
+def begin(tmp_path: Path, isolation: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     """Begin the grading of a submission with a number, in the kept sandbox."""
+    monkeypatch.setattr(kept, "END_SECONDS", 300.0)  # a sandbox that ends no sooner is not kept
     for name in ("kept", "starter", "private"):
         (tmp_path / name).mkdir()
     (tmp_path / "serve.py").write_text(SERVE)
@@ -88,7 +90,7 @@ def begin(tmp_path: Path, isolation: Sandbox) -> Iterator[Begin]:
         yield begin
 
 
-def ask(talk: CodeClient, kind: int = 1, seconds: float = 60.0) -> list[float]:
+def ask(talk: CodeClient, kind: int = 1, seconds: float = 300.0) -> list[float]:
     return talk.ask(kind, (np.zeros(1),), doing="answering", seconds=seconds, count=1, max_values=6).arrays[0].tolist()
 
 
@@ -119,7 +121,7 @@ def test_a_grading_that_fails_or_speaks_out_of_turn_does_not_disturb_the_next(be
     with begin(1) as talk:
         first = ask(talk)
     with contextlib.suppress(MLAgentBenchError), begin(2) as talk:
-        ask(talk, kind, seconds=1.0 if kind == 7 else 60.0)
+        ask(talk, kind, seconds=1.0 if kind == 7 else 300.0)
         assert kind in (5, 6), "the others give no answer"
     with begin(3) as talk:
         assert ask(talk)[:5] == [3, *first[1:5]]
