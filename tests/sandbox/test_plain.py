@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.sandbox.standalone.supervise import MARK
-from tests.sandbox.processes import Run, Trace
+from mlagentbench.sandbox.standalone import supervise
+from mlagentbench.sandbox.standalone.supervise import MARK, children, is_zombie
+from tests.sandbox.processes import Clock, Run, Trace
+from tests.support import HANGING
 
 
 def test_it_says_that_it_isolates_nothing() -> None:
@@ -55,6 +59,37 @@ def test_the_supervisor_passes_on_how_its_command_ended() -> None:
     for command, status in (("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)):
         words = [sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid()), "--", "sh", "-c", command]
         assert subprocess.run(words, env={MARK: f"test-{os.getpid()}"}).returncode == status
+
+
+def test_a_command_that_ends_just_before_it_is_to_be_ended_has_its_own_status() -> None:
+    words = [sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid()), "--", "sh", "-c", "echo up; read line; exit 7"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(words, env={MARK: f"test-{os.getpid()}"}, **pipes) as supervisor:
+        assert supervisor.stdin is not None and supervisor.stdout is not None and supervisor.stdout.readline() == b"up\n"
+        supervisor.send_signal(signal.SIGSTOP)  # it has no core
+        supervisor.stdin.close()
+        while not all(map(is_zombie, children(supervisor.pid))):
+            time.sleep(0.01)
+        supervisor.terminate()
+        supervisor.send_signal(signal.SIGCONT)
+        assert supervisor.wait(HANGING) == 7
+
+
+def test_a_process_that_ended_while_the_harness_had_no_core_is_no_process_that_cannot_be_ended(
+    execute: Run, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlagentbench.sandbox.linux.process_tree.time", clock := Clock())
+    kill = supervise.kill
+
+    def kill_and_wait_for_a_core(processes: list[int]) -> None:
+        kill(processes)
+        time.sleep(0.5)
+        clock.ahead += 1000
+
+    monkeypatch.setattr(supervise, "kill", kill_and_wait_for_a_core)
+    code = "import os, subprocess, sys\nsubprocess.Popen(['sleep', sys.argv[1]])\nos.kill(os.getppid(), 9)"
+    execute(PlainSandbox(), "python", "-c", code, trace.seconds, groups=False)
+    assert not trace.alive()
 
 
 def test_a_supervisor_whose_harness_died_first_starts_nothing() -> None:

@@ -69,7 +69,7 @@ def test_no_text_however_contrived_takes_long(place: Place) -> None:
     after = place.take(before)
     started = time.process_time()
     changes = place.store.diff(before, after)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 20, "of minutes without bounds; some 1.4 where nothing else runs"
     assert {change.path: change.text is None for change in changes}["huge"]
 
 

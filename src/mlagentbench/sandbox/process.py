@@ -27,7 +27,7 @@ from mlagentbench.sandbox.output import Transcript
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL for a command at its time limit."""
 ENDING = 10.0
-"""Seconds that a command's supervisor may take to end when the command has ended."""
+"""Seconds that a command's supervisor may take to end when it has closed its output."""
 TICK = 0.2
 """Seconds between two checks of a running command's limits."""
 FLOOD = 1 << 30
@@ -170,7 +170,7 @@ class SandboxProcess:
     def kill(self) -> None:
         """Kill all its processes. What was written to its pipes before can still be read."""
         if self.reason is None and self._hung_up():
-            self._let_it_end()
+            self.wait(ENDING)  # its supervisor is exiting too, and its exit code decides `reason`
         self._tree.end()
         self.reason = self.reason or self._tree.verdict(self._errors.text())
 
@@ -184,12 +184,6 @@ class SandboxProcess:
             for pipe in (self.stdin, self.stdout):
                 with contextlib.suppress(BrokenPipeError):  # input that was not yet flushed has no reader any more
                     pipe.close()
-
-    def _let_it_end(self) -> None:
-        """Wait for a command whose output has ended, but only a moment if it goes on: its own exit code decides `reason`."""
-        deadline = time.monotonic() + ENDING
-        while self.wait(GRACE / 4) is None and not self._tree.command_runs() and time.monotonic() < deadline:
-            pass
 
     def _hung_up(self) -> bool:
         """Return whether every process that could write to its standard output has closed it."""

@@ -110,14 +110,6 @@ class ProcessTree:
             if not new:
                 break
 
-    def command_runs(self) -> bool:
-        """Return whether a process of the command has not ended, or it cannot be known."""
-        if self._launch.control:
-            return True
-        members = {pid: _ids(pid)[1:] for pid in supervise.descendants(self.popen.pid)}
-        # The first process of a namespace ends by itself when the command has. A process that is ending has no memory any more.
-        return any(_has_memory(pid) for pid, inside in members.items() if not self._launch.namespace or inside[-1:] not in ([], [b"1"]))
-
     def verdict(self, last_words: str) -> EndReason:
         """Return why a command ended, where no check found a limit reached."""
         if not self._ended_by_itself:
@@ -259,13 +251,6 @@ def _state(path: str) -> str:
             return file.read().rpartition(b")")[2].split()[0].decode()
     except OSError:
         return "X"
-
-
-def _has_memory(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).memory_info().vms)
-    except psutil.Error:
-        return False
 
 
 def _gone(pid: int) -> bool:
