@@ -252,6 +252,7 @@ def zipped(folder: Path) -> bytes:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # a client gives up after some seconds what is not taken into it
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that leaves is no error: tests kill them."""

@@ -22,7 +22,6 @@ HANGING = 600.0
 """Seconds after which what a test waits for counts as hanging: longer than any busy machine takes."""
 MakeEnvironment = Callable[..., Environment]
 """What the fixture `make_environment` gives."""
-_held_ports: list[socket.socket] = []
 
 
 def run_info(run: str) -> RunInfo:
@@ -95,8 +94,9 @@ def free_port() -> int:
             held.close()
             continue
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _held_ports.append(held)
-        return int(held.getsockname()[1])
+        port = int(held.getsockname()[1])
+        held.detach()
+        return port
 
 
 def finish(coroutine: Any) -> Any:

@@ -245,11 +245,11 @@ UNITS = (
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_long_reply_of_one_thing_is_read_at_a_megabyte_a_second(unit: str) -> None:
+def test_a_long_reply_of_one_thing_is_read_in_a_time_that_its_length_does_not_square(unit: str) -> None:
     for head in ("", "Action: Execute Script\nAction Input: ", 'Action: Execute Script\nAction Input: {"script_name": "'):
         reply = head + unit * (200_000 // len(unit)) + '"}'
-        # What other tests do to the machine beside this one slows one try, not five.
-        assert any(seconds(reply) < 0.2 for _ in range(5))
+        # It takes less than 0.1 s, on a slow machine some times as much; with a step for each pair of characters it would take hours.
+        assert any(seconds(reply) < 1.0 for _ in range(5))
 
 
 def seconds(reply: str) -> float:

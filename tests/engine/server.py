@@ -109,6 +109,7 @@ class Provider(ThreadingHTTPServer):
     """The server."""
 
     daemon_threads = True
+    request_queue_size = 128  # a client gives up after some seconds what is not taken into it
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

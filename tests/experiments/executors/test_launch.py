@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.support import HANGING
+
 LATE = """
 import os, sys, time
 from mlagentbench.experiments.executors import launch
@@ -34,4 +36,4 @@ def test_a_job_that_is_told_to_end_while_it_starts_is_told_and_not_killed_later(
         with contextlib.suppress(subprocess.TimeoutExpired):
             launcher.wait(0.7 * looks)  # its first child has not begun, or the command has not
         launcher.send_signal(signal.SIGTERM)
-        assert launcher.wait(120) == 128 + signal.SIGTERM
+        assert launcher.wait(HANGING) == 128 + signal.SIGTERM
