@@ -33,7 +33,7 @@ MakeTask = Callable[..., Task]
 def make_task(tmp_path: Path) -> MakeTask:
     """A task whose grader has this body."""
 
-    def make(body: str, *, mode: str = "file", seconds: float = 30.0) -> Task:
+    def make(body: str, *, mode: str = "file", seconds: float = 300.0) -> Task:
         code = GRADE + textwrap.indent(textwrap.dedent(body), "    ")
         keys = {"limits": f"{{ grading_time = {seconds}, grading_memory_mb = 1024 }}"}
         return load_task(tiny_task(tmp_path / "guess", file="guess.txt", submitted=["*.txt"], mode=mode, grade=code, keys=keys))
