@@ -61,7 +61,7 @@ class CheckSettings:
     """Called with a few words on what is being done."""
 
     forks: ForkServer | None = None
-    """The server that forks graders; `check` starts one for its task."""
+    """The server that forks graders; None to have `check` start one for its task."""
     grader: Grader | None = None
     """Grades what the starters leave; `check` makes one for its task, so that what a grader imports is imported once for all of them."""
 
@@ -104,7 +104,7 @@ async def check(task: Task, work: CheckSettings = CheckSettings()) -> Check:
         SandboxUnavailable: this machine cannot provide the sandbox that scripts and graders need.
     """
     started = time.monotonic()
-    async with temporary_folder("mlab-check-") as folder, fork_server() as forks:
+    async with temporary_folder("mlab-check-") as folder, fork_server() if work.forks is None else nullcontext(work.forks) as forks:
         folder.chmod(0o755)  # a sandbox may run as another user
         findings, numbers = await _check(task, replace(work, forks=forks), folder)
     return Check(task=task.id, variant=work.variant, findings=findings, numbers=numbers, seconds=time.monotonic() - started)

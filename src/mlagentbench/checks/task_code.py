@@ -15,12 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mlagentbench.checks.findings import Finding
-from mlagentbench.checks.leaks import lint
-from mlagentbench.checks.public_files import SEPARATORS, read_tables
-from mlagentbench.checks.public_tables import read_answers
 from mlagentbench.data.metadata import level
 from mlagentbench.data.prepare import Prepared
-from mlagentbench.grading.baseline import write_files
 from mlagentbench.records import Record
 from mlagentbench.task.catalogue import Task, load_task
 from mlagentbench.task.proofs import Files, Invalid, shuffled
@@ -84,6 +80,11 @@ def _prepare(task: Task, rest: Sequence[str]) -> None:
 
 
 def _prove(task: Task, data: Prepared, out: Path) -> None:
+    # Imported here, since a preparation need not wait for them.
+    from mlagentbench.checks.leaks import lint
+    from mlagentbench.checks.public_files import SEPARATORS, read_tables
+    from mlagentbench.checks.public_tables import read_answers
+
     proof = task.module("proof")
     assert proof is not None
     oracle: Mapping[str, Files] = proof.oracle(data)
@@ -118,6 +119,8 @@ def _write_all(folder: Path, submissions: Mapping[str, Files | Invalid]) -> Iter
 
 
 def _write(folder: Path, files: Files) -> Path:
+    from mlagentbench.grading.baseline import write_files
+
     folder.mkdir(parents=True)
     write_files(folder, files)
     return folder

@@ -18,6 +18,7 @@ from mlagentbench.checks.check import CheckSettings, TimingTurn, check
 from mlagentbench.checks.findings import LEAKS, Check
 from mlagentbench.cli.options import mini_seed_option, sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import UsageError
+from mlagentbench.grading.fork_server import fork_server
 from mlagentbench.limits import SandboxChoice
 from mlagentbench.records import Variant
 from mlagentbench.report.catalogue import CheckedTask, catalogue_page
@@ -88,27 +89,28 @@ async def _check_all(tasks: Sequence[Task], console: Console, settings: CheckSet
     """Check tasks concurrently; first those that take longest: tasks that time code, then those that run it, and those with packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
     timed = TimingTurn(slot, max(0, parallel - cores()))
-    work = partial(replace, settings, slot=slot, timed=timed, threads=max(1, cores() // parallel))
-    with console.status("") as status:
-        display = _CheckDisplay(console, status, len(tasks))
+    async with fork_server() as forks:
+        work = partial(replace, settings, slot=slot, timed=timed, threads=max(1, cores() // parallel), forks=forks)
+        with console.status("") as status:
+            display = _CheckDisplay(console, status, len(tasks))
 
-        async def one(task: Task) -> Check:
-            async with places:
-                found = await check(task, work(on_status=partial(display.doing, task)))
-            display.done(task, found)
-            return found
+            async def one(task: Task) -> Check:
+                async with places:
+                    found = await check(task, work(on_status=partial(display.doing, task)))
+                display.done(task, found)
+                return found
 
-        jobs = {}
-        try:
-            for task in sorted(
-                tasks, key=lambda task: (("code", "checkpoint", "file").index(task.spec.submission.mode), not task.spec.extras)
-            ):
-                jobs[task.id] = asyncio.create_task(one(task))
-            return [await jobs[task.id] for task in tasks]
-        finally:
-            for job in jobs.values():
-                job.cancel()
-            await asyncio.gather(*jobs.values(), return_exceptions=True)
+            jobs = {}
+            try:
+                for task in sorted(
+                    tasks, key=lambda task: (("code", "checkpoint", "file").index(task.spec.submission.mode), not task.spec.extras)
+                ):
+                    jobs[task.id] = asyncio.create_task(one(task))
+                return [await jobs[task.id] for task in tasks]
+            finally:
+                for job in jobs.values():
+                    job.cancel()
+                await asyncio.gather(*jobs.values(), return_exceptions=True)
 
 
 class _CheckDisplay:
