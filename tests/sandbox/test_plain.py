@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from mlagentbench.sandbox.linux import process_tree
 from mlagentbench.sandbox.plain import PlainSandbox
-from mlagentbench.sandbox.standalone import supervise
 from mlagentbench.sandbox.standalone.supervise import MARK, children, is_zombie
 from tests.sandbox.processes import Clock, Run, Trace
 from tests.support import HANGING
@@ -79,14 +79,16 @@ def test_a_process_that_ended_while_the_harness_had_no_core_is_no_process_that_c
     execute: Run, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mlagentbench.sandbox.linux.process_tree.time", clock := Clock())
-    kill = supervise.kill
+    gone = process_tree._gone
 
-    def kill_and_wait_for_a_core(processes: list[int]) -> None:
-        kill(processes)
+    def gone_after_a_wait_for_a_core(pid: int) -> bool:
+        if clock.ahead:
+            return gone(pid)
         time.sleep(0.5)
-        clock.ahead += 1000
+        clock.ahead = 1000
+        return False
 
-    monkeypatch.setattr(supervise, "kill", kill_and_wait_for_a_core)
+    monkeypatch.setattr(process_tree, "_gone", gone_after_a_wait_for_a_core)
     code = "import os, subprocess, sys\nsubprocess.Popen(['sleep', sys.argv[1]])\nos.kill(os.getppid(), 9)"
     execute(PlainSandbox(), "python", "-c", code, trace.seconds, groups=False)
     assert not trace.alive()
