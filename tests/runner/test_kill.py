@@ -190,7 +190,7 @@ def test_killed_at_every_change_of_names_and_every_flush_a_run_comes_to_the_same
     expected = content_of(assert_whole(reference, 0))
     # Every third one, these or those: a third of the time, and all of them over a few runs of the tests.
     first = random.choice((1, 2, 3))
-    assert world.life(world.folder / "run", first, points).wait(2 * HANGING) == 0, world.errors()
+    assert world.life(world.folder / "run", first, points).wait(HANGING) == 0, world.errors()
     for point in range(first, points + 1, EVERY):
         logs = world.folder / f"run-{point}"
         main(logs, world.task, world.script, world.folder / "told")
