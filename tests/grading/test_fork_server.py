@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
 
 from mlagentbench import GradingError, Task
-from mlagentbench.grading.fork_server import fork_server
+from mlagentbench.grading.fork_server import Forked, fork_server
 from mlagentbench.grading.grade import Graded, Grader
 from mlagentbench.task.catalogue import load_task
 from tests.grading.test_grade import GRADE, has_ended, until
+from tests.support import HANGING
 from tests.tiny_task import tiny_task
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="graders are forked on Linux only")
@@ -109,6 +112,35 @@ def test_a_grader_that_is_cancelled_is_gone_and_the_next_is_forked(task: Task, t
 
     found = asyncio.run(asyncio.wait_for(scene(), 300))
     assert found.score is not None and found.score.value == 7.0
+
+
+def test_every_exit_is_reported_though_the_server_forks_another_grader_meanwhile() -> None:
+    """A signal that comes just before the server waits for a request is not lost. Where it was, 1 exit of 1,000 was never reported."""
+
+    async def scene() -> None:
+        dice = random.Random(0)
+        async with fork_server() as forks:
+            assert forks is not None
+
+            def fork() -> tuple[Forked, int]:
+                reading, writing = os.pipe()
+                with os.fdopen(reading, "rb"), open(os.devnull, "wb") as sink:
+                    return forks.fork(reading, sink.fileno(), sink.fileno()), writing
+
+            grader, questions = fork()
+            for _ in range(300):
+                killing = threading.Timer(dice.uniform(0, 0.002), os.kill, (grader.pid, signal.SIGKILL))
+                killing.start()
+                following = fork()
+                assert await asyncio.wait_for(asyncio.to_thread(grader.wait), HANGING) == -signal.SIGKILL
+                grader.status.close()
+                os.close(questions)
+                grader, questions = following
+            os.close(questions)  # it ends by itself
+            assert await asyncio.wait_for(asyncio.to_thread(grader.wait), HANGING) == 1
+            grader.status.close()
+
+    asyncio.run(scene())
 
 
 def test_a_server_that_was_killed_is_a_failure_and_no_wait(task: Task, tmp_path: Path) -> None:

@@ -104,46 +104,52 @@ def main() -> None:
     asked = socket.socket(fileno=os.dup(0))
     running: dict[int, int] = {}
     """The descriptors for exit statuses, by process id."""
-
-    def report_exits(number: int, frame: object) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            with suppress(OSError):
-                os.write(running[pid], b"%d\n" % os.waitstatus_to_exitcode(status))
-            os.close(running.pop(pid))
-
-    signal.signal(signal.SIGCHLD, report_exits)
+    # A signal that comes just before a call that waits does not interrupt it; what its handler writes ends the wait all the same.
+    ended, woken = socket.socketpair()
+    for end in (ended, woken):
+        end.setblocking(False)
+    signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
+        readable, _, _ = select.select([asked, ended], [], [])
+        if ended in readable:
+            ended.recv(1 << 16)
+            _report_exits(running)
+        if asked not in readable:
+            continue
         _, descriptors, _, _ = socket.recv_fds(asked, 1, DESCRIPTORS)
         if not descriptors:
             return
-        # The signal handler looks the process up in `running`, where it must be before it can end.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         *streams, status = descriptors
         pid = os.fork()
         if not pid:
-            _become_grader(streams, [asked.fileno(), status, *running.values()])
+            _become_grader(streams, [each.fileno() for each in (asked, ended, woken)] + [status, *running.values()])
         running[pid] = status
         with suppress(OSError):
             os.write(status, b"%d\n" % pid)
         for descriptor in streams:
             os.close(descriptor)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+
+def _report_exits(running: dict[int, int]) -> None:
+    """Write the exit status of each process that has ended to its descriptor, and forget it."""
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        with suppress(OSError):
+            os.write(running[pid], b"%d\n" % os.waitstatus_to_exitcode(status))
+        os.close(running.pop(pid))
 
 
 def _become_grader(streams: list[int], others: list[int]) -> None:
     """Turn this process into what `python -m mlagentbench.grading.worker` starts. Never returns."""
     try:
         os.setsid()
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         for number, descriptor in enumerate(streams):
             os.dup2(descriptor, number)
         for descriptor in (*streams, *others):
