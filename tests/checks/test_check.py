@@ -14,7 +14,7 @@ import pytest
 
 from mlagentbench.checks import check as check_module
 from mlagentbench.checks import task_code
-from mlagentbench.checks.check import CheckSettings, TimingTurn, check
+from mlagentbench.checks.check import CheckSettings, check
 from mlagentbench.checks.findings import Check, Name
 from mlagentbench.data.prepare import prepared
 from mlagentbench.errors import TaskError
@@ -363,26 +363,3 @@ def test_extras_that_are_not_installed_are_said_with_the_command(task: Task, pla
     found = checked(task)
     assert found.verdict == "skipped" and failures(found) == {}
     assert "pip install" in next(finding.detail for finding in found.findings if finding.name == "extras")
-
-
-def test_what_is_timed_shares_the_machine_with_one_process_for_each_other_core() -> None:
-    async def scenario() -> None:
-        slot = asyncio.Semaphore(3)
-        turn = TimingTurn(slot, spare=1)  # three slots on two cores
-        async with turn, slot:
-            async with slot:
-                assert slot.locked(), "a third process would disturb the timing"
-            waiting = asyncio.ensure_future(turn.__aenter__())
-            await asyncio.sleep(0)
-            assert not slot.locked(), "who waits for the turn holds no slot"
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-        async with slot, slot, slot:
-            waiting = asyncio.ensure_future(turn.__aenter__())
-            await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-        async with turn, slot, slot:
-            pass  # those who gave up waiting hold nothing
-
-    asyncio.run(asyncio.wait_for(scenario(), 60))

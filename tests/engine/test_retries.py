@@ -158,7 +158,7 @@ def test_a_run_whose_time_is_up_while_its_provider_fails_was_ended_by_the_provid
 
 def test_a_run_whose_time_is_up_while_it_waits_for_its_rate_limit_goes_on_later(server: Provider, plan: Plan) -> None:
     held = plan.but(rate_limits={OPENAI: RateLimit(requests=0.1)})
-    result, directory = carry_out_until(3, held, lambda: server.behave(SUBMIT, END), lambda ended: bool(ended.directory.calls(2)))
+    result, directory = carry_out_until(3, held, lambda: server.behave(SUBMIT, END), lambda ended: bool(ended.directory.steps()))
     assert (result.outcome.ended, result.outcome.verdict) == ("infrastructure", "success")
     assert "waited for its rate limit" in (result.outcome.reason or "")
     assert len(server.requests) == 1

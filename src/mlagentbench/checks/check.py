@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -53,8 +53,8 @@ class CheckSettings:
     slot: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
     """Held by each process of the check; use a semaphore to limit how many go on at once."""
     timed: AbstractAsyncContextManager[object] = field(default_factory=nullcontext)
-    """Held before `slot` by each process that may time something. Only one can time at once on a machine; use a `TimingTurn`, so that
-    those that wait do not occupy slots."""
+    """Held before `slot` by each process that may time something. Only one can time at once on a machine; use a lock, so that those
+    that wait do not occupy slots."""
     threads: int | None = None
     """How many threads each script's libraries may use; None for their default, one a core, which is slow if scripts share the cores."""
     on_status: Callable[[str], None] = lambda doing: None
@@ -70,31 +70,6 @@ class CheckSettings:
         """Where and how scripts run."""
         threads = {} if self.threads is None else dict.fromkeys(ONE_THREAD, str(self.threads))
         return ScriptSettings(sandbox=self.sandbox, environment=threads, grader=self.grader)
-
-
-class TimingTurn:
-    """A lock for what may time something, of which one holder at a time also takes the slots that are more than there are cores.
-
-    So it shares the machine with no more processes than there are other cores. Use it as a context manager.
-
-    Args:
-        slot: the slots of all processes.
-        spare: how many more slots there are than cores.
-    """
-
-    def __init__(self, slot: asyncio.Semaphore, spare: int) -> None:
-        self._lock = asyncio.Lock()
-        self._slots = (slot,) * spare
-        self._held = AsyncExitStack()
-
-    async def __aenter__(self) -> None:
-        async with AsyncExitStack() as stack:
-            for each in (self._lock, *self._slots):
-                await stack.enter_async_context(each)
-            self._held = stack.pop_all()
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._held.aclose()
 
 
 async def check(task: Task, work: CheckSettings = CheckSettings()) -> Check:

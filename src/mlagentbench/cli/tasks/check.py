@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from mlagentbench.checks.check import CheckSettings, TimingTurn, check
+from mlagentbench.checks.check import CheckSettings, check
 from mlagentbench.checks.findings import LEAKS, Check
 from mlagentbench.cli.options import mini_seed_option, sandbox_option, task_path_option, variant_option
 from mlagentbench.errors import UsageError
@@ -39,9 +39,7 @@ STYLES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
 @click.option("--all", "every", is_flag=True, help="Check all tasks.")
 @variant_option("mini")
 @mini_seed_option
-@click.option(
-    "--parallel", type=click.IntRange(1), help="How many scripts and gradings go on at once; by default one more than there are cores."
-)
+@click.option("--parallel", type=click.IntRange(1), help="How many scripts and gradings go on at once; by default one a core.")
 @sandbox_option
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Write the page of the catalogue to this file.")
 @task_path_option
@@ -74,7 +72,7 @@ def check_tasks(
     isolation.choose(sandbox)
     console = command_console(stderr=as_json)
     settings = CheckSettings(variant, mini_seed, sandbox)
-    checks = interrupts.run(_check_all(tasks, console, settings, parallel or cores() + 1))
+    checks = interrupts.run(_check_all(tasks, console, settings, parallel or cores()))
     if as_json:
         click.echo(json.dumps([{**found.model_dump(mode="json"), "verdict": found.verdict} for found in checks], indent=1, allow_nan=False))
     else:
@@ -88,9 +86,8 @@ def check_tasks(
 async def _check_all(tasks: Sequence[Task], console: Console, settings: CheckSettings, parallel: int) -> list[Check]:
     """Check tasks concurrently; first those that take longest: tasks that time code, then those that run it, and those with packages."""
     slot, places = asyncio.Semaphore(parallel), asyncio.Semaphore(parallel + 1)
-    timed = TimingTurn(slot, max(0, parallel - cores()))
     async with fork_server() as forks:
-        work = partial(replace, settings, slot=slot, timed=timed, threads=max(1, cores() // parallel), forks=forks)
+        work = partial(replace, settings, slot=slot, timed=asyncio.Lock(), threads=max(1, cores() // parallel), forks=forks)
         with console.status("") as status:
             display = _CheckDisplay(console, status, len(tasks))
 
