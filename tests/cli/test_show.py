@@ -179,7 +179,8 @@ def test_a_run_is_followed_until_it_is_graded(tmp_path: Path) -> None:
 
 def test_following_ends_when_the_run_is_killed_and_says_how_to_go_on(tmp_path: Path) -> None:
     with going_on(tmp_path) as (process, directory):
-        watching, programs = start("show", directory.path, "--follow"), start("show", directory.path, "--follow", "--json")
+        watching = start("show", directory.path, "--follow", columns=60)
+        programs = start("show", directory.path, "--follow", "--json")
         assert wait_for(watching, "Write File")
         interrupted = start("show", directory.path, "--follow")
         assert wait_for(interrupted, "Write File")
@@ -191,7 +192,7 @@ def test_following_ends_when_the_run_is_killed_and_says_how_to_go_on(tmp_path: P
         process.wait()
         told = watching.communicate(timeout=300)[0]
         assert watching.returncode == 3
-        assert "No process is working on it" in told and f"mlab resume {directory.path}" in " ".join(told.split())
+        assert "No process is working on it" in told and f"    mlab resume {directory.path}\n" in told, "whole, however long its path is"
         last = json.loads(programs.communicate(timeout=300)[0].splitlines()[-1])
         assert (last["working"], last["result"], programs.returncode) == (False, None, 3)
 
@@ -200,9 +201,9 @@ def test_one_step_cannot_be_followed(run: RunDirectory) -> None:
     assert "leave --step out" in complaint(mlab("show", run.path, "--follow", "--step", "1"))
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
+def start(*arguments: str | Path, columns: int = 120) -> subprocess.Popen[str]:
     command = [*commands.MLAB, *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "COLUMNS": str(columns), "PYTHONUNBUFFERED": "1"}
     return commands.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 

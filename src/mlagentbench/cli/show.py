@@ -66,7 +66,7 @@ def show(run: Path, number: int | None, diff: bool, files: bool, calls: bool, fo
     console = Console()
     if number is None:
         console.print(run_terminal.identity(loaded))
-        console.print(run_terminal.outcome(loaded))
+        console.print(run_terminal.outcome(loaded), crop=False)
         _print_headings(console)
     for step in steps:
         _print_step(console, loaded, step, more, whole=number is not None)
@@ -135,7 +135,7 @@ def _follow(run: Run, more: StepDetails, as_json: bool) -> int:
         else:
             _print_calls_after_last(console, run, more)
             console.print()
-            console.print(run_terminal.outcome(run))
+            console.print(run_terminal.outcome(run), crop=False)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0 if run.result else FAILED

@@ -55,12 +55,15 @@ def identity(run: Run) -> RenderableType:
 
 
 def outcome(run: Run) -> RenderableType:
-    """Return a run's verdict, its key figures, its final answer, and the meaning of its flags."""
+    """Return a run's verdict, its key figures, its final answer, and the meaning of its flags.
+
+    Print it with `crop=False`, so that the command to go on with the run is not cut off.
+    """
     view = run_view(run, BRIEF_ANSWER)
     style = VERDICT_STYLES.get(view.kind, "yellow")
     parts: list[RenderableType] = [
         Text(visible(view.title), style=f"bold {style}"),
-        Text(visible(view.lede if run.result or run.result_is_damaged else _state(run))),
+        Text(visible(view.lede)) if run.result or run.result_is_damaged else _state(run),
     ]
     if view.reason:
         parts.append(Text(f"Reason: {visible(view.reason)}", style=style))
@@ -81,12 +84,14 @@ def outcome(run: Run) -> RenderableType:
     return Group(*parts)
 
 
-def _state(run: Run) -> str:
-    """Say whether a process is working on a run without a result, and what the user can do."""
-    path = shown_path(run.directory.path)
+def _state(run: Run) -> RenderableType:
+    """Say whether a process is working on a run without a result, and what the user can do, as a command on a line of its own."""
+    path = visible(str(shown_path(run.directory.path)))
     if run.directory.held:
-        return f"A process is working on it. Each step as it is done: mlab show {path} --follow"
-    return f"No process is working on it: it was stopped before it ended. To go on with it: mlab resume {path}"
+        state, command = "A process is working on it. Each step as it is done:", f"mlab show {path} --follow"
+    else:
+        state, command = "No process is working on it: it was stopped before it ended. To go on with it:", f"mlab resume {path}"
+    return Group(Text(state), Text(f"    {command}", overflow="ignore", no_wrap=True))
 
 
 def headings(width: int) -> Text:
